@@ -1,5 +1,6 @@
 import type { Value } from '../../src/model/columns.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
+import { stringifyJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, SOURCE, STREAMS } from '../../src/model/streams.ts';
 import { createSandboxService } from '../../src/sandbox/service.ts';
 import type { FileColumn } from '../../src/sinks/parquet/format/index.ts';
@@ -22,7 +23,8 @@ export function makeTable(count: number, width: number): Table {
   const columns = [SOURCE, ...stream.columns, ...books].map(({ name, kind, nullable }) => ({ name, kind, nullable }));
   const rows = service.events('clicks').map((record) => {
     const { values, extra } = flatten(JSON.parse(JSON.stringify(record)));
-    return ['main', ...values, extra, now, now, 'run-1', null] as Value[];
+    const row = ['main', ...values, extra, now, now, 'run-1', null] as Value[];
+    return row.map((value, i) => (columns[i]?.kind === 'json' && value !== null ? stringifyJson(value) : value));
   });
   const own = columns.length;
   for (let at = own; at < width; at++) {

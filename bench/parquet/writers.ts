@@ -15,7 +15,6 @@ import {
 } from '@duckdb/node-api';
 import { type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
 import type { Kind, Value } from '../../src/model/columns.ts';
-import { stringifyJson } from '../../src/model/json.ts';
 import { packer } from '../../src/sinks/parquet/format/compression.ts';
 import {
   type Compression,
@@ -62,7 +61,7 @@ function duckValue(kind: Kind, value: Value): DuckDBValue {
   if (value === null) return null;
   if (kind === 'timestamp') return new DuckDBTimestampTZValue(micros(value));
   if (kind === 'integer') return BigInt(value as number | bigint);
-  return kind === 'json' ? stringifyJson(value) : (value as DuckDBValue);
+  return value as DuckDBValue;
 }
 
 let duck: Promise<DuckDBConnection> | undefined;
@@ -90,7 +89,7 @@ const byAppender = duckDB(async (connection, { columns, rows }) => {
       else if (kind === 'integer') appender.appendBigInt(BigInt(value as number | bigint));
       else if (kind === 'boolean') appender.appendBoolean(value as boolean);
       else if (kind === 'number') appender.appendDouble(Number(value));
-      else appender.appendVarchar(kind === 'json' ? stringifyJson(value) : (value as string));
+      else appender.appendVarchar(value as string);
     });
     appender.endRow();
   }
@@ -137,7 +136,7 @@ const HYPARQUET_TYPES = {
   number: 'DOUBLE',
   boolean: 'BOOLEAN',
   timestamp: 'INT64',
-  json: 'JSON',
+  json: 'STRING',
 } as const satisfies Readonly<Record<Kind, string>>;
 
 /** It has no types of its own. */
@@ -174,7 +173,7 @@ const parquetJs: Write = async ({ columns, rows }, path) => {
     const record: Record<string, unknown> = {};
     columns.forEach(({ name, kind }, i) => {
       const value = row[i] ?? null;
-      if (value !== null) record[name] = kind === 'json' ? stringifyJson(value) : parquetJsValue(kind, value);
+      if (value !== null) record[name] = parquetJsValue(kind, value);
     });
     await writer.appendRow(record);
   }

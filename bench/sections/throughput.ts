@@ -2,7 +2,6 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '../../src/api/client.ts';
 import type { Row } from '../../src/model/flatten.ts';
-import { jsonAsText } from '../../src/sinks/files/partition-file.ts';
 import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
@@ -156,7 +155,7 @@ function intoPostgres({ home: { db, url }, service, sync }: Ground, rows: readon
 
 /** Ways into Parquet files. DuckDB writes the same rows, as a program has them, into one file. */
 function intoParquet({ home: { dir, db, url }, service, sync }: Ground, rows: readonly Row[]) {
-  const table = { columns: [...jsonAsText(COLUMNS)], rows: [...storedRows(rows)] };
+  const table = { columns: [...COLUMNS], rows: [...storedRows(rows)] };
   let lakes = 0;
 
   /** A lake that nobody has written to. */

@@ -14,14 +14,7 @@ import { onDisk } from '../model/io-errors.ts';
 import { stringifyJson } from '../model/json.ts';
 import { STREAMS, type Stream, type StreamName } from '../model/streams.ts';
 import { createSanitizer, UTF8_TEXT } from './merge-rule.ts';
-import {
-  type Compression,
-  encodeFooter,
-  encodeGroup,
-  type FileColumn,
-  MAGIC,
-  type PlacedGroup,
-} from './parquet/format/index.ts';
+import { encodeFooter, encodeGroup, type FileColumn, MAGIC, type PlacedGroup } from './parquet/format/index.ts';
 
 /** One file for an analyst, written row by row from the first to the last. */
 export interface RowFile {
@@ -142,7 +135,7 @@ function textFile(
 /** Rows that a group holds: they are in memory until it is full. */
 const GROUP_ROWS = 20_000;
 
-function createParquetFile(stream: Stream, target: ByteTarget, compression: Compression = 'zstd'): ValueFile {
+function createParquetFile(stream: Stream, target: ByteTarget): ValueFile {
   const columns: FileColumn[] = [
     ...stream.columns.map(({ name, kind, nullable }) => ({ name, kind, nullable })),
     { name: '_extra', kind: 'json', nullable: true },
@@ -158,7 +151,7 @@ function createParquetFile(stream: Stream, target: ByteTarget, compression: Comp
   const flush = async (): Promise<void> => {
     await begin();
     if (waiting.length === 0) return;
-    const { bytes, ...group } = await encodeGroup(columns, waiting, compression);
+    const { bytes, ...group } = await encodeGroup(columns, waiting, 'zstd');
     waiting = [];
     await target.write(bytes);
     groups.push(group);

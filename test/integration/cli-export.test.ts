@@ -57,6 +57,10 @@ describe('tributary export', () => {
       expect(await column(file, 'epoch_ms("timestamp")')).toEqual(times.map((time) => String(Date.parse(time))));
       expect(await column(file, 'link_url')).toEqual(lines.map((line) => line.link_url));
     }
+    // JSON is JSON there, not a text with JSON in it.
+    const tags = lines.map(({ link_tags: list }) => (list === null ? null : JSON.stringify(list)));
+    expect(new Set(tags).size).toBeGreaterThan(1);
+    expect(await column('c.parquet', 'link_tags::varchar')).toEqual(tags);
     const [meta] = (
       await connection.runAndReadAll(
         `select decode(key) || '=' || decode(value) from parquet_kv_metadata('${join(place.dir, 'c.parquet')}') order by 1`,

@@ -152,7 +152,7 @@ describe('the footer', () => {
     const columns: FileColumn[] = [
       { name: 'event_id', kind: 'text', nullable: false, fieldIds: [7] },
       { name: 'rate', kind: 'number', nullable: true, fieldIds: [8, 9] },
-      { name: 'extra', kind: 'text', nullable: true, fieldIds: [10], isUnordered: true },
+      { name: 'extra', kind: 'json', nullable: true, fieldIds: [10] },
     ];
     const file = await encodeFile(columns, [[['a', 1.5, '{}']]]);
     const found = await duck.query(

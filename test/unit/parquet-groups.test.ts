@@ -46,7 +46,7 @@ const rowsOf = (n: number, count = 100): Rows =>
       NOON + minute * 60_000,
       minute % 7 === 0 ? null : minute,
       minute / 4,
-      { i },
+      JSON.stringify({ i }),
     ];
   });
 
@@ -241,7 +241,7 @@ describe('bounds', () => {
     expect(await rangeOf('integer', [3, 2n ** 63n - 1n, -7])).toEqual({ min: -7, max: 2n ** 63n - 1n });
     expect(await rangeOf('text', ['b', 'a\ud800', 'c'])).toEqual({ min: 'a\ufffd', max: 'c' });
     expect(await rangeOf('text', [null])).toBeUndefined();
-    expect(await rangeOf('json', [{}])).toBeUndefined();
+    expect(await rangeOf('json', ['{}'])).toBeUndefined();
   });
 
   it('hold both zeros, as Parquet wants it', async () => {

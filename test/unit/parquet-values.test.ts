@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Kind, Value } from '../../src/model/columns.ts';
-import { parseJson, stringifyJson } from '../../src/model/json.ts';
 import {
   encodeGroup,
   type FileColumn,
@@ -63,9 +62,9 @@ const VALUES: Readonly<Record<Kind, readonly Value[]>> = {
     '{"__proto__":{"a":1}}',
     deep,
     '{"t":"\\\\ud800 \\u0000"}',
-  ]
-    .map((text) => parseJson(text) as Value)
-    .concat([{ half: '\ud800', '\udc00': 1 }, { whole: '😀' }]),
+    '{"half":"\ud800","\udc00":1}',
+    '{"whole":"😀"}',
+  ],
 };
 
 /** What a reader must see for a value. */
@@ -76,12 +75,8 @@ const AS_STORED: Readonly<Record<Kind, (value: never) => unknown>> = {
   boolean: (value: boolean) => value,
   timestamp: (value: number) =>
     BigInt(Math.floor(value)) * 1000n + BigInt(Math.round((value - Math.floor(value)) * 1000)),
-  json: (value: Value) => sanitized(value),
+  json: (value: string) => value.toWellFormed(),
 };
-
-/** JSON as text, halves of surrogate pairs replaced. */
-const sanitized = (value: Value): string =>
-  stringifyJson(value).replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f]../g, '$1\ufffd');
 
 /** And what comes back from the codec itself. */
 const AS_READ: Readonly<Record<Kind, (value: never) => Value>> = {
@@ -90,7 +85,7 @@ const AS_READ: Readonly<Record<Kind, (value: never) => Value>> = {
   number: (value: number | bigint) => (value === 0 ? 0 : value),
   boolean: (value: boolean) => value,
   timestamp: (value: number) => value,
-  json: (value: Value) => parseJson(sanitized(value)) as Value,
+  json: (value: string) => value.toWellFormed(),
 };
 
 /** The same rows through the codec, DuckDB and hyparquet, value by value. */
@@ -113,8 +108,7 @@ async function checkEverywhere(columns: readonly FileColumn[], groups: readonly 
       expect(byHyparquet[r]?.[name] ?? null, `hyparquet, ${name}, row ${r}`).toBe(stored);
       const read = own[r]?.[c] ?? null;
       const wanted = value === null ? null : AS_READ[kind](value as never);
-      if (kind === 'json' && wanted !== null) expect(stringifyJson(read)).toBe(stringifyJson(wanted));
-      else expect(Object.is(read, wanted), `${name}, row ${r}: ${String(read)} for ${String(wanted)}`).toBe(true);
+      expect(Object.is(read, wanted), `${name}, row ${r}: ${String(read)} for ${String(wanted)}`).toBe(true);
     });
   });
 }
@@ -150,7 +144,7 @@ describe('values', () => {
       [column('text', 't'), column('json', 'j')],
       [
         [
-          ['', [null]],
+          ['', '[null]'],
           [null, null],
         ],
       ],
@@ -222,7 +216,7 @@ describe('values', () => {
       json: fc
         .jsonValue({ maxDepth: 4 })
         .filter((v) => v !== null)
-        .map((v) => parseJson(stringifyJson(v)) as Value),
+        .map((v) => JSON.stringify(v)),
     };
     const table = fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 6 }).chain((kinds) =>
       fc.record({

@@ -2,9 +2,10 @@ import { storableText } from '../../cursor/database/sql.ts';
 import type { Value } from '../../model/columns.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
-import { BOOKKEEPING, type StreamName } from '../../model/streams.ts';
+import type { StreamName } from '../../model/streams.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { Erasure } from '../sink.ts';
+import { KEPT } from '../table-columns.ts';
 import { keyOf } from './event-index.ts';
 import { type LakeRow, META, type PartitionFile } from './partition-file.ts';
 import type { Edit, Edits } from './write-file.ts';
@@ -31,9 +32,6 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
   if (stream !== 'clicks') return { column: `${kind}_id`, id, empties: isEmptied(kind, stream) };
   return kind === 'click' ? { column: 'event_id', id, empties: undefined } : undefined;
 }
-
-/** Bookkeeping columns stay, except `_extra`, which holds values of the service. */
-const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
 
 /** Also returns the times of deleted rows, for the ledger. */
 export async function eraseIn(

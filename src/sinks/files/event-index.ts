@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf, type Sql } from '../../cursor/database/sql.ts';
+import { instantOf } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
@@ -16,12 +16,10 @@ export type Partition = number;
  */
 
 /** A file, as it was last written. */
-export interface KnownFile {
+interface KnownFile {
   partition: Partition;
   identity: string;
 }
-
-export type FileRecord = KnownFile & Extent;
 
 /** 64 bits of a digest. The file distinguishes events that collide. */
 export const keyOf = (eventId: string): bigint => createHash('sha256').update(eventId).digest().readBigInt64BE(0);
@@ -30,8 +28,18 @@ export const keyOf = (eventId: string): bigint => createHash('sha256').update(ev
  * Marks the track before any file is replaced. Returns true if an earlier writer stopped after its mark, or if the track is new:
  * then the files have to be compared with the index.
  */
-export async function enterTrack(state: Queryable, track: Track): Promise<{ id: number; isUnsettled: boolean }> {
-  const [entered] = await state.query<{ id: number; was: boolean | null }>(upsertTrack(track));
+export async function enterTrack(
+  state: Queryable,
+  { sink, stream, source }: Track,
+): Promise<{ id: number; isUnsettled: boolean }> {
+  const [entered] = await state.query<{ id: number; was: boolean | null }>({
+    // The inner select sees the row before this statement changes it.
+    text: `
+      insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values ($1, $2, $3, true)
+      on conflict (sink, stream, source) do update set unsettled = true
+      returning id, (select unsettled from tributary.lake_tracks before where before.id = t.id) as was`,
+    values: [sink, stream, source],
+  });
   if (!entered) throw new Error('the track was written and did not come back');
   return { id: entered.id, isUnsettled: entered.was ?? true };
 }
@@ -107,13 +115,6 @@ export async function quietPartitions(
   return found.map(({ partition }) => partition);
 }
 
-/** The partitions that hold events of these windows, also those that were first written elsewhere. */
-export const partitionsWithin = async (
-  tx: Queryable,
-  track: number,
-  windows: readonly Window[],
-): Promise<Partition[]> => (await filesWithin(tx, track, windows)).map(({ partition }) => partition);
-
 interface FileExtent {
   partition: Partition;
   rows: number;
@@ -121,7 +122,7 @@ interface FileExtent {
   newest: Instant;
 }
 
-/** The same, with their rows and times. */
+/** The files that hold events of these windows, also those that were first written elsewhere; with their rows and times. */
 export async function filesWithin(tx: Queryable, track: number, windows: readonly Window[]): Promise<FileExtent[]> {
   if (windows.length === 0) return [];
   return tx.query<FileExtent>({
@@ -160,7 +161,13 @@ export async function addKeys(
   partition: Partition,
   keys: readonly bigint[],
 ): Promise<void> {
-  if (keys.length > 0) await tx.query(insertKeys(track, partition, keys));
+  if (keys.length === 0) return;
+  await tx.query({
+    text: `
+      insert into tributary.lake_keys (track, key, partition)
+      select $1, key, $2 from unnest($3::bigint[]) as key order by key on conflict do nothing`,
+    values: [track, partition, keys.map(String)],
+  });
 }
 
 /** Of all its events. */
@@ -188,7 +195,7 @@ export async function dropKeys(
   });
 }
 
-export async function recordFile(tx: Queryable, track: number, file: FileRecord): Promise<void> {
+export async function recordFile(tx: Queryable, track: number, file: KnownFile & Extent): Promise<void> {
   await tx.query({
     text: `
       insert into tributary.lake_files (track, partition, identity, rows, oldest, newest, holds_before)
@@ -216,19 +223,3 @@ export async function databaseNow(tx: Queryable): Promise<Instant> {
 }
 
 const isoOf = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
-
-const upsertTrack = ({ sink, stream, source }: Track): Sql => ({
-  // The inner select sees the row before this statement changes it.
-  text: `
-    insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values ($1, $2, $3, true)
-    on conflict (sink, stream, source) do update set unsettled = true
-    returning id, (select unsettled from tributary.lake_tracks before where before.id = t.id) as was`,
-  values: [sink, stream, source],
-});
-
-const insertKeys = (track: number, partition: Partition, keys: readonly bigint[]): Sql => ({
-  text: `
-    insert into tributary.lake_keys (track, key, partition)
-    select $1, key, $2 from unnest($3::bigint[]) as key order by key on conflict do nothing`,
-  values: [track, partition, keys.map(String)],
-});

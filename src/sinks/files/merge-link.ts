@@ -1,24 +1,28 @@
+import { recordListing } from '../../cursor/cursors.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { checkFence } from '../../cursor/leases.ts';
 import type { Value } from '../../model/columns.ts';
 import type { Instant } from '../../model/instant.ts';
-import { entityBookkeeping, LINK_COUNTERS, LINKS, SOURCE } from '../../model/streams.ts';
+import { entityBookkeeping, LINK_COUNTERS, LINKS } from '../../model/streams.ts';
 import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { LinksSnapshot, Receipt } from '../sink.ts';
-import type { LakeRow } from './partition-file.ts';
+import { databaseNow } from './event-index.ts';
+import { isSameInstant } from './merge-row.ts';
+import { createReshape, type LakeRow, type PartitionFile } from './partition-file.ts';
 
-/** The columns of a file of links, in the order of their table. */
-export const linkColumns = (): FileColumn[] =>
-  [
-    SOURCE,
-    ...LINKS.columns.map((column) => ({ ...column, nullable: column.name !== LINKS.key })),
-    ...entityBookkeeping(LINKS),
-  ].map(({ name, kind, nullable }) => ({ name, kind, nullable }));
-
-/** Whether two values are one: files have microseconds. */
 export const isSameValue = (kind: string, a: Value, b: Value): boolean =>
-  a === b || (kind === 'timestamp' && a !== null && b !== null && micros(a) === micros(b));
+  a === b || (kind === 'timestamp' && isSameInstant(a, b));
 
-const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
+/** Makes rows of a table of links or customers from values of other columns, and of our own. */
+export function createEntityRow(
+  columns: readonly FileColumn[],
+  from: readonly Pick<FileColumn, 'name'>[],
+  own: Readonly<Record<string, Value>>,
+): (values: readonly Value[]) => LakeRow {
+  const places = columns.map(({ name }) => from.findIndex((column) => column.name === name));
+  return (values) => places.map((at, i) => (at < 0 ? (own[columns[i]?.name ?? ''] ?? null) : (values[at] ?? null)));
+}
 
 const OWN: ReadonlySet<string> = new Set(entityBookkeeping(LINKS).map(({ name }) => name));
 
@@ -43,8 +47,38 @@ export function createMergeLink(columns: readonly FileColumn[]): (stored: LakeRo
   };
 }
 
+/** What a sink holds of a source's links, and how it takes their next version. */
+interface LinkFiles {
+  columns: readonly FileColumn[];
+  /** Shows each of its files, opened. */
+  read(show: (file: PartitionFile) => Promise<void>): Promise<void>;
+  /** Replaces all that was there, in one step for readers. */
+  replace(rows: readonly LakeRow[], beat: () => Promise<void>): Promise<void>;
+}
+
+/** In a transaction of the state: the fence, what the listing proves, and the files. */
+export async function storeListing(
+  tx: Queryable,
+  sink: string,
+  snapshot: LinksSnapshot,
+  { columns, read, replace }: LinkFiles,
+): Promise<Receipt> {
+  const fence = await checkFence(tx, { ...snapshot, stream: 'links' });
+  const key = columns.findIndex(({ name }) => name === LINKS.key);
+  const stored = new Map<string, LakeRow>();
+  await read(async ({ file, rows }) => {
+    const reshape = createReshape(file.columns, columns);
+    for (const group of file.groups)
+      for (const row of (await rows(group)).map(reshape)) stored.set(String(row[key]), row);
+  });
+  const { rows, receipt } = mergeListing(columns, stored, snapshot, await databaseNow(tx));
+  await recordListing(tx, { source: snapshot.source, sink }, snapshot);
+  await replace(rows, fence.renew);
+  return receipt;
+}
+
 /** All rows of a source after a listing, by what was stored, in order of their ids; and what that changed. */
-export function mergeListing(
+function mergeListing(
   columns: readonly FileColumn[],
   stored: ReadonlyMap<string, LakeRow>,
   snapshot: LinksSnapshot,
@@ -61,12 +95,11 @@ export function mergeListing(
   const merge = createMergeLink(columns);
   const compared = columns.flatMap(({ name, kind }, i) => (OWN.has(name) ? [] : [{ i, kind }]));
   const sanitizer = createSanitizer(LINKS, UTF8_TEXT);
-  const places = columns.map(({ name }) => LINKS.columns.findIndex((column) => column.name === name));
-  const own: Record<string, Value> = { _source: snapshot.source, _observed_at: now };
+  const toRow = createEntityRow(columns, LINKS.columns, { _source: snapshot.source, _observed_at: now });
   const counts = { new: 0, changed: 0, unchanged: 0 };
   const all = new Map<string, LakeRow>();
   for (const values of sanitizer.all(snapshot.rows)) {
-    const read = places.map((at, i) => (at < 0 ? (own[columns[i]?.name ?? ''] ?? null) : (values[at] ?? null)));
+    const read = toRow(values);
     const before = stored.get(String(read[id]));
     // As in Postgres: an event that was read since the listing began has the newer counters.
     const isNewer = before !== undefined && Number(before[observed]) > snapshot.startedAt;

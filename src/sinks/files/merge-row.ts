@@ -8,6 +8,8 @@ import type { LakeRow } from './partition-file.ts';
 
 /** The merge for rows in memory; `postgres/merge.ts` has the same in SQL. */
 export interface MergeRule {
+  /** The column with the ids. */
+  readonly key: string;
   /** The columns that decide; `differing` takes stored rows of these columns only. */
   readonly deciding: readonly string[];
   /** The columns that a reading changes; none if it equals the stored row, or is older. */
@@ -43,6 +45,7 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
   const knows = (row: LakeRow): boolean => knowledge.some((i) => (row[i] ?? '') !== '');
 
   return {
+    key: 'event_id',
     deciding,
     differing(stored, read) {
       const isMissing = (stored[missing] ?? null) !== null;
@@ -72,8 +75,7 @@ type Same = (a: Value, b: Value) => boolean;
 const isSame: Same = (a, b) => a === b;
 
 const SAME: Partial<Record<FileColumn['kind'], Same>> = {
-  // To the microsecond, which is the resolution of a file.
-  timestamp: (a, b) => a === b || (a !== null && b !== null && micros(a) === micros(b)),
+  timestamp: (a, b) => a === b || isSameInstant(a, b),
   // As Postgres would store it: a text that one sink sanitizes and another keeps counts as equal.
   text: (a, b) =>
     a === b || (a !== null && b !== null && POSTGRES_TEXT.text(String(a)) === POSTGRES_TEXT.text(String(b))),
@@ -81,6 +83,9 @@ const SAME: Partial<Record<FileColumn['kind'], Same>> = {
 };
 
 const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
+
+/** To the microsecond, which is the resolution of a file. */
+export const isSameInstant: Same = (a, b) => a !== null && b !== null && micros(a) === micros(b);
 
 /** Unknown fields of link and customer are joined too. If nothing else was unknown, `{}` equals none. */
 function createOwnExtra(stream: Stream): (extra: Value | undefined) => string | null {

@@ -9,7 +9,7 @@ import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { Comparison, Difference, Stored } from '../sink.ts';
 import { databaseNow, findHomes, keyOf, type Partition } from './event-index.ts';
-import { bookkeeping, createMergeRule } from './merge-row.ts';
+import { bookkeeping, createMergeRule, type MergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
 import { type Changed, type Findings, type Incoming, survey } from './survey.ts';
@@ -53,6 +53,7 @@ export interface Changes<F> {
   news: readonly Incoming[];
   /** Files that somebody deleted. */
   gone: readonly F[];
+  rule: MergeRule;
   now: Instant;
 }
 
@@ -87,9 +88,8 @@ export async function mergeEvents<F>(tx: Queryable, batch: Batch, files: Writabl
   const own = bookkeeping(now, advance.runId);
   const incoming = readyRows(files, { stream, source: advance.source, rows: batch.rows, own, sanitizer });
   const wholes = advance.spans.filter((span) => span.whole);
-  const { works, stored, gone } = await lookInto(files, { stream, incoming, wholes, beat });
-  const news = incoming.filter(({ id }) => !stored.has(id));
-  await files.write({ works, news, gone, now });
+  const rule = createMergeRule(stream, files.columns);
+  const { works, stored, news } = await mergeRows(files, { rule, incoming, wholes, beat }, now);
   const moved = works.flatMap(({ findings }) => allOf(findings.moved));
   const changed = moved.length + works.flatMap(({ findings }) => allOf(findings.changed)).length;
   return {
@@ -99,6 +99,14 @@ export async function mergeEvents<F>(tx: Queryable, batch: Batch, files: Writabl
   };
 }
 
+/** Rows of any kind: those that are stored with other values are changed, and the others are added. */
+export async function mergeRows<F>(files: WritableFiles<F>, look: Look, now: Instant) {
+  const { works, stored, gone } = await lookInto(files, look);
+  const news = look.incoming.filter(({ id }) => !stored.has(id));
+  await files.write({ works, news, gone, rule: look.rule, now });
+  return { works, stored, news };
+}
+
 /** Compares rows with the files by the merge rule, and changes nothing. */
 export async function compareFiles<F>(comparison: Comparison, files: Files<F>): Promise<Difference[]> {
   const { stream, window, isWhole } = comparison;
@@ -106,7 +114,8 @@ export async function compareFiles<F>(comparison: Comparison, files: Files<F>): 
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const incoming = readyRows(files, { ...comparison, own: bookkeeping(0, ''), sanitizer });
   const wholes = isWhole ? [window] : [];
-  const { works, stored } = await lookInto(files, { stream, incoming, wholes, beat: async () => {} });
+  const rule = createMergeRule(stream, files.columns);
+  const { works, stored } = await lookInto(files, { rule, incoming, wholes, beat: async () => {} });
   const all = works.map(({ findings }) => findings);
   const of = (kind: Difference['kind'], rows: ReadonlyArray<Pick<Difference, 'id' | 'at'> & Partial<Changed>>) =>
     rows.map(({ id, at, columns = [] }): Difference => ({ kind, id, at, columns }));
@@ -124,7 +133,7 @@ export const allOf = <T>(notes: ReadonlyMap<number, ReadonlyMap<number, T>>): T[
   [...notes.values()].flatMap((rows) => [...rows.values()]);
 
 interface Look {
-  stream: Stream;
+  rule: MergeRule;
   incoming: readonly Incoming[];
   wholes: readonly Window[];
   beat(): Promise<void>;
@@ -135,8 +144,7 @@ interface Looked<F> extends Pick<Changes<F>, 'works' | 'gone'> {
   stored: ReadonlySet<string>;
 }
 
-async function lookInto<F>(files: Files<F>, { stream, incoming, wholes, beat }: Look): Promise<Looked<F>> {
-  const rule = createMergeRule(stream, files.columns);
+async function lookInto<F>(files: Files<F>, { rule, incoming, wholes, beat }: Look): Promise<Looked<F>> {
   const shown = new Set(incoming.map(({ id }) => id));
   const [works, gone, stored]: [Work<F>[], F[], Set<string>] = [[], [], new Set()];
   for (const place of await files.find(incoming, wholes)) {

@@ -4,9 +4,17 @@ import { RetryLater } from '../../model/errors.ts';
 import { widen } from '../../model/evolution.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { stringifyJson } from '../../model/json.ts';
-import { BOOKKEEPING, SOURCE, type Stream, type SyncName } from '../../model/streams.ts';
-import { type FileColumn, type ParquetFile, readFooter, readGroup, type StoredGroup } from '../parquet/format/index.ts';
+import type { Stream, SyncName } from '../../model/streams.ts';
+import {
+  type FileColumn,
+  type ParquetFile,
+  type ReadableFile,
+  readFooter,
+  readGroup,
+  type StoredGroup,
+} from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
+import { streamColumns } from '../table-columns.ts';
 import type { OpenFile, Store } from './store/store.ts';
 
 /** Metadata of each of our files; its source decides whether we may touch it. */
@@ -33,9 +41,6 @@ export interface PartitionFile {
   close(): Promise<void>;
 }
 
-/** For more columns than this the whole group is read. */
-const MANY = 4;
-
 const COPY_BYTES = 1024 * 1024;
 
 export async function openPartition(
@@ -56,23 +61,13 @@ export async function openPartition(
   }
 }
 
-export function partitionFile(path: string, open: OpenFile, file: ParquetFile): PartitionFile {
-  const asText = { ...file, columns: jsonAsText(file.columns) };
+export function partitionFile(path: string, open: OpenFile, file: ReadableFile): PartitionFile {
   return {
     path,
     identity: open.identity,
     size: open.size,
     file,
-    async rows(group, names) {
-      if (!names || names.length < MANY) return readGroup(open, asText, group, names);
-      // The whole group at once: in a bucket every column would be a request of its own.
-      const bytes = await open.read(group.start, group.end);
-      const held = {
-        ...open,
-        read: async (start: number, end: number) => bytes.subarray(start - group.start, end - group.start),
-      };
-      return readGroup(held, asText, group, names);
-    },
+    rows: (group, names) => readGroup(open, file, group, names),
     async *bytes({ start, end }) {
       for (let at = start; at < end; at += COPY_BYTES) yield await open.read(at, Math.min(end, at + COPY_BYTES));
     },
@@ -116,21 +111,8 @@ const notOurs = (path: string, source: string): RetryLater =>
 /** One row of a file: values in the order of its columns, JSON as text. */
 export type LakeRow = Value[];
 
-/** The sink's own columns, in every file. */
-const ALWAYS: ReadonlySet<string> = new Set([
-  'event',
-  'timestamp',
-  'event_id',
-  ...BOOKKEEPING.filter(({ nullable }) => !nullable).map(({ name }) => name),
-]);
-
-/** The columns of a stream's files, in the order of its table. */
-export const columnsOf = ({ columns }: Stream): FileColumn[] =>
-  [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(({ name, kind }) => ({
-    name,
-    kind,
-    nullable: !ALWAYS.has(name),
-  }));
+/** The columns of a stream's files. */
+export const columnsOf = (stream: Stream): FileColumn[] => streamColumns(stream).map(({ doc, ...column }) => column);
 
 /**
  * The united columns of a file and a stream: each with the kind that holds both. A column that only the file has (the
@@ -186,10 +168,6 @@ function microIso(instant: number): string {
   const iso = toIso(instant);
   return iso.length === 24 ? `${iso.slice(0, -1)}000Z` : iso;
 }
-
-/** Makes the codec pass JSON through as text: parsing it only to write it again would be the larger part of a rewrite. */
-export const jsonAsText = (columns: readonly FileColumn[]): FileColumn[] =>
-  columns.map((column) => (column.kind === 'json' ? { ...column, kind: 'text', isUnordered: true } : column));
 
 /** A short name for a set of columns, so that people can tell which files have which. */
 export const schemaVersion = (columns: readonly FileColumn[]): string =>

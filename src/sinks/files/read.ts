@@ -3,13 +3,9 @@ import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import { type JsonObject, parseJson } from '../../model/json.ts';
 import type { Stream } from '../../model/streams.ts';
-import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
+import { DAY_MS, HOUR_MS, holds, startOfDay, type Window } from '../../model/window.ts';
 import type { StoredGroup } from '../parquet/format/index.ts';
 import { columnsOf, createReshape, type PartitionFile, timesOf } from './partition-file.ts';
-
-const HOUR_MS = 3_600_000;
-
-type Open = () => Promise<PartitionFile | undefined>;
 
 /**
  * Rows without the sink's own columns, in order of time. An hour at a time, which bounds the memory; from every file that may
@@ -18,13 +14,13 @@ type Open = () => Promise<PartitionFile | undefined>;
 export async function* readFiles(
   stream: Stream,
   window: Window,
-  find: (part: Window) => Promise<readonly Open[]>,
+  find: (part: Window) => Promise<readonly Pick<Counted, 'open'>[]>,
 ): AsyncGenerator<Row[]> {
   for (let day = startOfDay(window.start); day < window.end; day += DAY_MS) {
     const part = { start: Math.max(window.start, day), end: Math.min(window.end, day + DAY_MS) };
     const files: PartitionFile[] = [];
     try {
-      for (const open of await find(part)) {
+      for (const { open } of await find(part)) {
         const file = await open();
         if (file) files.push(file);
       }
@@ -35,11 +31,13 @@ export async function* readFiles(
   }
 }
 
-interface Counted {
+/** A file, as it is known without opening it. */
+export interface Counted {
   rows: number;
   oldest: Instant;
   newest: Instant;
-  open: Open;
+  /** Undefined if it is gone. */
+  open(): Promise<PartitionFile | undefined>;
 }
 
 /** The number of rows in each of these windows. A file is only opened if its times reach beyond a window; one that is gone has none then. */

@@ -5,7 +5,7 @@ import type { MergeRule } from './merge-row.ts';
 import { createReshape, type LakeRow, type PartitionFile, timesOf } from './partition-file.ts';
 import type { Edit } from './write-file.ts';
 
-/** An incoming event, as a row of its file. */
+/** An incoming event, link or customer, as a row of its file. The last two have no time and are in no index. */
 export interface Incoming {
   id: string;
   key: bigint;
@@ -52,7 +52,7 @@ export async function survey(partition: PartitionFile, question: Question): Prom
   const { groups } = partition.file;
   const sought = new Map(candidates.map((incoming) => [incoming.id, incoming]));
   const findings: Findings = { found: new Set(), changed: new Map(), moved: new Map(), missing: new Map() };
-  const [idAt, timeAt, missingAt] = ['event_id', 'timestamp', '_missing_since'].map((name) =>
+  const [idAt, timeAt, missingAt] = [rule.key, 'timestamp', '_missing_since'].map((name) =>
     rule.deciding.indexOf(name),
   ) as [number, number, number];
   // A file may be older than a column.
@@ -65,7 +65,7 @@ export async function survey(partition: PartitionFile, question: Question): Prom
     rows.forEach((narrow, n) => {
       const stored = spread(narrow);
       const id = String(stored[idAt]);
-      const at = Number(stored[timeAt]);
+      const at = Number(stored[timeAt] ?? 0);
       const incoming = sought.get(id);
       if (incoming) {
         findings.found.add(id);
@@ -82,16 +82,12 @@ export async function survey(partition: PartitionFile, question: Question): Prom
   const times = candidates.map(({ at }) => at).sort((a, b) => a - b);
   const rest: Array<[GroupNumber, StoredGroup]> = [];
   for (const [i, group] of groups.entries()) {
-    const { oldest, newest } = timesOf(group);
-    const mayHold =
-      (times[firstFrom(times, oldest)] ?? Number.POSITIVE_INFINITY) <= newest ||
-      wholes.some(({ start, end }) => start <= newest && end > oldest);
-    if (mayHold) await examine(i, group);
+    if (group.ranges.has('timestamp') && mayHold(timesOf(group), times, wholes)) await examine(i, group);
     else rest.push([i, group]);
   }
   for (const [i, group] of rest) {
     if (sought.size === 0) break;
-    const ids = await partition.rows(group, ['event_id']);
+    const ids = await partition.rows(group, [rule.key]);
     if (ids.some(([id]) => sought.has(String(id)))) await examine(i, group);
   }
   return findings;
@@ -109,8 +105,16 @@ function createSpread(all: readonly string[], some: readonly string[]): (row: La
   return (row) => places.map((at) => (at < 0 ? null : (row[at] ?? null)));
 }
 
+const mayHold = (
+  { oldest, newest }: { oldest: Instant; newest: Instant },
+  times: readonly Instant[],
+  wholes: readonly Window[],
+): boolean =>
+  (times[firstFrom(times, oldest)] ?? Number.POSITIVE_INFINITY) <= newest ||
+  wholes.some(({ start, end }) => start <= newest && end > oldest);
+
 /** The index of the first of sorted times that is not before a bound. */
-export function firstFrom(times: readonly Instant[], bound: Instant): number {
+function firstFrom(times: readonly Instant[], bound: Instant): number {
   let [low, high] = [0, times.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -152,14 +156,14 @@ export async function extractMoved(
   findings: Findings,
   rule: MergeRule,
   columns: readonly FileColumn[],
-): Promise<LakeRow[]> {
+): Promise<Incoming[]> {
   const reshape = createReshape(present.file.columns, columns);
-  const extracted: LakeRow[] = [];
+  const extracted: Incoming[] = [];
   for (const [i, moved] of findings.moved) {
     const group = present.file.groups[i];
     if (!group) continue;
     const rows = await present.rows(group);
-    for (const [n, { row }] of moved) extracted.push(rule.merge(reshape(rows[n] ?? []), row));
+    for (const [n, one] of moved) extracted.push({ ...one, row: rule.merge(reshape(rows[n] ?? []), one.row) });
   }
   return extracted;
 }

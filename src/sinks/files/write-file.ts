@@ -10,8 +10,8 @@ import {
   readFooter,
   type StoredGroup,
 } from '../parquet/format/index.ts';
-import { evenParts, freshLayout, type Layout, type Stretch } from './layout.ts';
-import { createReshape, jsonAsText, type LakeRow, type PartitionFile } from './partition-file.ts';
+import { evenParts, freshLayout, type Layout, type Segment, type Stretch } from './layout.ts';
+import { createReshape, type LakeRow, type PartitionFile } from './partition-file.ts';
 import { type Staged, whileOpen } from './store/store.ts';
 
 /** A piece of a new file: sorted rows, or a row group of another file whose bytes are copied. */
@@ -64,7 +64,7 @@ export async function writeFile(
       continue;
     }
     for (const part of evenParts(piece.rows)) {
-      const { bytes, rows, length, chunks } = await encodeGroup(jsonAsText(columns), part, compression);
+      const { bytes, rows, length, chunks } = await encodeGroup(columns, part, compression);
       const start = layout.place(length);
       await staged.write(bytes, start);
       written.push({ rows, length, chunks, start });
@@ -88,21 +88,46 @@ async function readBack(staged: Staged, rows: number): Promise<ParquetFile & { b
   });
 }
 
-/** The pieces of a file's next version: untouched row groups are copied as they are. */
-export async function* editedPieces(
+/** The pieces of a file's next version: untouched row groups are copied as they are, rows of several are put in order. */
+export async function* piecesOf(
+  { present, columns, edits }: { present: PartitionFile | undefined; columns: readonly FileColumn[]; edits: Edits },
+  segments: readonly Segment<LakeRow>[],
+): AsyncGenerator<Piece> {
+  const reshape = createReshape(present?.file.columns ?? columns, columns);
+  const group = (i: number): StoredGroup => present?.file.groups[i] as StoredGroup;
+  for (const segment of segments) {
+    if ('copy' in segment) {
+      yield { copy: group(segment.copy), from: present as PartitionFile };
+      continue;
+    }
+    const { groups, added } = segment;
+    const rows = [...added];
+    for (const i of groups) {
+      const stored = (await present?.rows(group(i)))?.map(reshape) ?? [];
+      rows.push(...(edits.get(i)?.(stored) ?? stored));
+    }
+    yield { rows: groups.length + added.length > 1 ? rows.sort(inOrder(columns)) : rows };
+  }
+}
+
+/** The same without new rows: every group stays by itself. */
+export function editedPieces(
   present: PartitionFile,
   columns: readonly FileColumn[],
   edits: Edits,
 ): AsyncGenerator<Piece> {
-  const reshape = createReshape(present.file.columns, columns);
   const isSameShape = fitsSchema(present.file, columns);
-  for (const [i, group] of present.file.groups.entries()) {
-    const edit = edits.get(i);
-    if (!edit && isSameShape) {
-      yield { copy: group, from: present };
-      continue;
-    }
-    const rows = (await present.rows(group)).map(reshape);
-    yield { rows: edit ? edit(rows) : rows };
-  }
+  const segments = [...present.file.groups.keys()].map((i) =>
+    edits.has(i) || !isSameShape ? { groups: [i], added: [] } : { copy: i },
+  );
+  return piecesOf({ present, columns, edits }, segments);
+}
+
+/** By time, then by id: the same rows make the same file. */
+export function inOrder(columns: readonly FileColumn[]): (a: LakeRow, b: LakeRow) => number {
+  const [time, id] = ['timestamp', 'event_id'].map((wanted) => columns.findIndex(({ name }) => name === wanted)) as [
+    number,
+    number,
+  ];
+  return (a, b) => Number(a[time]) - Number(b[time]) || (String(a[id]) < String(b[id]) ? -1 : 1);
 }

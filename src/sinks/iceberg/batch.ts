@@ -3,15 +3,24 @@ import { entitiesOf, type StreamName } from '../../model/streams.ts';
 import { commitOnce, type Load, storeLoad } from '../files/commit.ts';
 import { databaseNow, enterTrack, settleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
-import { type Receipt, ShapeChanged } from '../sink.ts';
+import type { Receipt } from '../sink.ts';
 import { changeTable } from './change-table.ts';
 import type { DataFile } from './format/manifest.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import { settleHead } from './heads.ts';
 import { holdingsOf } from './holdings.ts';
 import { mergeEntity } from './merge/entities.ts';
-import { indexTable, type NewFiles, writableTable } from './merge-events.ts';
-import { type Draft, inDraft, loadTable, lockTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
+import { createTableWriter, type NewFiles } from './parts.ts';
+import { checkShape, eventFiles, indexTable, writableTable } from './table-files.ts';
+import {
+  type Draft,
+  inDraft,
+  lockTable,
+  preparedTable,
+  type Table,
+  type TableFile,
+  type Warehouse,
+} from './warehouse.ts';
 
 interface Waiting extends Load {
   done(receipt: Receipt): void;
@@ -125,12 +134,16 @@ async function writeLoad(
   const { source } = advance;
   const before = table.now();
   const { id: track, isUnsettled } = await enterTrack(tx, advance);
-  const files: NewFiles = { added: [], removed: [] };
+  let files: NewFiles = { added: [], removed: [] };
   const receipt = await storeLoad(tx, load, {
     async merge(rows, beat) {
-      if (isUnsettled) await indexTable(tx, { warehouse, table: before, track, source });
-      const target = writableTable(tx, { draft, table: before, track, stream, source, beat }, files);
-      const merged = await mergeEvents(tx, { stream, rows, advance, beat }, target);
+      const of = { warehouse, table: before, track, source };
+      checkShape(stream, before);
+      if (isUnsettled) await indexTable(tx, of);
+      const writer = createTableWriter(draft, before, source, beat);
+      const writable = writableTable(tx, eventFiles(tx, of), { table: before, track, writer });
+      const merged = await mergeEvents(tx, { stream, rows, advance, beat }, writable);
+      files = writer;
       await storeEntities(tx, draft, { stream, source, rows, beat, entities });
       return { ...merged, isAfterCrash: isUnsettled };
     },
@@ -140,12 +153,6 @@ async function writeLoad(
   await table.add(source, files);
   await settleTrack(tx, track);
   return receipt;
-}
-
-async function preparedTable(tx: Transaction, warehouse: Warehouse, design: Design): Promise<Table> {
-  const table = await loadTable(tx, warehouse, design);
-  if (!table) throw new ShapeChanged(`${warehouse.namespace}.${design.name}`, {});
-  return table;
 }
 
 interface EntityLoad extends Pick<Load, 'stream' | 'rows'> {
@@ -162,6 +169,6 @@ async function storeEntities(tx: Transaction, draft: Draft, { entities, ...load 
     await lockTable(tx, draft.warehouse, entity.name);
     const changes = entities.get(entity.name) ?? (await openChanges(tx, draft, entityDesign(entity)));
     entities.set(entity.name, changes);
-    await changes.add(load.source, await mergeEntity({ draft, table: changes.now(), entity, now, ...load }));
+    await changes.add(load.source, await mergeEntity(tx, { draft, table: changes.now(), entity, now, ...load }));
   }
 }

@@ -1,7 +1,8 @@
+import type { Value } from '../../model/columns.ts';
 import { StopStream } from '../../model/errors.ts';
-import { jsonAsText, META, type PartitionFile, partitionFile } from '../files/partition-file.ts';
+import { type LakeRow, META, type PartitionFile, partitionFile } from '../files/partition-file.ts';
 import { type Piece, writeFile } from '../files/write-file.ts';
-import { type FileColumn, leavesOf, type PlacedGroup, readFooter } from '../parquet/format/index.ts';
+import { compareText, type FileColumn, leavesOf, type PlacedGroup, readFooter } from '../parquet/format/index.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
 import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, type Warehouse } from './warehouse.ts';
 
@@ -26,8 +27,8 @@ export async function writeDataFile(
   const path = newDataPath(draft.warehouse, table, source, day);
   const staged = await stageFile(draft, path);
   try {
-    const columns = jsonAsText(table.columns);
-    const json = table.columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
+    const { columns } = table;
+    const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
     const metadata = { [META.source]: source, [META.stream]: table.design.name, [JSON_COLUMNS]: json.join() };
     const file = await writeFile(
       staged,
@@ -50,6 +51,16 @@ export async function writeDataFile(
   } finally {
     await staged.discard();
   }
+}
+
+/** Times as numbers, text by its bytes: as Iceberg orders them. */
+export const compareValues = (a: Value, b: Value): number =>
+  typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);
+
+/** The order of a file's rows. */
+export function orderOf({ columns, design }: Table): (a: LakeRow, b: LakeRow) => number {
+  const place = columns.findIndex(({ name }) => name === design.sortedBy);
+  return (a, b) => compareValues(a[place] ?? null, b[place] ?? null);
 }
 
 export async function openDataFile(warehouse: Warehouse, file: DataFile): Promise<PartitionFile> {

@@ -3,28 +3,16 @@ import { storableText } from '../../cursor/database/sql.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { eraseIn, type Rework, type Victim, victimOf } from '../files/erase.ts';
+import { eraseIn, type Victim, victimOf } from '../files/erase.ts';
 import { databaseNow, dropKeys, dropTrack, findTrack } from '../files/event-index.ts';
-import type { PartitionFile } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
-import { editedPieces } from '../files/write-file.ts';
 import type { Erasure } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
-import { openDataFile, writeDataFile } from './data-file.ts';
-import type { DataFile } from './format/manifest.ts';
 import type { Design } from './format/schema.ts';
-import { designs, referencedFiles } from './maintain.ts';
-import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
-import {
-  type Draft,
-  filesOf,
-  type Listed,
-  loadTable,
-  type Table,
-  type TableFile,
-  tableFolder,
-  type Warehouse,
-} from './warehouse.ts';
+import { designs, removeUnnamed } from './maintain.ts';
+import { createTableWriter, type NewFiles, openPart, partsOf } from './parts.ts';
+import type { Stranger } from './strangers.ts';
+import { type Draft, loadTable, type Table, tableFolder, type Warehouse } from './warehouse.ts';
 
 /**
  * Erases from the tables and their history: snapshots, manifests with their bounds, files that a killed
@@ -49,7 +37,8 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
       return { rows, before, listed };
     });
     if (!done) continue;
-    await removeUnreferenced(warehouse, design, done.before, done.listed);
+    await removeUnnamed(warehouse, done.listed, done.before);
+    await warehouse.store.removeLeftovers(tableFolder(warehouse, design.name));
     touched[`${warehouse.namespace}.${design.name}`] = done.rows;
   }
   return touched;
@@ -66,13 +55,8 @@ export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure):
     const refs = Object.entries(table.metadata.refs).filter(([name]) => name !== 'main');
     for (const [name, { type }] of refs) found.push(`the ${type} ${name} of ${place}`);
     if (table.deletes.length > 0) found.push(`delete files of another writer in ${place}`);
-    const strangers = await openStrangers(
-      warehouse,
-      table,
-      await filesOf(warehouse, table, { source: erasure.source }),
-    );
-    for (const stranger of strangers) {
-      if (!stranger.isCompaction && (await mayName(stranger, victim, erasure.source)))
+    for (const { stranger } of await partsOf(warehouse, table, erasure)) {
+      if (stranger && !stranger.isCompaction && (await mayName(stranger, victim, erasure.source)))
         found.push(`${place}/${stranger.by}`);
     }
   }
@@ -110,21 +94,8 @@ async function everyFile(warehouse: Warehouse, design: Design): Promise<string[]
   return paths;
 }
 
-async function removeUnreferenced(
-  warehouse: Warehouse,
-  design: Design,
-  paths: readonly string[],
-  listed: Listed,
-): Promise<void> {
-  const named = await referencedFiles(warehouse, listed);
-  for (const path of paths) if (!named.has(path)) await warehouse.store.delete(path);
-  await warehouse.store.removeLeftovers(tableFolder(warehouse, design.name));
-}
-
-interface Erased {
+interface Erased extends NewFiles {
   rows: number;
-  added: DataFile[];
-  removed: TableFile[];
 }
 
 async function eraseTable(
@@ -135,53 +106,33 @@ async function eraseTable(
   victim: Victim | 'all',
 ): Promise<Erased> {
   const { warehouse } = draft;
-  const listed = await filesOf(warehouse, table, { source });
-  const files = listed.filter((entry) => entry.source === source);
-  // Those that join files of ours; others were refused.
-  const strangers = await openStrangers(warehouse, table, listed);
-  const track = table.design.isByDay
-    ? await findTrack(tx, { sink: warehouse.name, stream: table.design.name as StreamName, source })
-    : undefined;
-  const done: Erased = { rows: 0, added: [], removed: [] };
-  if (victim === 'all') {
-    if (track !== undefined) await dropTrack(tx, track);
-    for (const stranger of strangers.filter(({ sources }) => sources.includes(source))) {
-      done.rows += stranger.times(source).length;
-      done.added.push(...(await replaceStranger(draft, table, { ...stranger, sources: others(stranger, source) })));
-      done.removed.push(stranger.entry);
-    }
-    const rows = files.reduce((sum, { file }) => sum + file.rows, done.rows);
-    return { ...done, rows, removed: [...done.removed, ...files] };
-  }
+  const { name, isByDay } = table.design;
+  const of = { sink: warehouse.name, stream: name as StreamName, source };
+  const track = isByDay ? await findTrack(tx, of) : undefined;
   const now = await databaseNow(tx);
-  const eraseOne = async (
-    entry: TableFile,
-    present: PartitionFile,
-    write: (edits: Rework['edits']) => Promise<DataFile[]>,
-  ): Promise<void> => {
-    if (!present.file.columns.some(({ name }) => name === victim.column)) return;
-    const inTable = { ...present, file: { ...present.file, columns: table.columns } };
-    const { rework, rows, deleted } = await eraseIn(inTable, victim, now);
-    if (rework === 'leave') return;
-    done.rows += rows;
-    done.removed.push(entry);
-    done.added.push(...(await write(rework.edits)));
-    if (table.design.name === 'clicks')
-      await carryRows(tx, { sink: warehouse.name, stream: 'clicks', source }, { added: [], removed: deleted });
-    const partition = (entry.file.day ?? 0) * 24;
-    if (track !== undefined && rework.dropped.length > 0) await dropKeys(tx, track, partition, rework.dropped);
-  };
-  for (const entry of files)
-    await whileOpen(await openDataFile(warehouse, entry.file), (present) =>
-      eraseOne(entry, present, (edits) =>
-        writeDataFile(draft, { table, source, day: entry.file.day }, editedPieces(present, table.columns, edits)),
-      ),
-    );
-  for (const stranger of strangers)
-    await eraseOne(stranger.entry, stranger.of(source), (edits) =>
-      replaceStranger(draft, table, stranger, { source, edits }),
-    );
-  return done;
+  const writer = createTableWriter(draft, table, source);
+  let rows = 0;
+  if (victim === 'all' && track !== undefined) await dropTrack(tx, track);
+  // Of other programs' files only those that join files of ours: others were refused.
+  for (const part of await partsOf(warehouse, table, { source })) {
+    if (part.rows === 0) continue;
+    if (victim === 'all') {
+      rows += part.rows;
+      await writer.drop(part);
+      continue;
+    }
+    await whileOpen(await openPart(part), async (present) => {
+      if (!present.file.columns.some((column) => column.name === victim.column)) return;
+      const inTable = { ...present, file: { ...present.file, columns: table.columns } };
+      const erased = await eraseIn(inTable, victim, now);
+      if (erased.rework === 'leave') return;
+      rows += erased.rows;
+      await writer.replace(part, present, erased.rework.edits);
+      if (name === 'clicks') await carryRows(tx, of, { added: [], removed: erased.deleted });
+      const { dropped } = erased.rework;
+      const partition = (part.entry.file.day ?? 0) * 24;
+      if (track !== undefined && dropped.length > 0) await dropKeys(tx, track, partition, dropped);
+    });
+  }
+  return { ...writer, rows };
 }
-
-const others = ({ sources }: Stranger, source: string): string[] => sources.filter((one) => one !== source);

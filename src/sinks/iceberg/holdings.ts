@@ -1,13 +1,13 @@
 import type { Stream } from '../../model/streams.ts';
-import type { Window } from '../../model/window.ts';
+import { holds, type Window } from '../../model/window.ts';
 import { countRows } from '../files/read.ts';
-import { firstFrom } from '../files/survey.ts';
 import type { Held } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import { openIfThere } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { streamDesign } from './format/schema.ts';
 import { noteChanges } from './heads.ts';
+import { partsOf } from './parts.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
 import {
   type DayRange,
@@ -41,55 +41,38 @@ export async function holdingsOf(
   isThere: (file: DataFile) => boolean = () => true,
 ): Promise<Held[]> {
   const gone = new Set(removed.map(({ file }) => file.path));
-  const listed = (await filesOf(warehouse, table, { source, days: windows.map(daysOf) })).filter(
-    ({ file }) => !gone.has(file.path) && isThere(file),
+  const parts = (await partsOf(warehouse, table, { source, days: windows.map(daysOf) })).filter(
+    ({ entry: { file } }) => !gone.has(file.path) && isThere(file),
   );
-  const own = [...listed.filter((entry) => entry.source === source).map(({ file }) => file), ...added];
-  const counts = await countRows(
-    own.map((file) => ({
-      ...timesOf({ file }, timeIn(table)),
-      rows: file.rows,
-      open: () => openIfThere(warehouse, file),
-    })),
-    windows,
-  );
-  const strangers = await openStrangers(warehouse, table, listed);
-  const times = strangers.map((stranger) => ({ stranger, times: [...stranger.times(source)].sort((a, b) => a - b) }));
+  const news = added.map((file) => ({
+    ...timesOf({ file }, timeIn(table)),
+    rows: file.rows,
+    open: () => openIfThere(warehouse, file),
+  }));
+  const counts = await countRows([...parts, ...news], windows);
+  const strangers = parts.flatMap(({ stranger }) => stranger ?? []);
   return windows.map((window, i) => {
-    const within = times.map((one) => ({
-      stranger: one.stranger,
-      rows: firstFrom(one.times, window.end) - firstFrom(one.times, window.start),
-    }));
-    const rows = within.reduce((sum, one) => sum + one.rows, counts[i] ?? 0);
-    const foreign = describeForeign(warehouse, table, { source, window, within });
-    return foreign === undefined ? { rows } : { rows, foreign };
+    const foreign = describeForeign(warehouse, table, { source, window, strangers });
+    return { rows: counts[i] ?? 0, ...(foreign !== undefined && { foreign }) };
   });
 }
 
 function describeForeign(
   { namespace }: Warehouse,
   table: Table,
-  {
-    source,
-    window,
-    within,
-  }: { source: string; window: Window; within: ReadonlyArray<{ stranger: Stranger; rows: number }> },
+  { source, window, strangers }: { source: string; window: Window; strangers: readonly Stranger[] },
 ): string | undefined {
   const { first, last } = daysOf(window);
   const found: string[] = [];
-  for (const { stranger, rows } of within) {
+  for (const stranger of strangers) {
     const { day } = stranger.entry.file;
     const isOnDay = day === undefined || (day >= first && day <= last);
     const theirs = stranger.theirs.filter(({ source: owner, at }) =>
-      owner !== undefined && owner !== source
-        ? false
-        : at === undefined
-          ? isOnDay
-          : at >= window.start && at < window.end,
+      owner !== undefined && owner !== source ? false : at === undefined ? isOnDay : holds(window, at),
     ).length;
+    const rows = stranger.isCompaction ? [] : stranger.times(source).filter((at) => holds(window, at));
     if (theirs > 0) found.push(`${counted(theirs)} of another writer (${stranger.by})`);
-    else if (rows > 0 && !stranger.isCompaction)
-      found.push(`${counted(rows)} that another writer wrote anew (${stranger.by})`);
+    else if (rows.length > 0) found.push(`${counted(rows.length)} that another writer wrote anew (${stranger.by})`);
   }
   const deletes = deletesOn(table, [{ first, last }]).reduce(
     (sum, one) => sum + one.added.files + one.existing.files,

@@ -24,9 +24,10 @@ import { identifyElsewhere, identifyInState } from './heads.ts';
 import { attestTable, removeForeign } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
 import { replaceLinks } from './merge/links.ts';
-import { tableFiles } from './merge-events.ts';
+import { openPart, partsOf } from './parts.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
+import { eventFiles } from './table-files.ts';
 import { publishProgress } from './upkeep/progress.ts';
 import { olderThanTable } from './upkeep/versions.ts';
 import {
@@ -213,7 +214,7 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
   return compareFiles(
     comparison,
     isThere
-      ? tableFiles(warehouse.state, { warehouse, table, track, source })
+      ? eventFiles(warehouse.state, { warehouse, table, track, source })
       : { columns: columnsOf(stream), find: async () => [] },
   );
 }
@@ -221,18 +222,7 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
 async function* readTable(warehouse: Warehouse, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
   const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
   if (!table) return;
-  yield* readFiles(stream, window, async (part) => {
-    const days = daysOf(part);
-    const listed = await filesOf(warehouse, table, { source, days: [days] });
-    const own = listed.filter((entry) => entry.source === source);
-    const strangers = await openStrangers(warehouse, table, listed);
-    return [
-      ...own.map(
-        ({ file }) =>
-          () =>
-            openDataFile(warehouse, file),
-      ),
-      ...strangers.map((stranger) => async () => stranger.of(source, days.first)),
-    ];
-  });
+  yield* readFiles(stream, window, async (day) =>
+    (await partsOf(warehouse, table, { source, days: [daysOf(day)] })).map((part) => ({ open: () => openPart(part) })),
+  );
 }

@@ -119,15 +119,19 @@ async function removeOrphans(
   }
   // References are read after the listing, so that a file committed meanwhile is not taken for an orphan.
   const table = await loadTable(warehouse.state, warehouse, design);
-  if (!table) return 0;
-  const named = await referencedFiles(warehouse, table);
-  const orphans = old.filter((path) => !named.has(path));
-  for (const path of orphans) await store.delete(path);
+  return table ? removeUnnamed(warehouse, table, old) : 0;
+}
+
+/** Removes those of these files that the metadata does not refer to. */
+export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths: readonly string[]): Promise<number> {
+  const named = await referencedFiles(warehouse, listed);
+  const orphans = paths.filter((path) => !named.has(path));
+  for (const path of orphans) await warehouse.store.delete(path);
   return orphans.length;
 }
 
 /** Every file that the metadata refers to. */
-export async function referencedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
+async function referencedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
   const named = new Set([location, ...metadata['metadata-log'].map((entry) => entry['metadata-file'])]);
   for (const snapshot of metadata.snapshots) {
     const list = snapshot['manifest-list'];

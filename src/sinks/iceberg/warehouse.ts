@@ -8,6 +8,7 @@ import { lock } from '../files/event-index.ts';
 import { META } from '../files/partition-file.ts';
 import { fileName, type Staged, type Store, whileOpen } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
+import { ShapeChanged } from '../sink.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
@@ -174,6 +175,13 @@ export async function loadTable(tx: Queryable, warehouse: Warehouse, design: Des
     values: [warehouse.name],
   });
   return openTable(warehouse, design, listed, new Set(found.map(({ source }) => source)));
+}
+
+/** Where another process may have dropped it since it was prepared. */
+export async function preparedTable(tx: Queryable, warehouse: Warehouse, design: Design): Promise<Table> {
+  const table = await loadTable(tx, warehouse, design);
+  if (!table) throw new ShapeChanged(`${warehouse.namespace}.${design.name}`, {});
+  return table;
 }
 
 async function openTable(

@@ -4,19 +4,11 @@ import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow, type Window } from '../../model/window.ts';
-import {
-  addKeys,
-  filesWithin,
-  findTrack,
-  knownFiles,
-  type Partition,
-  partitionsWithin,
-  recordFile,
-} from '../files/event-index.ts';
+import { addKeys, filesWithin, findTrack, knownFiles, type Partition, recordFile } from '../files/event-index.ts';
 import { compareFiles, homesOf, type Place, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
-import { countRows, readFiles } from '../files/read.ts';
+import { type Counted, countRows, readFiles } from '../files/read.ts';
 import { ReplacedMeanwhile } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
 import type { Comparison, Difference } from '../sink.ts';
@@ -42,37 +34,33 @@ async function findPlaces(
 ): Promise<Place<Partition>[]> {
   if (track === undefined) return [];
   const homes = await homesOf(db, track, incoming);
-  const partitions = new Set([...(await partitionsWithin(db, track, wholes)), ...homes.keys()]);
+  const partitions = new Set([
+    ...(await filesWithin(db, track, wholes)).map(({ partition }) => partition),
+    ...homes.keys(),
+  ]);
   return [...partitions].map((file) => {
     const sought = homes.get(file) ?? new Map<string, Incoming>();
     return { file, sought, wholes, open: () => open(file) };
   });
 }
 
-export async function* readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
-  const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
-  if (track === undefined) return;
-  yield* readFiles(stream, window, async (part) =>
-    (await partitionsWithin(lake.state, track, [part])).map(
-      (partition) => () => openOf({ lake, stream, source }, partition),
-    ),
-  );
+/** The files that hold events of these windows. */
+async function filesIn(db: Queryable, of: TrackFiles, windows: readonly Window[]): Promise<Counted[]> {
+  const { lake, stream, source } = of;
+  const track = await findTrack(db, { sink: lake.name, stream: stream.name, source });
+  const files = track === undefined ? [] : await filesWithin(db, track, windows);
+  return files.map((file) => ({ ...file, open: () => openOf(of, file.partition) }));
 }
 
-export async function countLake(
+export const readLake = (lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> =>
+  readFiles(stream, window, (day) => filesIn(lake.state, { lake, stream, source }, [day]));
+
+export const countLake = async (
   db: Queryable,
   lake: Lake,
-  track: Track,
+  { source, stream: name }: Track,
   windows: readonly Window[],
-): Promise<number[]> {
-  const id = await findTrack(db, track);
-  const files = id === undefined ? [] : await filesWithin(db, id, windows);
-  const of = { lake, source: track.source, stream: { name: track.stream } };
-  return countRows(
-    files.map((file) => ({ ...file, open: () => openOf(of, file.partition) })),
-    windows,
-  );
-}
+): Promise<number[]> => countRows(await filesIn(db, { lake, source, stream: { name } }, windows), windows);
 
 export async function compareLake(lake: Lake, comparison: Comparison): Promise<Difference[]> {
   const { stream, source } = comparison;
@@ -172,7 +160,7 @@ async function prepareFile(
       present,
       columns,
       edits: findings ? editsOf(findings, rule, columns, now) : new Map(),
-      added: [...moved, ...added.map(({ row }) => row)],
+      added: [...moved, ...added].map(({ row }) => row),
       metadata: metadataOf(advance, present),
       beat,
     });

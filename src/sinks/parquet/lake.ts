@@ -1,7 +1,7 @@
 import type { Database } from '../../cursor/database/index.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import type { Window } from '../../model/window.ts';
+import { HOUR_MS, type Window } from '../../model/window.ts';
 import type { Partition } from '../files/event-index.ts';
 import { fileName, type Store } from '../files/store/store.ts';
 import type { Compression } from './format/index.ts';
@@ -19,8 +19,6 @@ export interface Lake {
 
 /** How a lake is partitioned: by UTC day or hour, in the Hive layout. */
 export type Scheme = 'day' | 'hour';
-
-const HOUR_MS = 3_600_000;
 
 export function partitionOf(scheme: Scheme, at: Instant): Partition {
   const hour = Math.floor(at / HOUR_MS);

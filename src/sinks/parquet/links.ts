@@ -1,25 +1,18 @@
-import { recordListing } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { checkFence } from '../../cursor/leases.ts';
 import { LINKS } from '../../model/streams.ts';
-import { databaseNow, lock } from '../files/event-index.ts';
+import { lock } from '../files/event-index.ts';
 import { createLayout } from '../files/layout.ts';
-import { linkColumns, mergeListing } from '../files/merge-link.ts';
-import {
-  createReshape,
-  type LakeRow,
-  META,
-  openPartition,
-  type PartitionFile,
-  schemaVersion,
-} from '../files/partition-file.ts';
+import { storeListing } from '../files/merge-link.ts';
+import { type LakeRow, META, openPartition, type PartitionFile, schemaVersion } from '../files/partition-file.ts';
 import { fileName } from '../files/store/store.ts';
 import { writeFile } from '../files/write-file.ts';
 import type { LinksSnapshot, Receipt } from '../sink.ts';
+import { entityColumns } from '../table-columns.ts';
 import { hideCoverage, showCoverage } from './catalog.ts';
 import type { Lake } from './lake.ts';
 
 const FOLDER = 'links';
+const COLUMNS = entityColumns(LINKS).map(({ doc, ...column }) => column);
 
 const pathOf = (source: string): string => `${FOLDER}/${fileName(source)}`;
 
@@ -32,33 +25,20 @@ export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise
   const track = { source, stream: 'links', sink: lake.name } as const;
   const receipt = await lake.state.transaction(async (tx) => {
     await lockLinks(tx, lake, source);
-    const fence = await checkFence(tx, { ...snapshot, stream: 'links' });
     await lake.store.removeLeftovers(FOLDER, fileName(source));
     const present = await openPartition(lake.store, pathOf(source), track);
     try {
-      const columns = linkColumns();
-      const stored = present ? await storedRows(present) : new Map<string, LakeRow>();
-      const { rows, receipt } = mergeListing(columns, stored, snapshot, await databaseNow(tx));
-      await write(lake, snapshot, present, rows, () => fence.renew());
-      await recordListing(tx, track, snapshot);
-      return receipt;
+      return await storeListing(tx, lake.name, snapshot, {
+        columns: COLUMNS,
+        read: async (show) => present && show(present),
+        replace: (rows, beat) => write(lake, snapshot, present, rows, beat),
+      });
     } finally {
       await present?.close();
     }
   });
   await showCoverage(lake, track);
   return receipt;
-}
-
-async function storedRows(present: PartitionFile): Promise<Map<string, LakeRow>> {
-  const columns = linkColumns();
-  const key = columns.findIndex(({ name }) => name === LINKS.key);
-  const reshape = createReshape(present.file.columns, columns);
-  const rows = new Map<string, LakeRow>();
-  for (const group of present.file.groups) {
-    for (const row of (await present.rows(group)).map(reshape)) rows.set(String(row[key]), row);
-  }
-  return rows;
 }
 
 /** The new file holds the present one unchanged, for readers that had just opened it: see `files/layout.ts`. */
@@ -69,19 +49,18 @@ async function write(
   rows: readonly LakeRow[],
   beat: () => Promise<void>,
 ): Promise<void> {
-  const columns = linkColumns();
   const staged = await lake.store.stage(pathOf(source));
   try {
     const metadata = {
       [META.source]: source,
       [META.stream]: 'links',
       [META.run]: runId,
-      [META.schema]: schemaVersion(columns),
+      [META.schema]: schemaVersion(COLUMNS),
     };
     const around = present && { layout: createLayout(present, () => false), present };
     const made = await writeFile(
       staged,
-      { columns, compression: lake.compression, metadata, beat, ...(around && { around }) },
+      { columns: COLUMNS, compression: lake.compression, metadata, beat, ...(around && { around }) },
       [{ rows }],
     );
     // Without any link there is nothing to write, and nothing that was written before is lost: links stay, marked as missing.

@@ -1,17 +1,9 @@
 import { createLayout, freshLayout, planSegments, type Segment } from '../files/layout.ts';
 import type { Extent } from '../files/partition-file.ts';
-import {
-  createReshape,
-  extentOf,
-  type LakeRow,
-  META,
-  type PartitionFile,
-  schemaVersion,
-  timesOf,
-} from '../files/partition-file.ts';
+import { extentOf, type LakeRow, META, type PartitionFile, schemaVersion, timesOf } from '../files/partition-file.ts';
 import type { Staged } from '../files/store/store.ts';
-import { type Edits, type Piece, writeFile } from '../files/write-file.ts';
-import { type FileColumn, fitsSchema, type StoredGroup } from './format/index.ts';
+import { type Edits, inOrder, piecesOf, writeFile } from '../files/write-file.ts';
+import { type FileColumn, fitsSchema } from './format/index.ts';
 import type { Lake } from './lake.ts';
 
 interface NextFile {
@@ -61,7 +53,7 @@ export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritte
 
 function segmentsOf({ present, columns, edits, added }: NextFile): Segment<LakeRow>[] {
   const isSameShape = present !== undefined && fitsSchema(present.file, columns);
-  const time = placeOf(columns, 'timestamp');
+  const time = columns.findIndex(({ name }) => name === 'timestamp');
   return planSegments(
     (present?.file.groups ?? []).map((group, i) => ({
       rows: group.rows,
@@ -70,33 +62,4 @@ function segmentsOf({ present, columns, edits, added }: NextFile): Segment<LakeR
     })),
     [...added].sort(inOrder(columns)).map((row) => ({ at: Number(row[time]), row })),
   );
-}
-
-async function* piecesOf(
-  { present, columns, edits }: NextFile,
-  segments: readonly Segment<LakeRow>[],
-): AsyncGenerator<Piece> {
-  const reshape = createReshape(present?.file.columns ?? columns, columns);
-  const group = (i: number): StoredGroup => present?.file.groups[i] as StoredGroup;
-  for (const segment of segments) {
-    if ('copy' in segment) {
-      yield { copy: group(segment.copy), from: present as PartitionFile };
-      continue;
-    }
-    const rows = [...segment.added];
-    for (const i of segment.groups) {
-      const stored = (await present?.rows(group(i)))?.map(reshape) ?? [];
-      rows.push(...(edits.get(i)?.(stored) ?? stored));
-    }
-    yield { rows: rows.sort(inOrder(columns)) };
-  }
-}
-
-const placeOf = (columns: readonly FileColumn[], wanted: string): number =>
-  columns.findIndex(({ name }) => name === wanted);
-
-/** By time, then by id: the same rows make the same file. */
-function inOrder(columns: readonly FileColumn[]): (a: LakeRow, b: LakeRow) => number {
-  const [time, id] = [placeOf(columns, 'timestamp'), placeOf(columns, 'event_id')];
-  return (a, b) => Number(a[time]) - Number(b[time]) || (String(a[id]) < String(b[id]) ? -1 : 1);
 }

@@ -3,8 +3,9 @@ import { instantOf, quoteIdent } from '../../cursor/database/sql.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import { fitId } from '../../model/identity.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
-import { BOOKKEEPING, ENTITIES, STREAM_NAMES, type Stream } from '../../model/streams.ts';
+import { ENTITIES, STREAM_NAMES, type Stream } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
+import { KEPT } from '../table-columns.ts';
 import { HISTORY } from './links/history.ts';
 import { keysName, keysPlace, monthsOf, monthTable } from './months.ts';
 import { describeTable, lockSchema, type Partition } from './table.ts';
@@ -87,9 +88,6 @@ function changesFor(erasure: Erasure): Change[] {
     ...EVENTS_OF_CUSTOMERS.map((table) => ({ table, where: of(`${kind}_id`), empties: isEmptied(kind, table) })),
   ];
 }
-
-/** Bookkeeping columns stay, except `_extra`, which holds values of the service. */
-const KEPT: ReadonlySet<string> = new Set(BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'));
 
 const conditionOf = (where: Change['where']): string =>
   where.map(([column], i) => `${quoteIdent(column)} = $${i + 1}`).join(' and ');

@@ -4,16 +4,9 @@ import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts
 import type { Column, Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { bare } from '../../model/json.ts';
-import {
-  BOOKKEEPING,
-  type Bookkeeping,
-  type Entity,
-  entityBookkeeping,
-  SOURCE,
-  STREAMS,
-  type Stream,
-} from '../../model/streams.ts';
+import { type Bookkeeping, type Entity, STREAMS, type Stream } from '../../model/streams.ts';
 import { ShapeChanged } from '../sink.ts';
+import { described, entityColumns, streamColumns } from '../table-columns.ts';
 import { type Index, type IndexName, indexOn, optionalIndexes, utcDate } from '../views/postgres-indexes.ts';
 
 /** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
@@ -51,7 +44,7 @@ export function streamTable(
     ...(partition === 'none'
       ? { key: ['_source', 'event_id'] }
       : { key: ['_source', 'event_id', 'timestamp'], partitionedBy: 'timestamp' }),
-    columns: [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(toTableColumn),
+    columns: streamColumns({ columns }).map(toTableColumn),
     indexes: [
       { name: 'timestamp', on: '"timestamp"' },
       { name: 'date', on: `(${utcDate()})` },
@@ -62,16 +55,12 @@ export function streamTable(
 
 /** One row per link or customer. */
 export function entityTable(entity: Entity): Table {
-  const { name, doc, key, columns } = entity;
+  const { name, doc, key } = entity;
   return {
     name,
     doc,
     key: ['_source', key],
-    columns: [
-      toTableColumn(SOURCE),
-      ...columns.map((column) => ({ ...toTableColumn(column), nullable: column.name !== key })),
-      ...entityBookkeeping(entity).map(toTableColumn),
-    ],
+    columns: entityColumns(entity).map(toTableColumn),
     indexes: [],
   };
 }
@@ -156,8 +145,7 @@ export const selectTable = (schema: string, name: string): Sql => ({
 });
 
 export function toTableColumn(column: Column | Bookkeeping): TableColumn {
-  const { name, kind, nullable, doc } = column;
-  const comment = 'deprecated' in column ? `Deprecated, use ${column.deprecated}. ${doc}` : doc;
+  const { name, kind, nullable, doc: comment } = described(column);
   return { name, type: POSTGRES_TYPES[kind], nullable, comment };
 }
 

@@ -1,7 +1,8 @@
 import type { Kind } from '../../../model/columns.ts';
 import { widen } from '../../../model/evolution.ts';
-import { BOOKKEEPING, type Entity, entityBookkeeping, SOURCE, type Stream } from '../../../model/streams.ts';
+import type { Bookkeeping, Entity, Stream } from '../../../model/streams.ts';
 import { type FileColumn, leavesOf } from '../../parquet/format/index.ts';
+import { entityColumns, streamColumns } from '../../table-columns.ts';
 
 /** The table that we need, derived from the stream's columns. */
 export interface Design {
@@ -11,51 +12,31 @@ export interface Design {
   /** The column that files are sorted by; a table of events is also partitioned by its day. */
   sortedBy: string;
   isByDay: boolean;
-  columns: readonly DesignColumn[];
+  columns: readonly Bookkeeping[];
 }
 
-export interface DesignColumn {
-  name: string;
-  kind: Kind;
-  nullable: boolean;
-  doc: string;
-}
-
-const EVENT_KEY: ReadonlySet<string> = new Set(['event', 'timestamp', 'event_id']);
-
-export function streamDesign({ name, doc, columns }: Stream): Design {
+export function streamDesign(stream: Stream): Design {
+  const { name, doc } = stream;
   return {
     name,
     doc,
     key: ['_source', 'event_id'],
     sortedBy: 'timestamp',
     isByDay: true,
-    columns: [
-      SOURCE,
-      ...columns.map((column) => ({ ...column, nullable: !EVENT_KEY.has(column.name), doc: docOf(column) })),
-      ...BOOKKEEPING.filter((column) => column !== SOURCE),
-    ].map(({ name, kind, nullable, doc }) => ({ name, kind, nullable, doc })),
+    columns: streamColumns(stream),
   };
 }
 
 export function entityDesign(entity: Entity): Design {
-  const { name, doc, key, columns } = entity;
+  const { name, doc, key } = entity;
   return {
     name,
     doc,
     key: ['_source', key],
     sortedBy: key,
     isByDay: false,
-    columns: [
-      SOURCE,
-      ...columns.map((column) => ({ ...column, nullable: column.name !== key, doc: docOf(column) })),
-      ...entityBookkeeping(entity),
-    ].map(({ name, kind, nullable, doc }) => ({ name, kind, nullable, doc })),
+    columns: entityColumns(entity),
   };
-}
-
-function docOf({ doc, deprecated }: { doc: string; deprecated?: string }): string {
-  return deprecated === undefined ? doc : `Deprecated, use ${deprecated}. ${doc}`;
 }
 
 export interface Schema {

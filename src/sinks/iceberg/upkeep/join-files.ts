@@ -4,9 +4,9 @@ import { DAY_MS } from '../../../model/window.ts';
 import { GROUP_ROWS } from '../../files/layout.ts';
 import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
 import type { Piece } from '../../files/write-file.ts';
-import { compareText, fitsSchema } from '../../parquet/format/index.ts';
+import { fitsSchema } from '../../parquet/format/index.ts';
 import { changeIfThere, changeTable } from '../change-table.ts';
-import { openDataFile, writeDataFile } from '../data-file.ts';
+import { compareValues, openDataFile, orderOf, writeDataFile } from '../data-file.ts';
 import type { Design } from '../format/schema.ts';
 import { type Draft, filesOf, loadTable, type Table, type TableFile, type Warehouse } from '../warehouse.ts';
 
@@ -96,7 +96,8 @@ async function joinFiles(tx: Queryable, draft: Draft, table: Table, files: reado
  * The rows of several files in order, with no more in memory than overlaps. Groups that overlap no other are copied as they are; rows of the
  * others wait until no group that is still to come can hold an earlier one.
  */
-async function* joinedPieces({ design, columns }: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
+async function* joinedPieces(table: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
+  const { design, columns } = table;
   const place = columns.findIndex(({ name }) => name === design.sortedBy);
   const key = (row: LakeRow): Value => row[place] ?? null;
   const groups = files
@@ -106,13 +107,13 @@ async function* joinedPieces({ design, columns }: Table, files: readonly Partiti
         return { from, group, min, max };
       }),
     )
-    .sort((a, b) => compare(a.min, b.min));
+    .sort((a, b) => compareValues(a.min, b.min));
   let waiting: LakeRow[] = [];
   for (const [i, { from, group, min, max }] of groups.entries()) {
     const next = groups[i + 1];
-    const later = waiting.findIndex((row) => !(compare(key(row), min) < 0));
+    const later = waiting.findIndex((row) => !(compareValues(key(row), min) < 0));
     const complete = later < 0 ? waiting.length : later;
-    const isAlone = complete === waiting.length && (!next || compare(max, next.min) < 0);
+    const isAlone = complete === waiting.length && (!next || compareValues(max, next.min) < 0);
     const isCopied = isAlone && group.rows >= GROUP_ROWS / 2 && fitsSchema(from.file, columns);
     if (complete > 0 && (isCopied || complete >= GROUP_ROWS)) {
       yield { rows: waiting.slice(0, complete) };
@@ -123,11 +124,7 @@ async function* joinedPieces({ design, columns }: Table, files: readonly Partiti
       continue;
     }
     const rows = (await from.rows(group)).map(createReshape(from.file.columns, columns));
-    waiting = [...waiting, ...rows].sort((a, b) => compare(key(a), key(b)));
+    waiting = [...waiting, ...rows].sort(orderOf(table));
   }
   if (waiting.length > 0) yield { rows: waiting };
 }
-
-/** Times as numbers, text by its bytes: as Iceberg orders them. */
-const compare = (a: Value, b: Value): number =>
-  typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);

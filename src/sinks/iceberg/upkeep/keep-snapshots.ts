@@ -1,7 +1,5 @@
-import { DAY_MS } from '../../../model/window.ts';
+import { DAY_MS, HOUR_MS } from '../../../model/window.ts';
 import { type Metadata, type Snapshot, withoutSnapshots } from '../format/metadata.ts';
-
-export const HOUR_MS = 3_600_000;
 
 /** How long snapshots are kept after they were replaced: how far back readers can travel, and how long a query may take. */
 export interface KeepSnapshots {

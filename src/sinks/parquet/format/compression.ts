@@ -2,8 +2,8 @@ import * as zlib from 'node:zlib';
 import { compressUsingDict, createCCtx, decompress, init } from '@bokuweb/zstd-wasm';
 import { type FileMetaData, parquetMetadata, parquetScan, type SchemaElement } from 'hyparquet';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
-import { parseJson } from '../../../model/json.ts';
-import type { Compression } from './types.ts';
+
+export type Compression = 'zstd' | 'snappy' | 'gzip';
 
 export type Pack = (bytes: Uint8Array) => Uint8Array;
 type Unpack = (bytes: Uint8Array, length: number) => Uint8Array;
@@ -60,8 +60,8 @@ function loadWasm(): Promise<Wasm> {
 }
 
 /**
- * hyparquet does the reading. By default it makes Dates of instants, rounds large integers in JSON and drops a byte order
- * mark at the start of a text; these parsers replace its own.
+ * hyparquet does the reading. By default it makes Dates of instants, parses JSON and drops a byte order mark at the start of
+ * a text; these parsers replace its own.
  */
 export type Metadata = FileMetaData;
 export type Element = SchemaElement;
@@ -80,7 +80,7 @@ export function parseMetadata(footer: Uint8Array): Metadata {
 
 type ReadColumn = (name: string) => Promise<ArrayLike<unknown>>;
 
-/** Columns of the single group in the metadata: integers and instants as BigInt, text as text, JSON parsed. */
+/** Columns of the single group in the metadata: integers and instants as BigInt, text and JSON as text. */
 export async function openGroup(
   metadata: Metadata,
   read: (start: number, end: number) => Promise<Uint8Array>,
@@ -94,7 +94,7 @@ export async function openGroup(
     compressors: await unpackers(),
     parsers: {
       stringFromBytes: (bytes) => bytes && toText(bytes),
-      jsonFromBytes: (bytes) => bytes && parseJson(toText(bytes)),
+      jsonFromBytes: (bytes) => bytes && toText(bytes),
       timestampFromMicroseconds: asItIs,
       // Ours are in microseconds; other writers may use others.
       timestampFromMilliseconds: (millis: bigint) => (millis === undefined ? undefined : BigInt(millis) * 1000n),

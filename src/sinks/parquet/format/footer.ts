@@ -1,15 +1,7 @@
+import type { Compression } from './compression.ts';
 import { ENCODING } from './group.ts';
 import { Bytes, binary, bool, encodeThrift, i32, i64, list, struct, type Thrift, text } from './thrift.ts';
-import {
-  type Chunk,
-  type Compression,
-  type FileColumn,
-  type Leaf,
-  type LeafType,
-  leavesOf,
-  MAGIC,
-  type PlacedGroup,
-} from './types.ts';
+import { type Chunk, type FileColumn, type Leaf, type LeafType, leavesOf, MAGIC, type PlacedGroup } from './types.ts';
 
 /** The writer of the file. Readers use it for known bugs; we use it to recognize files that are not ours to replace. */
 export const CREATED_BY = 'tributary version 1';
@@ -27,7 +19,7 @@ export const PLACES = 'tributary.places';
 export const placesText = (groups: ReadonlyArray<{ start: number; end: number }>, footerAt: number): string =>
   [...groups.map(({ start, end }) => `${start}-${end}`), footerAt].join();
 
-export interface Places {
+interface Places {
   /** The groups, none of them empty. */
   starts: readonly number[];
   footerAt: number;
@@ -119,7 +111,7 @@ const DOUBLE = 5;
 const BYTE_ARRAY = 6;
 
 /** Parquet's codes for its physical types. */
-export const PHYSICAL: Readonly<Record<LeafType, number>> = {
+const PHYSICAL: Readonly<Record<LeafType, number>> = {
   text: BYTE_ARRAY,
   json: BYTE_ARRAY,
   integer: INT64,
@@ -142,13 +134,14 @@ const MEANING: Partial<Record<LeafType, { converted: number; logical: Thrift }>>
 };
 
 /** The leaves as Parquet's schema, below a root. */
-export function encodeSchema(columns: readonly FileColumn[]): Thrift {
+function encodeSchema(columns: readonly FileColumn[]): Thrift {
   const leaves = leavesOf(columns);
   return list([struct({ 4: text('root'), 5: i32(leaves.length) }), ...leaves.map(encodeLeaf)]);
 }
 
 function encodeLeaf({ name, type, nullable, fieldId }: Leaf): Thrift {
-  const meaning = MEANING[type];
+  // Iceberg has no type for JSON.
+  const meaning = MEANING[type === 'json' && fieldId !== undefined ? 'text' : type];
   return struct({
     1: i32(PHYSICAL[type]),
     3: i32(nullable ? OPTIONAL : REQUIRED),

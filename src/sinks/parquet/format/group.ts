@@ -1,11 +1,10 @@
 import { setImmediate as pause } from 'node:timers/promises';
 import type { Value } from '../../../model/columns.ts';
-import { type Pack, packer } from './compression.ts';
+import { type Compression, type Pack, packer } from './compression.ts';
 import { bitsFor, boundsOf, type Dictionary, encodeRuns, findDictionary, PUT, packBits } from './encodings.ts';
 import { Bytes, encodeThrift, i32, struct, type Thrift } from './thrift.ts';
 import {
   type Chunk,
-  type Compression,
   type EncodedGroup,
   type FileColumn,
   type Leaf,
@@ -76,7 +75,7 @@ function writeChunk(
   } else {
     for (const { body, values } of plainPages(leaf, stored)) dataPage(body, values, ENCODING.plain);
   }
-  const bounds = leaf.isUnordered ? undefined : boundsOf(leaf.type, dictionary?.entries ?? stored.values);
+  const bounds = boundsOf(leaf.type, dictionary?.entries ?? stored.values);
   return {
     at: start,
     length: out.length - start,

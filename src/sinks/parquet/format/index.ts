@@ -3,6 +3,7 @@
  * change are copied from file to file as bytes, which no writer on npm can, and because it encodes about twice as fast as the
  * fastest of them (`npm run bench:parquet`).
  */
+export type { Compression } from './compression.ts';
 export { compareText } from './encodings.ts';
 export { encodeFooter, fitsSchema } from './footer.ts';
 export { encodeGroup } from './group.ts';
@@ -11,7 +12,6 @@ export { type AnyFile, readAny } from './read-any.ts';
 export {
   type ByteSource,
   type Chunk,
-  type Compression,
   type EncodedGroup,
   type FileColumn,
   leavesOf,
@@ -19,5 +19,6 @@ export {
   type ParquetFile,
   type PlacedGroup,
   type Range,
+  type ReadableFile,
   type StoredGroup,
 } from './types.ts';

@@ -1,26 +1,25 @@
 import type { Kind, Value } from '../../../model/columns.ts';
 import { Fault, RetryLater } from '../../../model/errors.ts';
-import { type Element, type Metadata, openGroup, parseMetadata } from './compression.ts';
+import { type Compression, type Element, type Metadata, parseMetadata } from './compression.ts';
 import { PUT, plainBytes } from './encodings.ts';
-import { CREATED_BY, encodeFooter, PLACES, placesText } from './footer.ts';
-import { createYield } from './group.ts';
+import { CREATED_BY, PLACES, placesText } from './footer.ts';
 import {
   type Bound,
   type ByteSource,
   type Chunk,
-  type Compression,
   exactName,
   type FileColumn,
   type Leaf,
   type LeafType,
   leavesOf,
   MAGIC,
-  type ParquetFile,
   type Range,
+  type ReadableFile,
   restoreInstant,
   restoreInteger,
   type StoredGroup,
 } from './types.ts';
+import { readValues } from './values.ts';
 
 /** Enough for the footer of most files, so that one request suffices. */
 const TAIL_BYTES = 128 * 1024;
@@ -28,7 +27,7 @@ const TAIL_BYTES = 128 * 1024;
 const ENDING = 8;
 
 /** Reads a file's description. Throws if the file is damaged or was written by another program: neither may be merged or replaced. */
-export async function readFooter(source: ByteSource): Promise<ParquetFile> {
+export async function readFooter(source: ByteSource): Promise<ReadableFile> {
   const footer = await readEnding(source);
   try {
     return readMetadata(source, parseMetadata(footer), source.size - footer.length);
@@ -39,16 +38,16 @@ export async function readFooter(source: ByteSource): Promise<ParquetFile> {
   }
 }
 
-function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number): ParquetFile {
+function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number): ReadableFile {
   if (!metadata.created_by?.startsWith(WRITER)) throw foreign(source, `it says ${metadata.created_by ?? 'nothing'}`);
   const columns = readColumns(source, metadata);
-  const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, group));
+  const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, metadata, group));
   const { [PLACES]: places, ...entries } = readEntries(metadata);
   if (places !== placesText(groups, footerAt)) throw torn(source, 'bytes are missing in it, or too many');
   checkPlaces(source, groups, footerAt);
   const rows = groups.reduce((sum, group) => sum + group.rows, 0);
   if (rows !== Number(metadata.num_rows)) throw torn(source, 'its groups do not add up to its rows');
-  return { footerAt, columns, rows, metadata: entries, groups };
+  return { footerAt, columns, rows, metadata: entries, groups, footer: metadata };
 }
 
 /** Without the version. */
@@ -113,14 +112,22 @@ const readEntries = ({ key_value_metadata: entries = [] }: Metadata): Record<str
 type GroupEntry = Metadata['row_groups'][number];
 type ChunkEntry = NonNullable<GroupEntry['columns'][number]['meta_data']>;
 
-function readStoredGroup(source: ByteSource, columns: readonly FileColumn[], group: GroupEntry): StoredGroup {
+function readStoredGroup(
+  source: ByteSource,
+  columns: readonly FileColumn[],
+  { schema }: Metadata,
+  group: GroupEntry,
+): StoredGroup {
   const start = Number(group.file_offset);
   const rows = Number(group.num_rows);
   const leaves = leavesOf(columns);
   const entries = group.columns.map(({ meta_data: entry }) => entry as ChunkEntry);
   const isWhole =
     entries.length === leaves.length &&
-    leaves.every(({ name }, i) => entries[i]?.path_in_schema[0] === name && Number(entries[i]?.num_values) === rows);
+    leaves.every(({ name }, i) => {
+      const { path_in_schema: path, num_values: values, type } = entries[i] as ChunkEntry;
+      return path[0] === name && Number(values) === rows && type === schema[i + 1]?.type;
+    });
   if (!isWhole) throw torn(source, 'a group has other columns or rows than it should');
   const chunks = entries.map((entry) => readChunk(entry, start));
   let length = 0;
@@ -192,69 +199,40 @@ function foreign(source: ByteSource, why: string): UnreadableFile {
 
 const nameOf = ({ name }: ByteSource): string => name ?? 'a file of the lake';
 
-/**
- * The rows of a group, with a value for every column of the file, or for the named ones in the order of the names. Rows share
- * equal values: JSON that repeats is one object.
- */
+/** For more columns than this the whole group is read at once: in a bucket every column would be a request of its own. */
+const MANY = 4;
+
+/** The rows of a group, with a value for every column of the file, or for the named ones in the order of the names. */
 export async function readGroup(
   source: ByteSource,
-  file: ParquetFile,
+  file: ReadableFile,
   group: StoredGroup,
   names?: readonly string[],
 ): Promise<Value[][]> {
-  const wanted = names ?? file.columns.map(({ name }) => name);
   const kinds = new Map(file.columns.map(({ name, kind }) => [name, kind]));
-  const missing = wanted.find((name) => !kinds.has(name));
-  if (missing !== undefined) throw new Error(`${source.name ?? 'the file'} has no column ${missing}`);
-  // The whole group in one request, or only the named columns.
-  const whole = names ? undefined : await source.read(group.start, group.end);
-  // As if the group were alone in a file, right after MAGIC.
-  const shift = group.start - MAGIC.length;
+  const wanted = (names ?? [...kinds.keys()]).map((name) => {
+    const kind = kinds.get(name);
+    if (kind === undefined) throw new Error(`${source.name ?? 'the file'} has no column ${name}`);
+    return { name, kind };
+  });
+  const isWhole = !names || names.length >= MANY;
+  const whole = isWhole ? await source.read(group.start, group.end) : undefined;
   let failure: unknown;
   const read = async (start: number, end: number): Promise<Uint8Array> => {
-    if (whole) return whole.subarray(start - MAGIC.length, end - MAGIC.length);
+    if (whole) return whole.subarray(start - group.start, end - group.start);
     try {
-      return await source.read(start + shift, end + shift);
+      return await source.read(start, end);
     } catch (error) {
       // Recovery: the caller's; it must not be reported as a damaged file.
       failure = error;
       throw error;
     }
   };
-
-  const rows = Array.from({ length: group.rows }, () => new Array<Value>(wanted.length).fill(null));
-  const yieldNow = createYield();
   try {
-    const readColumn = await openGroup(parseMetadata(encodeFooter(file.columns, [group], {})), read);
-    for (const [at, name] of wanted.entries()) {
-      const kind = kinds.get(name) as Kind;
-      fill(rows, at, await readColumn(name), RESTORE[kind]);
-      if (kind === 'number') fill(rows, at, await readColumn(exactName(name)), BigInt);
-      await yieldNow();
-    }
+    return await readValues(file.footer, file.groups.indexOf(group), wanted, read);
   } catch (error) {
     if (error === failure) throw error;
     // Recovery: none; the error says how to get the file's rows back.
     throw torn(source, `a group of ${group.rows} rows at byte ${group.start} cannot be read`, error);
   }
-  return rows;
 }
-
-function fill(rows: Value[][], at: number, values: ArrayLike<unknown>, restore: (value: never) => Value): void {
-  if (values.length !== rows.length) throw new RangeError(`a column has ${values.length} values`);
-  rows.forEach((row, i) => {
-    const value = values[i] ?? null;
-    if (value !== null) row[at] = restore(value as never);
-  });
-}
-
-const same = (value: Value): Value => value;
-
-const RESTORE: Readonly<Record<Kind, (value: never) => Value>> = {
-  text: same,
-  json: same,
-  boolean: same,
-  number: same,
-  integer: restoreInteger,
-  timestamp: restoreInstant,
-};

@@ -1,20 +1,17 @@
 import type { Kind, Value } from '../../../model/columns.ts';
-import { stringifyJson } from '../../../model/json.ts';
+import type { Compression, Metadata } from './compression.ts';
 
 /**
  * The terms of the Parquet codec. A file is MAGIC, row groups, and a footer with all positions.
  * Positions inside a group are relative to its first byte, which makes a group movable.
  */
-export type Compression = 'zstd' | 'snappy' | 'gzip';
-
 export interface FileColumn {
   name: string;
+  /** The values of JSON are its text: parsing it only to write it again would be the larger part of a rewrite. */
   kind: Kind;
   nullable: boolean;
-  /** For table formats that identify columns by id: one for each leaf (see `Leaf`). */
+  /** For Iceberg, which identifies columns by id: one for each leaf (see `Leaf`). */
   fieldIds?: readonly number[];
-  /** Its values have no useful order, so no bounds are written. */
-  isUnordered?: true;
 }
 
 /** A bound of a column within a group, in the bytes that Parquet compares by. */
@@ -79,6 +76,12 @@ export interface ParquetFile {
   groups: readonly StoredGroup[];
 }
 
+/** A file that was read. */
+export interface ReadableFile extends ParquetFile {
+  /** As hyparquet gives it: the groups in the same order. */
+  footer: Metadata;
+}
+
 /** Random access to bytes: a file, or an object in S3. */
 export interface ByteSource {
   /** For messages: a path or a URL. */
@@ -102,7 +105,6 @@ export interface Leaf {
   type: LeafType;
   nullable: boolean;
   fieldId?: number | undefined;
-  isUnordered?: true | undefined;
   /** The index of the file's column that it belongs to. */
   column: number;
   /** The stored form of a value; null for none, undefined for a value that is not of this column's kind. */
@@ -116,9 +118,9 @@ export type Stored = string | number | bigint | boolean;
 export const exactName = (name: string): string => `_exact_${name}`;
 
 export function leavesOf(columns: readonly FileColumn[]): Leaf[] {
-  return columns.flatMap(({ name, kind, nullable, fieldIds, isUnordered }, column): Leaf[] => {
+  return columns.flatMap(({ name, kind, nullable, fieldIds }, column): Leaf[] => {
     const [fieldId, exactId] = fieldIds ?? [];
-    if (kind !== 'number') return [{ name, type: kind, nullable, fieldId, isUnordered, column, store: STORE[kind] }];
+    if (kind !== 'number') return [{ name, type: kind, nullable, fieldId, column, store: STORE[kind] }];
     return [
       // An integer of four hundred digits exceeds every double.
       { name, type: 'double', nullable: true, fieldId, column, store: storeDouble },
@@ -127,12 +129,14 @@ export function leavesOf(columns: readonly FileColumn[]): Leaf[] {
   });
 }
 
+const storeText = (value: Value): string | undefined => (typeof value === 'string' ? value : undefined);
+
 const STORE: Readonly<Record<Exclude<Kind, 'number'>, Leaf['store']>> = {
-  text: (value) => (typeof value === 'string' ? value : undefined),
+  text: storeText,
+  json: storeText,
   integer: (value) => (isInt64(value) ? value : undefined),
   boolean: (value) => (typeof value === 'boolean' ? value : undefined),
   timestamp: (value) => (typeof value === 'number' && Number.isFinite(value) ? value : undefined),
-  json: (value) => wellFormed(stringifyJson(value)),
 };
 
 const isInt64 = (value: Value): value is number | bigint =>
@@ -147,12 +151,6 @@ function storeDouble(value: Value): number | null | undefined {
 }
 
 const storeDigits = (value: Value): string | null => (typeof value === 'bigint' ? String(value) : null);
-
-/** JSON.stringify escapes half a surrogate pair, which few parsers accept. Backslashes are read in pairs: `\\ud800` is no escape. */
-function wellFormed(json: string): string {
-  if (!json.includes('\\ud')) return json;
-  return json.replace(/\\(?:ud[89a-f][0-9a-f]{2}|.)/g, (pair) => (pair.length > 2 ? '\ufffd' : pair));
-}
 
 /** One leaf of a group: which rows have a value (1) and which none (0), and the values without the gaps. */
 export interface StoredLeaf {

@@ -1,0 +1,104 @@
+import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
+import type { Counted } from '../files/read.ts';
+import { type Edits, editedPieces } from '../files/write-file.ts';
+import { notThere, openIfThere, writeDataFile } from './data-file.ts';
+import type { DataFile } from './format/manifest.ts';
+import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
+import {
+  type DayRange,
+  type Draft,
+  filesOf,
+  type Table,
+  type TableFile,
+  timeIn,
+  timesOf,
+  type Warehouse,
+} from './warehouse.ts';
+
+/** The rows of a source in one file of a table: all of a file of ours, and some of one that another program wrote. */
+export interface Part extends Counted {
+  entry: TableFile;
+  stranger?: Stranger;
+}
+
+/** Files of ours first. */
+export async function partsOf(
+  warehouse: Warehouse,
+  table: Table,
+  of: { source: string; days?: readonly DayRange[] },
+): Promise<Part[]> {
+  const { source } = of;
+  const listed = await filesOf(warehouse, table, of);
+  const own = listed
+    .filter((entry) => entry.source === source)
+    .map(
+      (entry): Part => ({
+        entry,
+        rows: entry.file.rows,
+        ...timesOf(entry, timeIn(table)),
+        open: () => openIfThere(warehouse, entry.file),
+      }),
+    );
+  const strangers = (await openStrangers(warehouse, table, listed)).map((stranger): Part => {
+    const times = stranger.times(source);
+    return {
+      entry: stranger.entry,
+      stranger,
+      rows: times.length,
+      oldest: times.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY),
+      newest: times.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY),
+      open: async () => stranger.of(source),
+    };
+  });
+  return [...own, ...strangers];
+}
+
+/** Where it must be there. */
+export async function openPart({ entry, open }: Part): Promise<PartitionFile> {
+  const file = await open();
+  if (!file) throw notThere(entry.file.path);
+  return file;
+}
+
+/** Files that a change of a table adds and removes. No snapshot lists them before it is published. */
+export interface NewFiles {
+  added: DataFile[];
+  removed: TableFile[];
+}
+
+/** Writes the files of a source in a table. */
+export interface TableWriter extends NewFiles {
+  /** Rows in the table's order, as a new file. */
+  add(rows: readonly LakeRow[], day?: number): Promise<void>;
+  /** The opened part with some of its groups edited; untouched ones are copied as they are. */
+  replace(part: Part, present: PartitionFile, edits: Edits): Promise<void>;
+  /** Rows of other sources that another program joined with it are written anew. */
+  drop(part: Part): Promise<void>;
+}
+
+export function createTableWriter(draft: Draft, table: Table, source: string, beat?: () => Promise<void>): TableWriter {
+  const [added, removed]: [DataFile[], TableFile[]] = [[], []];
+  const target = (day: number | undefined) => ({ table, source, day, ...(beat && { beat }) });
+  return {
+    added,
+    removed,
+    async add(rows, day) {
+      added.push(...(await writeDataFile(draft, target(day), [{ rows }])));
+    },
+    async replace({ entry, stranger }, present, edits) {
+      removed.push(entry);
+      const pieces = editedPieces(present, table.columns, edits);
+      added.push(
+        ...(stranger
+          ? await replaceStranger(draft, table, stranger, { source, edits })
+          : await writeDataFile(draft, target(entry.file.day), pieces)),
+      );
+    },
+    async drop({ entry, stranger }) {
+      removed.push(entry);
+      if (!stranger) return;
+      const sources = stranger.sources.filter((one) => one !== source);
+      added.push(...(await replaceStranger(draft, table, { ...stranger, sources })));
+    },
+  };
+}

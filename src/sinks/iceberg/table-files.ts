@@ -1,0 +1,121 @@
+import type { Queryable } from '../../cursor/database/index.ts';
+import type { Stream } from '../../model/streams.ts';
+import { DAY_MS } from '../../model/window.ts';
+import { addKeys, dropKeys, indexFile } from '../files/event-index.ts';
+import { allOf, type Files, homesOf, type WritableFiles } from '../files/merge.ts';
+import { unitedColumns } from '../files/partition-file.ts';
+import { whileOpen } from '../files/store/store.ts';
+import { editsOf, extractMoved, type Incoming } from '../files/survey.ts';
+import { ShapeChanged } from '../sink.ts';
+import { orderOf } from './data-file.ts';
+import { openPart, type Part, partsOf, type TableWriter } from './parts.ts';
+import { daysOf, type Table, type Warehouse } from './warehouse.ts';
+
+interface TableTrack {
+  warehouse: Warehouse;
+  table: Table;
+  /** Of the index. */
+  track: number;
+  source: string;
+}
+
+/** The files of a source in a table, for reading. Which day each event is in, the index says. */
+export const eventFiles = (db: Queryable, of: TableTrack): Files<Part> => ({
+  columns: of.table.columns,
+  async find(incoming, wholes) {
+    const { warehouse, table, track, source } = of;
+    const homes = await homesOf(db, track, incoming);
+    const homesByDay = new Map([...homes].map(([partition, sought]) => [Math.floor(partition / 24), sought]));
+    const days = [...[...homesByDay.keys()].map((day) => ({ first: day, last: day })), ...wholes.map(daysOf)];
+    if (days.length === 0) return [];
+    const soughtIn = (day: number | undefined): Map<string, Incoming> =>
+      day === undefined ? new Map(incoming.map((one) => [one.id, one])) : (homesByDay.get(day) ?? new Map());
+    const parts = (await partsOf(warehouse, table, { source, days })).map((file) => {
+      const { oldest, newest, entry, stranger, open } = file;
+      const sought = soughtIn(entry.file.day);
+      const hits = [...sought.values()].filter(({ at }) => at >= oldest && at <= newest).length;
+      const within = wholes.filter(({ start, end }) => start <= newest && end > oldest);
+      // A file with rows that are not ours stays as it is until it is repaired.
+      const isFixed = stranger !== undefined && !stranger.isCompaction;
+      return { hits: stranger ? -1 : hits, place: { file, sought, wholes: within, open, isFixed } };
+    });
+    // Most events come again with an unchanged time: the files that hold those times are read first, and usually suffice.
+    return parts.sort((a, b) => b.hits - a.hits).map(({ place }) => place);
+  },
+});
+
+/** All files of a source, which may hold any of its links or customers. */
+export const entityFiles = ({ warehouse, table, source }: Omit<TableTrack, 'track'>): Files<Part> => ({
+  columns: table.columns,
+  async find(incoming) {
+    const sought = new Map(incoming.map((one) => [one.id, one]));
+    return (await partsOf(warehouse, table, { source })).map((file) => ({ file, sought, wholes: [], open: file.open }));
+  },
+});
+
+/**
+ * The same, to be changed. Files that hold a changed row are rewritten, with untouched row groups copied as they are; new rows get a new
+ * file, one for each day. The table does not refer to these files before the caller commits them.
+ */
+export const writableTable = (
+  tx: Queryable,
+  files: Files<Part>,
+  { table, track, writer }: { table: Table; track?: number; writer: TableWriter },
+): WritableFiles<Part> => ({
+  ...files,
+  async write({ works, news, gone, rule, now }) {
+    for (const part of gone) await writer.drop(part);
+    const fresh = [...news];
+    for (const { place, findings } of works) {
+      const { file } = place;
+      await whileOpen(await openPart(file), async (present) => {
+        fresh.push(...(await extractMoved(present, findings, rule, table.columns)));
+        await writer.replace(file, present, editsOf(findings, rule, table.columns, now));
+      });
+      const moved = allOf(findings.moved).map(({ key }) => key);
+      if (track !== undefined && moved.length > 0)
+        await dropKeys(tx, track, partitionOf(file.entry.file.day ?? 0), moved);
+    }
+    for (const [day, rows] of byDay(table, fresh)) {
+      await writer.add(
+        rows.map(({ row }) => row),
+        day,
+      );
+      if (track === undefined || day === undefined) continue;
+      const keys = rows.map(({ key }) => key);
+      await addKeys(tx, track, partitionOf(day), keys);
+    }
+  },
+});
+
+/** The index counts partitions in hours, as for the lake. */
+const partitionOf = (day: number): number => day * 24;
+
+/** Rebuilds the index from the table, for a sink that was renamed or whose state was lost: which day each event is in. */
+export async function indexTable(tx: Queryable, { warehouse, table, track, source }: TableTrack): Promise<void> {
+  for (const { entry, oldest, open } of await partsOf(warehouse, table, { source })) {
+    const { day = Math.floor(oldest / DAY_MS) } = entry.file;
+    const present = await open();
+    if (present) await whileOpen(present, () => indexFile(tx, track, partitionOf(day), present));
+  }
+}
+
+/** Before writing. Throws if the table and the stream have different columns: the stream must be evolved or the table altered first. */
+export function checkShape(stream: Stream, { columns, design }: Table): void {
+  unitedColumns(stream, columns);
+  const there = new Set(columns.map(({ name }) => name));
+  if (stream.columns.some(({ name }) => !there.has(name))) throw new ShapeChanged(design.name, {});
+}
+
+/** By day, in the table's order. */
+function byDay(table: Table, rows: readonly Incoming[]): Map<number | undefined, Incoming[]> {
+  const inOrder = orderOf(table);
+  const days = new Map<number | undefined, Incoming[]>();
+  for (const one of [...rows].sort((a, b) => inOrder(a.row, b.row))) {
+    const day = table.design.isByDay ? Math.floor(one.at / DAY_MS) : undefined;
+    const known = days.get(day);
+    if (known) known.push(one);
+    else days.set(day, [one]);
+  }
+  return days;
+}
