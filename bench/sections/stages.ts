@@ -70,9 +70,14 @@ function reportOf(found: Found): Report {
     ],
     bars: [
       {
-        says: 'flatten + encode, where JSON.parse + network (gunzip, decode) = 1',
-        measured: (of('flatten') + of('copy')) / (parse + network),
-        most: 1,
+        says: 'network, as a share of a page into Postgres',
+        measured: network / sum,
+        most: 0.15,
+      },
+      {
+        says: 'flatten + encode, where JSON.parse = 1',
+        measured: (of('flatten') + of('copy')) / parse,
+        most: 1.3,
       },
     ],
   };
