@@ -28,6 +28,8 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 
 /** How long each part of a request may take. */
 export interface Timeouts {
+  /** Until there is a connection, with TLS where it is spoken. */
+  connectMs: number;
   /** Until the answer begins: deep pages are slow to start. */
   headersMs: number;
   /** Between two chunks of the body: a stalled connection sends nothing for ever. */
@@ -39,6 +41,7 @@ export interface Timeouts {
 export interface Deadline {
   /** Aborted with the error to throw: Cancelled, or the RetryLater of the limit that was hit. */
   signal: AbortSignal;
+  connected(): void;
   headersCame(): void;
   chunkCame(): void;
   /** Waits for something of our own, which counts for none of the limits. */
@@ -46,8 +49,8 @@ export interface Deadline {
   close(): void;
 }
 
-/** Joins the caller's signal and the three limits. (AbortSignal.any would leak on a signal that outlives its requests.) */
-export function createDeadline({ headersMs, idleMs, totalMs }: Timeouts, caller?: AbortSignal): Deadline {
+/** Joins the caller's signal and the limits. (AbortSignal.any would leak on a signal that outlives its requests.) */
+export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeouts, caller?: AbortSignal): Deadline {
   const controller = new AbortController();
   const stopListening = onAbort(caller, () => caller && controller.abort(cancelled(caller)));
   const limit = (ms: number, what: string, next: string, left = ms) =>
@@ -68,9 +71,17 @@ export function createDeadline({ headersMs, idleMs, totalMs }: Timeouts, caller?
     clearTimeout(part);
   };
   let total = inTotal();
-  let part = limit(headersMs, 'the service did not begin to answer within', 'run it again later');
+  let part = limit(
+    connectMs,
+    'no connection to the service within',
+    'check the network and any firewall or proxy between',
+  );
   return {
     signal: controller.signal,
+    connected() {
+      clearTimeout(part);
+      part = limit(headersMs, 'the service did not begin to answer within', 'run it again later');
+    },
     headersCame() {
       clearTimeout(part);
       part = idle();

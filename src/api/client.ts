@@ -1,9 +1,9 @@
-import { isAscii } from 'node:buffer';
 import { Cancelled, ConfigError, Fault, RetryLater, StopStream } from '../model/errors.ts';
 import { type Instant, parseInstant } from '../model/instant.ts';
 import { parseJson } from '../model/json.ts';
 import { type Held, type Memory, processMemory } from '../model/memory.ts';
 import type { StreamName } from '../model/streams.ts';
+import { type Progress, readBody, send } from './answer.ts';
 import { checkBaseUrl } from './base-url.ts';
 import { cancelled, createDeadline, type Deadline, type Timeouts } from './cancel.ts';
 import { checkFilters, checkParams } from './filters.ts';
@@ -51,11 +51,11 @@ export const ANSWER_TOO_LARGE = 'answer_too_large';
 /** `answer.code` of the RetryLater for a body that ends early, or does not come in time. */
 export const ANSWER_CUT = 'answer_cut';
 
-const TIMEOUTS: Timeouts = { headersMs: 60_000, idleMs: 30_000, totalMs: 180_000 };
+const TIMEOUTS: Timeouts = { connectMs: 10_000, headersMs: 60_000, idleMs: 30_000, totalMs: 180_000 };
 /** A page of 1000 is about 4.4 MB; metadata may hold a megabyte an event. Parsed, a page takes several times its size. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
-const MAX_ERROR_BYTES = 64 * 1024;
-/** What a body takes until it is parsed: its chunks, one piece of them, its text and the records. */
+const MAX_ERROR_BYTES = 1024 * 1024;
+/** What a body takes until it is parsed: what came, its bytes, its text and the records. */
 const FORMS = 4;
 /** Held for the first page, before it is known how large they are. */
 const FIRST_BYTES = 256 * 1024;
@@ -64,7 +64,7 @@ export function createClient(options: ClientOptions): Client {
   const { baseUrl, apiKey, timeouts, maxBodyBytes = MAX_BODY_BYTES, memory = processMemory } = options;
   const base = checkBaseUrl(baseUrl);
   if ('fault' in base) throw new ConfigError(`baseUrl ${base.fault}`);
-  // fetch would refuse such a key too, with an error message that quotes it.
+  // No header can hold such a key.
   if (!/^[\x21-\x7e]+$/.test(apiKey)) {
     throw new ConfigError('apiKey is empty or holds characters that no key has', {
       next: 'look for a blank or a line break in the environment variable that holds it',
@@ -77,23 +77,26 @@ export function createClient(options: ClientOptions): Client {
 
   async function ask(url: URL, deadline: Deadline, progress: Progress): Promise<Page> {
     const asked = performance.now();
-    const response = await fetch(url, { headers, redirect: 'manual', signal: deadline.signal });
+    const message = await send(url, headers, deadline);
     deadline.headersCame();
-    const { status } = response;
+    const { statusCode: status = 0 } = message;
+    const answered = { status, headers: { get: (name: string) => message.headersDistinct[name]?.join(', ') ?? null } };
     if (status >= 300 && status < 400) {
-      response.body?.cancel().catch(() => {}); // Nobody reads it; whether the connection survives does not matter.
-      throw redirectFault({ status, headers: response.headers }, url, redact);
+      message.destroy(); // Nobody reads it; whether the connection survives does not matter.
+      throw redirectFault(answered, url, redact);
     }
-    if (!response.ok) {
+    if (status < 200 || status > 299) {
       // The status alone decides what happens next: a body that cannot be read completely is ignored.
-      const body = await readBody(response, MAX_ERROR_BYTES, progress, deadline.signal).catch(() => ({ text: '' }));
-      throw toFault({ status, headers: response.headers, text: body.text }, redact);
+      const limits = { maxBytes: MAX_ERROR_BYTES, likelyBytes: MAX_ERROR_BYTES };
+      const body = await readBody(message, limits, progress).catch(() => ({ text: '' }));
+      throw toFault({ ...answered, text: body.text }, redact);
     }
-    const { text, bytes, cut } = await readBody(response, maxBodyBytes, progress, deadline.signal);
+    const limits = { maxBytes: maxBodyBytes, likelyBytes: expected * 1.25 };
+    const { text, bytes, cut } = await readBody(message, limits, progress);
     if (cut) throw tooLarge(status, maxBodyBytes);
-    const records = readRecords({ status, headers: response.headers, text }, redact);
-    const serverNow = parseInstant(response.headers.get('date'));
-    const limit = response.headers.get('x-ratelimit-limit');
+    const records = readRecords({ ...answered, text }, redact);
+    const serverNow = parseInstant(answered.headers.get('date'));
+    const limit = answered.headers.get('x-ratelimit-limit');
     const tookMs = performance.now() - asked;
     return { records, serverNow, bytes, tookMs, ...(limit !== null && { namedLimit: redact(limit, 20) }) };
   }
@@ -103,11 +106,11 @@ export function createClient(options: ClientOptions): Client {
     const deadline = createDeadline({ ...TIMEOUTS, ...timeouts }, signal);
     let bytesRead = 0;
     try {
-      return await ask(url, deadline, async (bytes) => {
-        bytesRead = bytes;
+      return await ask(url, deadline, async (came, unpacked) => {
+        bytesRead = came;
         deadline.chunkCame();
         // Meanwhile nothing is read, and the service waits with the rest.
-        const more = held.grow(bytes * FORMS);
+        const more = held.grow(unpacked * FORMS);
         if (more) await deadline.apart(more);
       });
     } catch (error) {
@@ -130,9 +133,6 @@ export function createClient(options: ClientOptions): Client {
     },
   };
 }
-
-/** Told of the bytes so far; reading goes on when it says so. */
-type Progress = (bytes: number) => Promise<void>;
 
 function tooLarge(status: number, maxBytes: number): StopStream {
   const message = `the page is larger than ${Math.floor(maxBytes / 1024)} KiB`;
@@ -168,69 +168,6 @@ function parse(text: string, redact: Redact): unknown {
       next: 'run it again later; if it stays, check baseUrl and any proxy between',
     });
   }
-}
-
-interface Body {
-  text: string;
-  /** Bytes after decompression, as far as they were read. */
-  bytes: number;
-  /** The body was larger than allowed; reading stopped there. */
-  cut: boolean;
-}
-
-/**
- * Reads a body as text, up to a limit that is enforced while reading: a few kilobytes can unpack to gigabytes, and a length
- * that was announced proves nothing. `chunkCame` is called for every chunk, with the bytes so far. The signal is watched here
- * too: a request that is aborted between its headers and its first chunk can leave fetch's own reading waiting for ever.
- */
-export async function readBody(
-  response: Response,
-  maxBytes: number,
-  chunkCame: Progress,
-  signal: AbortSignal,
-): Promise<Body> {
-  const reader = response.body?.getReader();
-  if (!reader) return { text: '', bytes: 0, cut: false };
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  const aborted = new Promise<never>((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-  aborted.catch(() => {}); // Thrown where it is awaited; a body that was read to its end no longer awaits it.
-  for (;;) {
-    const { done, value } = await Promise.race([reader.read(), aborted]);
-    if (done || bytes + value.length > maxBytes) {
-      // Cancelling closes the connection, so that the rest is neither sent nor unpacked; its own errors do not matter.
-      if (!done) reader.cancel().catch(() => {});
-      return { text: decode(chunks), bytes, cut: !done };
-    }
-    chunks.push(value);
-    bytes += value.length;
-    await chunkCame(bytes);
-  }
-}
-
-/** JSON.parse refuses the byte order mark that some services send. */
-const BYTE_ORDER_MARK = '\ufeff';
-const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
-/** Below this size, looking for a plain ASCII half costs more than it saves. */
-const PIECE_BYTES = 4096;
-
-function decode(chunks: readonly Uint8Array[]): string {
-  const text = decodePiece(Buffer.concat(chunks));
-  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
-}
-
-/** Plain ASCII is copied, which is five times faster than decoding; a few accents must not slow down the whole page. */
-function decodePiece(bytes: Buffer): string {
-  if (isAscii(bytes)) return bytes.toString('latin1');
-  if (bytes.length < PIECE_BYTES) return UTF8.decode(bytes);
-  // Split between two characters. Without such a place this is not text, and is decoded as a whole.
-  let middle = bytes.length >> 1;
-  while (((bytes[middle] ?? 0) & 0xc0) === 0x80) middle++;
-  if (middle === bytes.length) return UTF8.decode(bytes);
-  return decodePiece(bytes.subarray(0, middle)) + decodePiece(bytes.subarray(middle));
 }
 
 export type Query = EventsQuery | LinksQuery;

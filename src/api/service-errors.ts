@@ -189,24 +189,17 @@ const clamp = (ms: number): number => Math.min(Math.max(ms, SHORTEST_MS), LONGES
  * errors, and the request held the key.
  */
 export function networkFault(error: unknown, url: URL, bytesRead: number): RetryLater | undefined {
-  const cause = networkCause(error);
-  if (!cause) return undefined;
+  // Node's network errors are plain errors with a code; a call that is wrong is a TypeError or RangeError, with a code too.
+  if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return undefined;
+  const { code } = error as NodeJS.ErrnoException;
+  if (typeof code !== 'string') return undefined;
   // A parse error after the answer began means that it was truncated.
-  const row = meaningOf(bytesRead > 0 && cause.code.startsWith('HPE_') ? 'ECONNRESET' : cause.code);
+  const row = meaningOf(bytesRead > 0 && code.startsWith('HPE_') ? 'ECONNRESET' : code);
   const place = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
-  return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${cause.code || cause.message})`, {
+  return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${code})`, {
     next: row?.next ?? 'run it again; if it stays, check the network and baseUrl',
   });
-}
-
-/** fetch wraps network errors in `fetch failed` or `terminated`, with the real error as the cause. */
-function networkCause(error: unknown): { code: string; message: string } | undefined {
-  if (!(error instanceof TypeError) || !/^(fetch failed|terminated)$/.test(error.message)) return undefined;
-  const cause = error.cause instanceof Error ? error.cause : error;
-  // In Node 24 this error has a name but no code.
-  const fallback = cause.name === 'HTTPParserError' ? 'HPE_INVALID' : '';
-  return { code: 'code' in cause && typeof cause.code === 'string' ? cause.code : fallback, message: cause.message };
 }
 
 /** Makes text of the service safe to show: one line, of bounded length, without the key. */

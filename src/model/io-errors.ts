@@ -104,17 +104,17 @@ export const NETWORK_MEANINGS: ReadonlyArray<{ codes: RegExp; what: string; next
     next: 'check that baseUrl names an https port, and any proxy between',
   },
   {
-    codes: /^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN)$/,
+    codes: /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN)$/,
     what: 'it cannot be reached',
     next: 'check the network and any firewall or proxy between',
   },
   {
-    codes: /^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/,
+    codes: /^(ECONNRESET|EPIPE|ECONNABORTED|ERR_STREAM_PREMATURE_CLOSE)$/,
     what: 'the connection was cut',
     next: 'run it again; if it stays, check any proxy between',
   },
-  { codes: /^Z_/, what: 'the compressed answer is damaged', next: 'run it again' },
-  { codes: /^HPE_/, what: 'what answers there is not HTTP', next: 'check baseUrl and its port' },
+  { codes: /^Z_|^ERR__ERROR_/, what: 'the compressed answer is damaged', next: 'run it again' },
+  { codes: /^HPE_(?!HEADER_OVERFLOW)/, what: 'what answers there is not HTTP', next: 'check baseUrl and its port' },
 ];
 
 export const meaningOf = (code: string): (typeof NETWORK_MEANINGS)[number] | undefined =>

@@ -91,7 +91,8 @@ export const UTF8_TEXT: TextRules = {
 };
 
 export interface Sanitizer {
-  /** The rows one by one: the values in front, the stream's columns, `_extra`; JSON as text. */
+  /** The values in front, the stream's columns, `_extra`; JSON as text. */
+  one(row: Row, front: readonly Value[]): Value[];
   all(rows: readonly Row[], front?: readonly Value[]): Generator<Value[]>;
   /** How many rows were sanitized so far. */
   sanitized(): number;
@@ -142,6 +143,7 @@ export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: Tex
   };
 
   return {
+    one,
     *all(rows, front = []) {
       for (const row of rows) yield one(row, front);
     },

@@ -108,7 +108,7 @@ it.skipIf(!hasRedis)(
   'has seen requests, pages, copies, merges, commits, renames, syncs to disk, ledger, leases and queues',
   () => {
     const known = [
-      ...['GET /events: sent', 'GET /events: all read', 'PUT source.parquet: sent'],
+      ...['GET events: sent', 'GET events: all read', 'PUT source.parquet: sent'],
       ...['copy attribution.leads: rows begin', 'update attribution.leads: sent', 'commit: answered'],
       ...['rename source.parquet', 'sync .source.parquet.*.tmp', 'sync date=*', 'link .source.parquet.lock'],
       ...['insert tributary.windows: sent', 'update tributary.leases: answered', 'insert attribution._receipts: sent'],

@@ -201,10 +201,10 @@ describe('the network', () => {
     ['DEPTH_ZERO_SELF_SIGNED_CERT', /certificate is not trusted/],
     ['CERT_HAS_EXPIRED', /certificate is not trusted/],
     ['ERR_TLS_CERT_ALTNAME_INVALID', /certificate is not trusted/],
-    ['UND_ERR_CONNECT_TIMEOUT', /cannot be reached/],
+    ['ETIMEDOUT', /cannot be reached/],
     ['ESOMETHINGNEW', /the request failed \(ESOMETHINGNEW\)/],
   ])('%s', (code, message) => {
-    const failed = new TypeError('fetch failed', { cause: Object.assign(new Error('low level'), { code }) });
+    const failed = Object.assign(new Error('low level'), { code });
     const error = networkFault(failed, new URL('https://api.example.com/events'), 0);
     expect(error?.message).toMatch(message);
     expect(error?.message).toContain('api.example.com:443');
@@ -213,6 +213,6 @@ describe('the network', () => {
   it('a bug is not taken for the network', () => {
     const url = new URL('https://api.example.com');
     expect(networkFault(new TypeError('x is not a function'), url, 0)).toBeUndefined();
-    expect(networkFault(Object.assign(new Error('bug'), { code: 'ERR_INVALID_ARG_TYPE' }), url, 0)).toBeUndefined();
+    expect(networkFault(Object.assign(new TypeError('bug'), { code: 'ERR_INVALID_ARG_TYPE' }), url, 0)).toBeUndefined();
   });
 });

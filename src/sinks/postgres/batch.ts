@@ -13,7 +13,7 @@ import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
-import { encodeCopy } from './copy-encoder.ts';
+import { encodeCopy, encodeRows } from './copy-encoder.ts';
 import { countRows, isMissing } from './holdings.ts';
 import {
   changedStage,
@@ -130,10 +130,9 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
   const [news, hits]: [Row[], Row[]] = [[], []];
   for (const row of distinct.values()) (known.has(storableText(row.id)) ? hits : news).push(row);
   const sanitizer = createSanitizer(stream, POSTGRES_TEXT);
-  const kinds = [...stream.columns.map(({ kind }) => kind), 'json'] as const;
   if (news.length > 0) {
-    const values = sanitizer.all(news, [source, runId]);
-    const written = await tx.copyIn(copyIntoTable(schema, stream), encodeCopy(['text', 'text', ...kinds], values));
+    const chunks = encodeRows(stream, news, [source, runId], sanitizer);
+    const written = await tx.copyIn(copyIntoTable(schema, stream), chunks);
     if (written !== news.length) throw swallowed(schema, stream, news.length - written);
     if (partition === 'month')
       await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, news)));

@@ -1,4 +1,9 @@
+import { storableJson, storableText } from '../../cursor/database/sql.ts';
 import type { Kind, Value } from '../../model/columns.ts';
+import type { Row } from '../../model/flatten.ts';
+import { stringifyJson } from '../../model/json.ts';
+import type { Stream } from '../../model/streams.ts';
+import type { Sanitizer } from '../merge-rule.ts';
 
 const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 const TRAILER = Buffer.from([0xff, 0xff]);
@@ -16,14 +21,34 @@ const EPOCH_2000_MS = 946_684_800_000;
  * text COPY must escape tabs, newlines, backslashes and `\.`, and a slip there ends the data in silence; and because it is
  * twice as fast to load. Our own, because pg-copy-streams-binary loads a quarter as many rows a second. Values are such as Postgres can hold, JSON as text: see `merge-rule.ts`.
  */
-export function* encodeCopy(kinds: readonly Kind[], rows: Iterable<readonly Value[]>): Generator<Buffer> {
+export const encodeCopy = (kinds: readonly Kind[], rows: Iterable<readonly Value[]>): Generator<Buffer> =>
+  encodeAll(rows, (writer, values) => void writer.row(kinds, values));
+
+/**
+ * The same of rows as they were flattened, with values in front: each text is looked at while it is copied, and only a row with one that
+ * Postgres cannot hold takes the way through the sanitizer.
+ */
+export function encodeRows(
+  { columns }: Pick<Stream, 'columns'>,
+  rows: Iterable<Row>,
+  front: readonly string[],
+  sanitizer: Sanitizer,
+): Generator<Buffer> {
+  const kinds: Kind[] = columns.map(({ kind }) => kind);
+  const all: Kind[] = [...front.map(() => 'text' as const), ...kinds, 'json'];
+  return encodeAll(rows, (writer, row) => {
+    if (!writer.flatRow(kinds, row, front)) writer.row(all, sanitizer.one(row, front));
+  });
+}
+
+function* encodeAll<T>(rows: Iterable<T>, write: (writer: Writer, row: T) => void): Generator<Buffer> {
   const writer = new Writer();
   writer.raw(HEADER);
-  for (const values of rows) {
-    writer.int16(kinds.length);
-    for (let i = 0; i < kinds.length; i++) writer.value(kinds[i] as Kind, values[i] ?? null);
+  for (const row of rows) {
+    write(writer, row);
     if (writer.full.length > 0) yield* writer.full.splice(0);
   }
+  writer.begin();
   writer.raw(TRAILER);
   yield* writer.full;
   yield writer.rest();
@@ -31,12 +56,18 @@ export function* encodeCopy(kinds: readonly Kind[], rows: Iterable<readonly Valu
 
 /** A class, because every cell of every row comes through here: fields cost a third less than variables around functions. */
 class Writer {
+  /** Whole rows only: what was written of a row can be taken back. */
   readonly full: Buffer[] = [];
   private chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
   private used = 0;
+  private rowStart = 0;
 
   rest(): Buffer {
     return this.chunk.subarray(0, this.used);
+  }
+
+  begin(): void {
+    this.rowStart = this.used;
   }
 
   raw(bytes: Buffer): void {
@@ -44,19 +75,43 @@ class Writer {
     this.used += bytes.copy(this.chunk, this.used);
   }
 
-  int16(value: number): void {
-    this.reserve(2);
-    this.used = this.chunk.writeInt16BE(value, this.used);
+  row(kinds: readonly Kind[], values: readonly Value[]): void {
+    this.begin();
+    this.int16(kinds.length);
+    for (let i = 0; i < kinds.length; i++) this.value(kinds[i] as Kind, values[i] ?? null);
   }
 
-  value(kind: Kind, value: Value): void {
+  /** Returns false, and has written nothing, if the row holds a text that cannot be stored as it is. */
+  flatRow(kinds: readonly Kind[], { values, extra }: Row, front: readonly string[]): boolean {
+    this.begin();
+    this.int16(front.length + kinds.length + 1);
+    let fits = true;
+    for (let i = 0; i < front.length; i++) fits = this.value('text', front[i] as string) && fits;
+    for (let i = 0; i < kinds.length && fits; i++) {
+      const kind = kinds[i] as Kind;
+      const value = values[i] ?? null;
+      fits = this.value(kind, kind === 'json' && value !== null ? stringifyJson(value) : value);
+    }
+    fits &&= this.value('json', extra && stringifyJson(extra));
+    if (!fits) this.used = this.rowStart;
+    return fits;
+  }
+
+  /** Whether the value could be written as it is. */
+  private value(kind: Kind, value: Value): boolean {
     if (value === null) this.nothing();
-    else if (kind === 'text') this.text(value as string);
-    else if (kind === 'json') this.json(value as string);
+    else if (kind === 'text') return this.text(value as string);
+    else if (kind === 'json') return this.json(value as string);
     else if (kind === 'integer') this.int64(value as number | bigint);
     else if (kind === 'timestamp') this.int64(micros(value as number));
     else if (kind === 'boolean') this.boolean(value === true);
     else this.bytes(encodeNumeric(value as number | bigint));
+    return true;
+  }
+
+  private int16(value: number): void {
+    this.reserve(2);
+    this.used = this.chunk.writeInt16BE(value, this.used);
   }
 
   private nothing(): void {
@@ -64,12 +119,13 @@ class Writer {
     this.int32(-1);
   }
 
-  private text(value: string): void {
+  private text(value: string): boolean {
     this.reserve(4 + value.length * MOST_BYTES);
-    if (this.shortAscii(value)) return;
+    if (this.shortAscii(value)) return true;
     const bytes = this.chunk.write(value, this.used + 4, 'utf8');
     this.int32(bytes);
     this.used += bytes;
+    return storableText(value) === value;
   }
 
   /** Most texts are short and plain; handing each over to the native writer costs more than copying it. */
@@ -80,7 +136,7 @@ class Writer {
     const start = this.used + 4;
     for (let i = 0; i < length; i++) {
       const unit = value.charCodeAt(i);
-      if (unit > 0x7f) return false;
+      if (unit > 0x7f || unit === 0) return false;
       chunk[start + i] = unit;
     }
     this.int32(length);
@@ -88,12 +144,13 @@ class Writer {
     return true;
   }
 
-  private json(value: string): void {
+  private json(value: string): boolean {
     this.reserve(5 + value.length * MOST_BYTES);
     this.chunk[this.used + 4] = JSONB_VERSION;
     const bytes = 1 + this.chunk.write(value, this.used + 5, 'utf8');
     this.int32(bytes);
     this.used += bytes;
+    return storableJson(value) === value;
   }
 
   /** BigInt is slow: what a double holds exactly is cut in two by arithmetic. */
@@ -123,9 +180,11 @@ class Writer {
 
   private reserve(bytes: number): void {
     if (this.used + bytes <= this.chunk.length) return;
-    if (this.used > 0) this.full.push(this.rest());
-    this.chunk = Buffer.allocUnsafe(Math.max(CHUNK_BYTES, bytes));
-    this.used = 0;
+    const { chunk, rowStart, used } = this;
+    if (rowStart > 0) this.full.push(chunk.subarray(0, rowStart));
+    this.chunk = Buffer.allocUnsafe(Math.max(CHUNK_BYTES, 2 * (used - rowStart) + bytes));
+    this.used = chunk.copy(this.chunk, 0, rowStart, used);
+    this.rowStart = 0;
   }
 
   private int32(value: number): void {

@@ -3,7 +3,7 @@ import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import { plain, present, take, taking } from './steps.mjs';
 
-/** Requests that go out: by fetch, and by `node:http`, which clients of object stores use. */
+/** Requests that go out: by fetch, and by `node:http`, which our own client and those of object stores use. */
 
 const { fetch } = globalThis;
 globalThis.fetch = async (input, init) => {
@@ -14,25 +14,9 @@ globalThis.fetch = async (input, init) => {
     const answer = fetch(input, init);
     // On its way; what comes of it is heard by nobody once the case stands still.
     setImmediate(() => take(one, `${label}: sent`));
-    const response = await answer;
-    if (response.body) watchBody(one, response.body, label);
-    return response;
+    return answer;
   });
 };
-
-/** A page comes in pieces; its end is a step of its own. */
-function watchBody(one, body, label) {
-  const { getReader } = body;
-  body.getReader = (...args) => {
-    const reader = getReader.apply(body, args);
-    const { read } = reader;
-    reader.read = async () => {
-      const piece = await read.call(reader);
-      return taking(one, `${label}: ${piece.done ? 'all read' : 'a piece read'}`, () => piece);
-    };
-    return reader;
-  };
-}
 
 for (const home of [http, https]) {
   const { request } = home;
@@ -45,13 +29,20 @@ for (const home of [http, https]) {
     sent.end = (...rest) => (one.isStill ? sent : end.apply(sent, rest));
     sent.emit = (event, ...rest) => {
       if (event === 'finish') take(one, `${label}: sent`);
-      if (event === 'response') take(one, `${label}: answered`);
+      if (event === 'response' && !take(one, `${label}: answered`)) watchBody(one, rest[0], label);
       return one.isStill || emit.call(sent, event, ...rest);
     };
     return sent;
   };
 }
 syncBuiltinESMExports();
+
+/** A page comes in pieces; its end is a step of its own. */
+function watchBody(one, message, label) {
+  const { push } = message;
+  message.push = (piece) =>
+    !take(one, `${label}: ${piece === null ? 'all read' : 'a piece read'}`) && push.call(message, piece);
+}
 
 /** The object's name, or what is asked of the bucket. */
 function kindOf(path) {

@@ -1,0 +1,119 @@
+import { isAscii } from 'node:buffer';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { promisify } from 'node:util';
+import { brotliDecompress, constants, gunzip } from 'node:zlib';
+import type { Deadline } from './cancel.ts';
+
+/**
+ * One GET over Node's own HTTP, by its shared agents, which keep connections open. Not fetch: its streams hand a page over in pieces of
+ * 16 KB, each with a promise of its own, and cost more than parsing the page. Redirects are not followed.
+ */
+export function send(url: URL, headers: Record<string, string>, deadline: Deadline): Promise<IncomingMessage> {
+  const isTls = url.protocol === 'https:';
+  const asked = { headers: { ...headers, 'accept-encoding': ENCODINGS }, signal: deadline.signal };
+  return new Promise((resolve, reject) => {
+    const request = (isTls ? httpsRequest : httpRequest)(url, asked, resolve);
+    request.on('error', reject);
+    request.on('socket', (socket) => {
+      if (socket.connecting) socket.once(isTls ? 'secureConnect' : 'connect', deadline.connected);
+      else deadline.connected();
+    });
+    request.end();
+  });
+}
+
+/**
+ * How a text may be packed. Brotli unpacks in two thirds of gzip's time; zstd, from Node 22 on, in the same. Flushed, what is cut short gives what
+ * there is of it: whether that is a whole page, its JSON says.
+ */
+const PACKINGS = new Map([
+  ['br', { unpack: promisify(brotliDecompress), finishFlush: constants.BROTLI_OPERATION_FLUSH }],
+  ['gzip', { unpack: promisify(gunzip), finishFlush: constants.Z_SYNC_FLUSH }],
+]);
+const ENCODINGS = [...PACKINGS.keys()].join(', ');
+
+/** Those of an answer, the outermost first. */
+const packingsOf = ({ headers }: IncomingMessage) =>
+  (headers['content-encoding'] ?? '')
+    .toLowerCase()
+    .split(/\s*,\s*/)
+    .reverse()
+    .flatMap((name) => PACKINGS.get(name) ?? []);
+
+/** How much larger a page of events usually is than what travels. */
+const PACKED = 16;
+const SMALLEST_PIECE = 16 * 1024;
+
+interface Body {
+  text: string;
+  /** Bytes after decompression, as far as they were read. */
+  bytes: number;
+  /** The body was larger than allowed; reading stopped there. */
+  cut: boolean;
+}
+
+/** Told of the bytes that came so far, and of those that they take unpacked; reading goes on when it says so. */
+export type Progress = (came: number, unpacked: number) => Promise<void>;
+
+interface Limits {
+  maxBytes: number;
+  /** About what it unpacks to: it is unpacked in one go where there is room for it in one piece. */
+  likelyBytes: number;
+}
+
+/**
+ * Reads a body as text, up to a limit that holds for what travels and for what it unpacks to: a few kilobytes can unpack to gigabytes,
+ * and a length that was announced proves nothing. Unpacking is done by another thread.
+ */
+export async function readBody(
+  message: IncomingMessage,
+  { maxBytes, likelyBytes }: Limits,
+  progress: Progress,
+): Promise<Body> {
+  const chunks: Buffer[] = [];
+  const packings = packingsOf(message);
+  const growth = packings.length > 0 ? PACKED : 1;
+  let came = 0;
+  for await (const chunk of message as AsyncIterable<Buffer>) {
+    came += chunk.length;
+    // Leaving the loop closes the connection, so that the rest is not sent.
+    if (came > maxBytes) return { text: growth > 1 ? '' : decode(Buffer.concat(chunks)), bytes: maxBytes, cut: true };
+    chunks.push(chunk);
+    await progress(came, Math.min(came * growth, maxBytes));
+  }
+  let body = Buffer.concat(chunks);
+  const chunkSize = Math.max(SMALLEST_PIECE, Math.min(likelyBytes, maxBytes));
+  try {
+    for (const { unpack, finishFlush } of packings) {
+      body = await unpack(body, { chunkSize, maxOutputLength: maxBytes, finishFlush });
+      await progress(came, body.length);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw error;
+    return { text: '', bytes: maxBytes, cut: true };
+  }
+  return { text: decode(body), bytes: body.length, cut: false };
+}
+
+/** JSON.parse refuses the byte order mark that some services send. */
+const BYTE_ORDER_MARK = '\ufeff';
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
+/** Below this size, looking for a plain ASCII half costs more than it saves. */
+const PIECE_BYTES = 4096;
+
+export function decode(bytes: Buffer): string {
+  const text = decodePiece(bytes);
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+}
+
+/** Plain ASCII is copied, which is five times faster than decoding; a few accents must not slow down the whole page. */
+function decodePiece(bytes: Buffer): string {
+  if (isAscii(bytes)) return bytes.toString('latin1');
+  if (bytes.length < PIECE_BYTES) return UTF8.decode(bytes);
+  // Split between two characters. Without such a place this is not text, and is decoded as a whole.
+  let middle = bytes.length >> 1;
+  while (((bytes[middle] ?? 0) & 0xc0) === 0x80) middle++;
+  if (middle === bytes.length) return UTF8.decode(bytes);
+  return decodePiece(bytes.subarray(0, middle)) + decodePiece(bytes.subarray(middle));
+}
