@@ -151,7 +151,7 @@ function readRecords(reply: Reply, redact: Redact): readonly unknown[] {
     `the service answered ${reply.status} with JSON that is not a list: ${beginningOf(reply.text, redact)}`,
     {
       answer: { status: reply.status, code: 'not_a_list', message: beginningOf(reply.text, redact) },
-      next: 'check baseUrl: this is no answer of the listing',
+      next: 'check baseUrl: this is not an answer of the events API',
     },
   );
 }

@@ -70,7 +70,7 @@ export function toFault(reply: Reply, redact: Redact): Fault {
     answer.docUrl && /^https?:\/\//.test(answer.docUrl) ? `; the service explains it at ${answer.docUrl}` : '';
   if ((row?.recovery ?? (passes(status) ? 'retry' : 'stop')) === 'stop') {
     const next = status === 403 ? FORBIDDEN_NEXT[forbiddenMeaning(answer.message)] : row?.next;
-    const advice = next ?? 'check baseUrl: this is no answer of the listing';
+    const advice = next ?? 'check baseUrl: this is not an answer of the events API';
     return new StopStream(message, { answer, next: advice + more });
   }
   const afterMs = retryAfterMs(reply.headers, parseInstant(reply.headers.get('date')) ?? Date.now());

@@ -70,7 +70,7 @@ function read(path: string, shown: string): string {
     const isOurs = process.getuid === undefined || uid === process.getuid();
     const token = readFileSync(file, 'utf8').trim();
     if (isOurs && (mode & 0o077) === 0 && token.length >= 16) return token;
-    throw new ConfigError(`${shown} is no secret of ours: others own it or can read it, or it is too short`, {
+    throw new ConfigError(`${shown} cannot be trusted: other users own it or can read it, or it is too short`, {
       kept: 'nothing was started',
       next: `delete it (the next start makes another), or set http.token`,
     });

@@ -163,7 +163,7 @@ it('reads the object it has opened, or says that it is gone', async () => {
 });
 
 it('says what is wrong with a bucket, and never shows the key', async () => {
-  expect(() => createS3Store({ url: 's3://lake/../other', pathStyle: true })).toThrow(/no place for a lake/);
+  expect(() => createS3Store({ url: 's3://lake/../other', pathStyle: true })).toThrow(/not a place for a lake/);
   const nowhere = createS3Store({ url: 's3://nowhere/lake', pathStyle: true });
   const fault = await nowhere.writeText('x', 'y').catch((error: unknown) => error);
   expect(fault).toMatchObject({

@@ -216,7 +216,7 @@ function ifAbsent(error: unknown): undefined {
 }
 
 const leadsOut = (file: string): ConfigError =>
-  new ConfigError(`${file} leads out of the lake, or is no plain file`, {
+  new ConfigError(`${file} leads out of the lake, or is not a plain file`, {
     kept: 'everything; nothing was read or written there',
     next: 'take the link out of the lake; to keep a lake elsewhere, give its path as path of the sink',
   });

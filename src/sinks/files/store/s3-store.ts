@@ -67,7 +67,7 @@ function parseUrl(url: string): { name: string; prefix: string } {
   const [, name, rest = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,62})(?:\/(.*))?$/.exec(url) ?? [];
   const steps = rest.split('/').filter((step) => step !== '');
   if (name === undefined || steps.some((step) => step === '.' || step === '..')) {
-    throw new ConfigError(`"${url}" is no place for a lake`, {
+    throw new ConfigError(`"${url}" is not a place for a lake`, {
       next: 'write it as s3://bucket/prefix; no step of it may be . or .. itself',
     });
   }

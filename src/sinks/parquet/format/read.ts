@@ -183,7 +183,7 @@ function restoreEnd(type: LeafType, value: unknown): Value {
 export class UnreadableFile extends RetryLater {}
 
 function torn(source: ByteSource, why: string, cause?: unknown): UnreadableFile {
-  return new UnreadableFile(`${nameOf(source)} is no whole Parquet file: ${why}`, {
+  return new UnreadableFile(`${nameOf(source)} is not a whole Parquet file: ${why}`, {
     kept: 'the file as it is',
     next: 'move it away and run again, or run verify --repair: what it held is read again',
     ...(cause !== undefined && { cause }),
