@@ -7,7 +7,7 @@ export interface Verdict {
   note: string | undefined;
   /** Links that are there. */
   present: ReadonlySet<string>;
-  /** It hides links that are there, whatever else two passes agree on. */
+  /** It hides links that may be there, whatever the last two passes agree on. */
   isFickle: boolean;
   /** The last pass does not show some that were there before: another one may tell why. */
   isOpen: boolean;
@@ -38,6 +38,7 @@ export function judge(passes: readonly Pass[], createdAt: (id: string) => Instan
   const missed = passes.map(() => 0);
   let odd = 0;
   let hidden = 0;
+  let vanished = 0;
   let isOpen = false;
   for (const id of new Set(passes.flatMap(({ ids }) => [...ids]))) {
     const last = passes.findLastIndex(({ ids }) => ids.has(id));
@@ -53,6 +54,7 @@ export function judge(passes: readonly Pass[], createdAt: (id: string) => Instan
       ? places.some((place) => place !== 'end') && !places.includes('moved')
       : places.every((place, n) => place === 'edge' || (place === 'between' && (absent[n] ?? 0) > last));
     if (!isExplained) odd++;
+    if (isGone && !isExplained) vanished++;
     if (places.some((place, n) => place === 'between' && (absent[n] ?? 0) < last)) hidden++;
     if (isGone) continue;
     present.add(id);
@@ -64,7 +66,7 @@ export function judge(passes: readonly Pass[], createdAt: (id: string) => Instan
     (hidden > 0 ? `links that are there were not shown in the middle of a page: ${hidden}` : undefined) ??
     (odd > 0 ? `passes do not show the same links, and removals do not explain it: ${odd}` : undefined) ??
     (unseen > MOST_UNSEEN ? `each pass missed links that another showed: ${missed.join(', ')}` : undefined);
-  return { note, present, isFickle: hidden > 0, isOpen };
+  return { note, present, isFickle: hidden + vanished > 0, isOpen };
 }
 
 /** What makes two passes one: the service shows the same pages whatever it is asked for. */
@@ -126,7 +128,6 @@ function placeIn(
     return undefined;
   };
   const [before, after] = [neighbour(-1), neighbour(1)];
-  if (before?.isTied || after?.isTied) return 'edge';
   if (!before || !after) return 'end';
-  return before.page === after.page ? 'between' : 'edge';
+  return !before.isTied && !after.isTied && before.page === after.page ? 'between' : 'edge';
 }

@@ -64,7 +64,9 @@ export async function listLinks(
   const { note, present } = verdict as Verdict;
   const why =
     (unusable === undefined ? note : `a record could not be used, ${unusable}`) ??
-    (rows.size === 0 && hadLinks ? 'the service shows no link at all, and there were some' : undefined) ??
+    (present.size === 0 && (hadLinks || rows.size > 0)
+      ? 'the service shows no link at all, and there were some'
+      : undefined) ??
     (await cutFault(ask, passes));
   return {
     at: passes[0]?.beganAt ?? 0,
