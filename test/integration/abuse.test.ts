@@ -82,7 +82,7 @@ const CONFIGS: Array<[what: string, text: string, reason: RegExp]> = [
     /multiply to too many values/,
   ],
   ['an alias of itself', 'a: &a [*a]', /a:|alias/],
-  ['an alias to nothing', source('since: *nothing'), /this is no alias/],
+  ['an alias to nothing', source('since: *nothing'), /not an alias/],
   ['a tab', 'sources:\n\tmain: {}', /indented by a tab/],
   ['a key twice', `${source()}state: {}\nstate: {}`, /was given before/],
   ['two documents', `${source()}---\n{}`, /a second document/],
