@@ -96,7 +96,7 @@ describe('the token of the first start', () => {
     await expect(ownToken(folder)).rejects.toThrow(ConfigError);
     rmSync(path);
     writeFileSync(path, 'x'.repeat(64), { mode: 0o644 });
-    await expect(ownToken(folder)).rejects.toThrow(/others own it or can read it/);
+    await expect(ownToken(folder)).rejects.toThrow(/other users own it or can read it/);
     rmSync(path);
     writeFileSync(path, 'short', { mode: 0o600 });
     await expect(ownToken(folder)).rejects.toThrow(ConfigError);
