@@ -11,7 +11,7 @@ export interface ServiceToCheck {
   /** Any stream that the source syncs. */
   stream: StreamName;
   /** Whether all links are listed too. */
-  links?: unknown;
+  links?: object | undefined;
 }
 
 const HOUR_MS = 3_600_000;

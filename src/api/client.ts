@@ -12,6 +12,7 @@ import {
   createRedact,
   describeBody,
   field,
+  forLinks,
   networkFault,
   type Redact,
   type Reply,
@@ -127,7 +128,10 @@ export function createClient(options: ClientOptions): Client {
   return {
     async get(query, signal) {
       const url = new URL(`${base.value}${pathOf(query)}`);
-      const page = await memory.hold(expected * FORMS, (held) => get(url, held, signal), { signal });
+      const held = memory.hold(expected * FORMS, (memoryHeld) => get(url, memoryHeld, signal), { signal });
+      const page = await held.catch((error: unknown) => {
+        throw query.stream === 'links' ? forLinks(error) : error;
+      });
       expected = page.bytes;
       return page;
     },

@@ -1,4 +1,4 @@
-import { type Fault, RetryLater, type ServiceAnswer, StopStream } from '../model/errors.ts';
+import { Fault, RetryLater, type ServiceAnswer, StopStream } from '../model/errors.ts';
 import { type Instant, parseInstant } from '../model/instant.ts';
 import { meaningOf } from '../model/io-errors.ts';
 
@@ -19,19 +19,34 @@ interface ServiceCode {
   next: string;
 }
 
+const NOT_FOUND = 'check baseUrl, and the ids in the filters';
 const CHECK_QUERY = 'check the filters and dates of this stream: the service refuses the request as it is';
 
 export const SERVICE_CODES: readonly ServiceCode[] = [
   { code: 'bad_request', status: 400, recovery: 'stop', next: CHECK_QUERY },
   { code: 'unauthorized', status: 401, recovery: 'stop', next: 'check apiKey: it may be mistyped, revoked or expired' },
   { code: 'forbidden', status: 403, recovery: 'stop', next: FORBIDDEN_NEXT.permission },
-  { code: 'not_found', status: 404, recovery: 'stop', next: 'check baseUrl, and the ids in the filters' },
+  { code: 'not_found', status: 404, recovery: 'stop', next: NOT_FOUND },
   { code: 'conflict', status: 409, recovery: 'stop', next: 'run it again later; if it stays, ask the service' },
   { code: 'invite_expired', status: 410, recovery: 'stop', next: 'renew the invite to the workspace, then the key' },
   { code: 'unprocessable_entity', status: 422, recovery: 'stop', next: CHECK_QUERY },
   { code: 'rate_limit_exceeded', status: 429, recovery: 'retry', next: 'check plan, and who else uses this key' },
   { code: 'internal_server_error', status: 500, recovery: 'retry', next: 'run it again later' },
 ];
+
+const WITHOUT_LINKS = 'leave links out of the source; events are synced all the same';
+/** The advice for events, and what to say instead of it for links, which have neither filters nor dates. */
+const ADVICE_FOR_LINKS = [
+  [FORBIDDEN_NEXT.permission, `give this key permission to read links, or ${WITHOUT_LINKS}`],
+  [NOT_FOUND, `the service has no GET /links at this baseUrl: ${WITHOUT_LINKS}`],
+  [CHECK_QUERY, `the service refuses GET /links as it is asked: ${WITHOUT_LINKS}`],
+] as const;
+
+export function forLinks(error: unknown): unknown {
+  if (error instanceof Fault)
+    for (const [ofEvents, ofLinks] of ADVICE_FOR_LINKS) error.next = error.next?.replace(ofEvents, ofLinks);
+  return error;
+}
 
 /** Temporary statuses outside the contract: request timeout, too early, gateway errors. */
 const passes = (status: number): boolean => status === 408 || status === 425 || status >= 500;

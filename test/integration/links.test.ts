@@ -326,7 +326,10 @@ describe('what is no listing is a fault of this stream alone', () => {
     const sandbox = await open();
     sandbox.service.faults.add({ path: '/links', status: 404, times: 1 });
     const findings = await checkService(serviceOf(configWith(sandbox)), new AbortController().signal);
-    expect(findings.at(-1)).toMatchObject({ level: 'fault', subject: expect.stringMatching(/: links$/) });
+    expect(findings.at(-1)).toMatchObject({
+      ...{ level: 'fault', subject: 'source main: links' },
+      fix: expect.stringContaining('the service has no GET /links at this baseUrl'),
+    });
   });
 
   it('HTML, and a service that fails: events go on, and it is tried again later', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createFlattenLink } from '../../src/extract/links/link-row.ts';
 import { listLinks } from '../../src/extract/links/listing.ts';
+import { StopStream } from '../../src/model/errors.ts';
 import { createRandom } from '../../src/sandbox/data/random.ts';
 
 /** Listings in an order of their own, with rows that flicker, limits and holes: what is proven lacks no link that was there all the time. */
@@ -23,6 +24,8 @@ interface Odd {
   hidden?: number;
   mostPages?: number;
   mostRows?: number;
+  /** A page behind the last one is refused. */
+  isEndRefused?: boolean;
   /** The pass in which it begins to show no more than so many of the newest or oldest links. */
   stale?: { from: number; links: number };
   /** Pages of 100 that are empty, from one to the other. */
@@ -60,6 +63,8 @@ async function list(odd: Odd, seed: number) {
     const sorted = [...shownNow].sort((a, b) => Number(a[by]) - Number(b[by]));
     if (odd.isOrderIgnored || sortOrder === 'desc') sorted.reverse();
     const from = (page - 1) * pageSize;
+    if (odd.isEndRefused && from >= sorted.length)
+      throw new StopStream('no such page', { answer: { status: 422, code: 'unprocessable_entity', message: '' } });
     const isEmpty =
       page < 1 ||
       page > (odd.mostPages ?? Infinity) ||
@@ -77,6 +82,8 @@ async function list(odd: Odd, seed: number) {
 const ODD: ReadonlyArray<[string, Odd, 'proven' | 'never' | 'either']> = [
   ['in order of creation', {}, 'proven'],
   ['in its own order', { by: 'clickedAt' }, 'proven'],
+  ['refuses pages behind the last', { isEndRefused: true }, 'proven'],
+  ['refuses pages behind the last, order ignored', { isEndRefused: true, isOrderIgnored: true }, 'proven'],
   ['made and removed', { churn: 3 }, 'proven'],
   ['made and removed, order ignored', { churn: 3, isOrderIgnored: true }, 'proven'],
   ['by the last click', { by: 'clickedAt', clicks: 1 }, 'either'],

@@ -23,29 +23,16 @@ export function createAskPage({ api, flatten, signal }: Asking): AskPage {
     const answer = await get({ ...query, ...(isSorted && { sortOrder }) }).catch((error: unknown) => {
       // Recovery: the contract does not say by what links can be sorted. What is refused for another reason is refused again.
       const isRefused = error instanceof StopStream && [400, 422].includes(statusOf(error) ?? 0);
-      if (!isRefused || !isSorted || hasAnswered) return forLinks(error);
+      if (!isRefused || !isSorted || hasAnswered) throw error;
       isSorted = false;
-      return get(query).catch(forLinks);
+      return get(query);
     });
     hasAnswered = true;
     return { ...readRecords(answer.records, page, flatten), now: answer.serverNow ?? Date.now() };
   };
 }
 
-/** What the texts of events do not fit. */
-const NEXT: Readonly<Record<number, string>> = {
-  403: 'give this key permission to read links, or leave links out of the source; events are synced all the same',
-  404: 'the service has no GET /links at this baseUrl: leave links out of the source; events are synced all the same',
-};
-const REFUSED =
-  'the service refuses GET /links as it is asked: leave links out of the source; events are synced all the same';
-
-function forLinks(error: unknown): never {
-  if (error instanceof StopStream && statusOf(error) !== 401) error.next = NEXT[statusOf(error) ?? 0] ?? REFUSED;
-  throw error;
-}
-
-/** One record that is no link leaves the others usable; a page without any link is no listing. */
+/** One record that is not a link leaves the others usable; a page without any link is not a listing. */
 function readRecords(records: readonly unknown[], page: number, flatten: FlattenLink): Omit<LinkPage, 'now'> {
   const rows: Row[] = [];
   let unusable: string | undefined;

@@ -7,8 +7,8 @@ export interface Verdict {
   note: string | undefined;
   /** Links that are there. */
   present: ReadonlySet<string>;
-  /** It hides links that may be there, whatever the last two passes agree on. */
-  isFickle: boolean;
+  /** The service leaves out links that may be there, whatever the last two passes agree on. */
+  hidesLinks: boolean;
   /** The last pass does not show some that were there before: another one may tell why. */
   isOpen: boolean;
 }
@@ -66,7 +66,7 @@ export function judge(passes: readonly Pass[], createdAt: (id: string) => Instan
     (hidden > 0 ? `links that are there were not shown in the middle of a page: ${hidden}` : undefined) ??
     (odd > 0 ? `passes do not show the same links, and removals do not explain it: ${odd}` : undefined) ??
     (unseen > MOST_UNSEEN ? `each pass missed links that another showed: ${missed.join(', ')}` : undefined);
-  return { note, present, isFickle: hidden + vanished > 0, isOpen };
+  return { note, present, hidesLinks: hidden + vanished > 0, isOpen };
 }
 
 /** What makes two passes one: the service shows the same pages whatever it is asked for. */

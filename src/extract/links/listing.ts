@@ -2,7 +2,7 @@ import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import { judge, type Verdict } from './judge.ts';
 import { updatedAt } from './link-row.ts';
-import { type AskPage, type Pass, type PassPlan, readPass } from './pass.ts';
+import { type AskPage, emptyIfRefused, type Pass, type PassPlan, readPass } from './pass.ts';
 
 /** All links of a source. */
 export interface Listing {
@@ -58,7 +58,7 @@ export async function listLinks(
     verdict = judge(passes, createdAt);
     if (verdict.note === undefined && !verdict.isOpen) break;
     // A listing that changed too much under the first pass may have come to rest.
-    const last = i > 1 && !verdict.isFickle ? judge(passes.slice(1), createdAt) : verdict;
+    const last = i > 1 && !verdict.hidesLinks ? judge(passes.slice(1), createdAt) : verdict;
     if (verdict.note !== undefined && last.note === undefined) verdict = last;
   }
   const { note, present } = verdict as Verdict;
@@ -87,7 +87,7 @@ async function cutFault(ask: AskPage, [first, second]: readonly Pass[]): Promise
   if (order.length % LIMIT === 0) return `the list ends after exactly ${order.length} links, which may be a limit`;
   const { plan, end } = second;
   for (let ahead = 2; ahead <= end + MOST_HOLE; ahead *= 2) {
-    const { rows } = await ask({ ...plan, page: end + ahead, isTrial: true });
+    const { rows } = await ask({ ...plan, page: end + ahead }).catch(emptyIfRefused);
     if (rows.some(({ id }) => !second.ids.has(id))) return `pages behind an empty one show more links: ${end + ahead}`;
   }
   return undefined;

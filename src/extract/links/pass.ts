@@ -1,4 +1,4 @@
-import { RetryLater, StopStream } from '../../model/errors.ts';
+import { RetryLater, StopStream, statusOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 
@@ -55,7 +55,8 @@ export async function readPass(ask: AskPage, plan: PassPlan, first: Pass['firstP
   let beganAt: Instant | undefined;
 
   const get = async (page: number, isTrial = false): Promise<LinkPage> => {
-    const answer = await ask({ ...plan, page, isTrial });
+    const asked = ask({ ...plan, page, isTrial });
+    const answer = await (ids.size > 0 ? asked.catch(emptyIfRefused) : asked);
     beganAt = Math.min(beganAt ?? answer.now, answer.now);
     return answer;
   };
@@ -97,6 +98,13 @@ async function findFirst(get: (page: number, isTrial?: boolean) => Promise<LinkP
 /** Recovery: a page that does not exist is refused, or fails, which is the answer to the question. If it was the service that failed, the next page fails too. */
 function unlessRefused(error: unknown): undefined {
   if (!(error instanceof StopStream || error instanceof RetryLater)) throw error;
+}
+
+/** Recovery: some services refuse a page behind the last one instead of showing it empty. */
+export function emptyIfRefused(error: unknown): LinkPage {
+  if (error instanceof StopStream && [400, 404, 416, 422].includes(statusOf(error) ?? 0))
+    return { rows: [], now: Date.now() };
+  throw error;
 }
 
 const endless = (): StopStream =>
