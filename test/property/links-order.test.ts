@@ -16,6 +16,8 @@ interface Odd {
   links?: number;
   by?: keyof Link;
   isOrderIgnored?: boolean;
+  /** Links that share a time of creation. */
+  tied?: number;
   /** Between two requests. */
   clicks?: number;
   /** Requests until one is made and one removed. */
@@ -38,7 +40,9 @@ async function list(odd: Odd, seed: number) {
   let now = Date.UTC(2026, 10, 1);
   let made = 0;
   const make = (at: number): Link => ({ id: `link_${made++}`, createdAt: at, clickedAt: at });
-  let links = Array.from({ length: odd.links ?? 400 }, (_, i) => make(now - 86_400_000 + i * 1000));
+  let links = Array.from({ length: odd.links ?? 400 }, (_, i) =>
+    make(now - 86_400_000 + Math.floor(i / (odd.tied ?? 1)) * 1000),
+  );
   const always = new Set(links.map(({ id }) => id));
   let requests = 0;
   let pass = 0;
@@ -85,6 +89,8 @@ const ODD: ReadonlyArray<[string, Odd, 'proven' | 'never' | 'either']> = [
   ['refuses pages behind the last', { isEndRefused: true }, 'proven'],
   ['refuses pages behind the last, order ignored', { isEndRefused: true, isOrderIgnored: true }, 'proven'],
   ['made and removed', { churn: 3 }, 'proven'],
+  ['made and removed, three of an instant', { churn: 3, tied: 3 }, 'proven'],
+  ['made and removed, all of an instant', { churn: 3, tied: 400 }, 'either'],
   ['made and removed, order ignored', { churn: 3, isOrderIgnored: true }, 'proven'],
   ['by the last click', { by: 'clickedAt', clicks: 1 }, 'either'],
   ['by the last click, order ignored', { by: 'clickedAt', clicks: 1, isOrderIgnored: true }, 'either'],

@@ -17,6 +17,8 @@ export interface Verdict {
 const CLOCK_MS = 2000;
 /** So many links, by estimate, may have been skipped by every pass. */
 const MOST_UNSEEN = 0.01;
+/** So many links may share a time of creation, on average: the order of more says nothing. */
+const MOST_TIED = 4;
 /** Passes with this share of their page edges in common may have lost the same links. */
 const SAME_EDGES = 0.5;
 
@@ -91,7 +93,7 @@ interface PassMap {
   at: ReadonlyMap<string, { index: number; page: number }>;
   /** The last link of a page and the first of the next, in either order. */
   edges: ReadonlySet<string>;
-  /** In the order of creation, from either end; not where most links have the same time, or none. */
+  /** In the order of creation, from either end; not where many links share a time, or have none. */
   isByAge: boolean;
 }
 
@@ -102,7 +104,8 @@ function mapOf({ pages }: Pass, createdAt: (id: string) => Instant): PassMap {
   const order = pages.flat();
   const times = order.map(createdAt);
   const steps = times.slice(1).map((time, i) => Math.sign(time - (times[i] ?? 0)));
-  const isByAge = [1, -1].some((way) => steps.every((step) => step !== way)) && new Set(times).size * 2 > times.length;
+  const isByAge =
+    [1, -1].some((way) => steps.every((step) => step !== way)) && new Set(times).size * MOST_TIED > times.length;
   return { order, at, edges: new Set(edges), isByAge };
 }
 
