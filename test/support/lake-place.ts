@@ -26,14 +26,15 @@ const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-lake-
 /** A lake with a state of its own, in a folder of its own or in one that others write to as well. */
 export async function lakePlace({
   folder: shared,
+  wrap = (store) => store,
   ...settings
-}: Settings & { folder?: string } = {}): Promise<LakePlace> {
+}: Settings & { folder?: string; wrap?: (store: Store) => Store } = {}): Promise<LakePlace> {
   const folder = shared ?? (await newFolder());
   return placeOf({
     folder,
     isOwn: shared === undefined,
     settings,
-    createStore: () => createFolderStore(folder),
+    createStore: () => wrap(createFolderStore(folder)),
     readRows: (stream) => readWithDuckdb(folder, stream),
   });
 }
