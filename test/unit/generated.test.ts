@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
+import { ENTITIES, entitiesOf, LINKS, STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
+import { HISTORY } from '../../src/sinks/postgres/links/history.ts';
 import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { majorPerMinor } from '../../src/sinks/views/money.ts';
 import { badInputPage } from '../support/bad-input-page.ts';
@@ -43,6 +46,29 @@ it('test/corpus/outcomes.md lists what becomes of everything in the corpus', asy
 it('docs/configuration.md holds every key of the config', async () => {
   await expect(configurationPage()).toMatchFileSnapshot('../../docs/configuration.md');
 });
+
+it('docs/warehouse.md draws the tables as they are joined', async () => {
+  const page = new URL('../../docs/warehouse.md', import.meta.url);
+  const drawn = /(?<=<!-- generated: how the tables are joined -->\n```mermaid\n)[\s\S]*?(?=```\n<!-- end -->)/;
+  const text = readFileSync(page, 'utf8');
+  expect(text).toMatch(drawn);
+  await expect(text.replace(drawn, () => `${erDiagram()}\n`)).toMatchFileSnapshot('../../docs/warehouse.md');
+});
+
+function erDiagram(): string {
+  const streams = STREAM_NAMES.map((name) => STREAMS[name]);
+  const joined = (one: string, many: string, on: string) => `  ${one} |o--o{ ${many} : "_source, ${on}"`;
+  return [
+    'erDiagram',
+    ...ENTITIES.flatMap((entity) =>
+      streams
+        .filter((stream) => entitiesOf(stream).includes(entity))
+        .map(({ name }) => joined(entity.name, name, entity.key)),
+    ),
+    ...streams.filter(({ name }) => name !== 'clicks').map(({ name }) => joined('clicks', name, 'event_id = click_id')),
+    joined(LINKS.name, HISTORY, LINKS.key),
+  ].join('\n');
+}
 
 it('docs/json-schema.json holds the shape of every --json', async () => {
   await expect(`${JSON.stringify(jsonSchema(), null, 2)}\n`).toMatchFileSnapshot('../../docs/json-schema.json');
