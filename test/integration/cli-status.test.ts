@@ -117,13 +117,8 @@ describe('status', () => {
     expect(reasons.filter((text) => text === 'clicks works')).toHaveLength(2);
   });
 
-  it('--json has exactly the fields that docs/operations.md describes', async () => {
-    const [, section = ''] = readFileSync('docs/operations.md', 'utf8').split('## `status --json`');
-    // `a.{b,c}` are a.b and a.c.
-    const documented = [...section.matchAll(/^\| `([\w.[\]]+)(?:\{([\w,]+)\})?` \|/gm)].flatMap(
-      ([, name = '', ends = '']) => ends.split(',').map((end) => `${name}${end}`),
-    );
-    expect([...new Set(pathsOf(await status()))].sort()).toEqual([...documented].sort());
+  it('--json has exactly the fields that docs/json-schema.json describes', async () => {
+    expect([...new Set(pathsOf(await status()))].sort()).toEqual(describedPaths(SCHEMA.$defs.status).sort());
   });
 
   it('on a terminal: the same, and --watch clears the screen unless NO_COLOR is set', async () => {
@@ -153,6 +148,24 @@ function pathsOf(value: unknown, path = ''): string[] {
   if (Array.isArray(value)) return value.length === 0 ? [] : value.flatMap((inner) => pathsOf(inner, `${path}[]`));
   if (typeof value !== 'object' || value === null) return value === null && NULLABLE.has(path) ? [] : [path];
   return Object.entries(value).flatMap(([key, inner]) => pathsOf(inner, path === '' ? key : `${path}.${key}`));
+}
+
+interface Described {
+  properties?: Record<string, Described>;
+  items?: Described;
+  anyOf?: Described[];
+}
+const SCHEMA = JSON.parse(readFileSync('docs/json-schema.json', 'utf8')) as { $defs: { status: Described } };
+
+/** The same of a schema. `error` is null where a command succeeds. */
+function describedPaths({ properties, items, anyOf = [] }: Described, path = ''): string[] {
+  const [object] = anyOf.filter((type) => type.properties);
+  if (object && path !== 'error') return describedPaths(object, path);
+  if (items) return describedPaths(items, `${path}[]`);
+  if (!properties) return [path];
+  return Object.entries(properties).flatMap(([key, inner]) =>
+    describedPaths(inner, path === '' ? key : `${path}.${key}`),
+  );
 }
 
 /** Where null stands for a whole object, its fields show in another stream of the same status. */

@@ -19,6 +19,7 @@ const error = object({
 });
 
 const track = { source: text(), stream: z.enum([...stream.options, 'links']) };
+const range = object({ start: moment, end: moment.describe('exclusive') });
 const span = object({ from: moment, to: moment.describe('exclusive') });
 
 /** Of a backfill: what was old enough to be read of what was asked for; absent where it was stopped. */
@@ -169,35 +170,57 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
     streams: list(
       object({
         ...track,
-        sink: orNull(text()),
-        since: orNull(moment),
+        sink: orNull(text()).describe('null: nothing was ever written'),
+        since: orNull(moment).describe('where completeness is counted from'),
         completeThrough: orNull(moment).describe(
           'every event from since up to here that the filters let through is in the sink, except those set aside',
         ),
         filters: orNull(text()).describe('as in country=US,CA&trigger=-qr; null: every event is read'),
         setAside: number().describe('records that are kept in quarantine'),
-        alsoComplete: list(object({ start: moment, end: moment.describe('exclusive') })).describe(
-          'proven outside of since … completeThrough: backfilled, or beyond a gap',
-        ),
-        newestSeen: orNull(moment),
-        lagSeconds: orNull(number()),
-        firstSync: flag().describe('it has not caught up yet, not even once'),
-        coverage: list(
-          object({ start: moment, end: moment, state: z.enum(['certified', 'uncertified', 'gap', 'open']) }),
-        ),
         quarantined: number().describe('the same as setAside, by its older name'),
-        parked: orNull(object({ reason: text(), nextStep: orNull(text()), since: moment })),
+        alsoComplete: list(range).describe('proven outside of since … completeThrough: backfilled, or beyond a gap'),
+        newestSeen: orNull(moment).describe('time of the newest event delivered, proven or not'),
+        lagSeconds: orNull(number()).describe('from completeThrough to now'),
+        firstSync: flag().describe('it has not caught up yet, not even once; until then it is never late'),
+        coverage: list(range.extend({ state: z.enum(['certified', 'uncertified', 'gap', 'open']) })).describe(
+          'all time from since to now: uncertified was read, a gap was skipped, open was not reached yet',
+        ),
+        uncertifiedWindows: number().describe('windows that were read and could not be proven'),
+        uncertified: list(
+          range.extend({ reason: orNull(text()), tries: number(), nextTryAt: orNull(moment) }),
+        ).describe('the first twenty of them: why, failed tries in a row, and when a sync tries again'),
+        parkedWindows: number().describe('those that five runs could not prove: tried once a day'),
+        byHandWindows: number().describe('windows that were marked complete unread, by cursor set --force'),
+        parked: orNull(
+          object({ reason: text(), nextStep: orNull(text()), since: moment, nextProbeAt: orNull(moment) }),
+        ).describe('why the stream waits, what to do, and when the worker tries again'),
         lastRun: orNull(
-          object({ id: text(), kind: text(), state: text(), startedAt: moment, finishedAt: orNull(moment) }),
+          object({
+            ...{ id: text(), kind: text().describe('sync, re-sweep, backfill, repair or retry') },
+            state: text().describe('running, done, incomplete, refused, interrupted or failed'),
+            ...{ startedAt: moment, finishedAt: orNull(moment), message: orNull(text()) },
+          }),
         ),
         failing: flag().describe('the last three syncs ended early without having read a row'),
-        nextRunAt: orNull(moment),
+        nextRunAt: orNull(moment).describe('null: no worker has scheduled it'),
       }),
     ),
-    sources: list(object({ source: text(), requestsLastHour: number() })),
+    sources: list(
+      object({
+        source: text(),
+        requestsLastHour: number().describe('of runs that ended within the last hour'),
+        tooManyRequestsLastHour: number().describe('how many of them were answered with 429'),
+        requestsPerSecond: orNull(number()).describe('what the config grants'),
+        shareOfBudget: orNull(number()).describe('the requests as a share of what the hour would have allowed'),
+      }),
+    ),
     needs: list(
-      object({ ...track, kind: z.enum(['parked', 'late', 'uncertified', 'sink_changed', 'failed']), message: text() }),
-    ).describe('where action is needed'),
+      object({
+        ...track,
+        kind: z.enum(['parked', 'late', 'uncertified', 'sink_changed', 'failed', 'unsynced']),
+        message: text(),
+      }),
+    ).describe('where action is needed; status --check exits with 4 if there is any. unsynced: with --check only'),
   },
   query: { rows: list(z.record(text(), z.unknown())), isCut: flag().describe('there are more rows than --limit') },
   runs: {
