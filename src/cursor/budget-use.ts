@@ -1,17 +1,17 @@
 import type { Queryable } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
 
-/** How the budget of a key was used by all processes, in one stretch of time. */
+/** How the budget of a key was used by all processes, in one interval. */
 interface BudgetUse {
   keyHash: string;
-  /** When the stretch begins, ISO in UTC. */
+  /** When the interval begins, ISO in UTC. */
   from: string;
   perSecond: number;
   requests: number;
   byLane: { fresh: number; repair: number; backfill: number };
   tooManyRequests: number;
   pauses: number;
-  /** Requests as a share of what the budget would have allowed in the whole stretch, work or none. */
+  /** Requests as a share of what the budget would have allowed in the whole interval, work or none. */
   share: number;
 }
 
@@ -24,7 +24,7 @@ interface BudgetUseOptions {
   step?: number;
 }
 
-/** Stretches without a request have no row. The last one is still running: its share is of what has passed. */
+/** Intervals without a request have no row. The last one is still running: its share is of what has passed. */
 export async function readBudgetUse(db: Queryable, options: BudgetUseOptions = {}): Promise<BudgetUse[]> {
   const { keyHash, minutes = 60, step = 1 } = options;
   const rows = await db.query<UseRow>(selectUse(keyHash, minutes, step));
@@ -73,19 +73,19 @@ interface UseRow {
   seconds: number;
 }
 
-/** Stretches are counted back from the end of this minute. */
+/** Intervals are counted back from the end of this minute. */
 const selectUse = (keyHash: string | undefined, minutes: number, step: number): Sql => ({
   text: `
     with clock as materialized (select clock_timestamp() as now),
     placed as (
-      select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / $3::int as stretch
+      select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / $3::int as bucket
       from tributary.budget_use u, clock
       where minute > now - make_interval(mins => $2) and key_hash = coalesce($1, key_hash)
     )
-    select key_hash, date_trunc('minute', now) - make_interval(mins => (stretch + 1) * $3 - 1) as from_at,
+    select key_hash, date_trunc('minute', now) - make_interval(mins => (bucket + 1) * $3 - 1) as from_at,
       max(per_second) as per_second, sum(fresh)::int as fresh, sum(repair)::int as repair, sum(backfill)::int as backfill,
       sum(too_many)::int as too_many, sum(pauses)::int as pauses,
-      ($3 * 60 - case when stretch = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
-    from placed group by key_hash, stretch, now order by key_hash, stretch desc`,
+      ($3 * 60 - case when bucket = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
+    from placed group by key_hash, bucket, now order by key_hash, bucket desc`,
   values: [keyHash ?? null, minutes, step],
 });

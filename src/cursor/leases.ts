@@ -51,8 +51,8 @@ export async function acquireLease<S extends SyncName>(
   { givesWay = false, signal, onWait, onTaken }: LeaseOptions = {},
 ): Promise<Lease<S>> {
   const again = { source, stream, holder, givesWay };
-  const claim = { ...again, onTaken };
-  let epoch = await waitForLease(db, claim, signal, onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS, onWait);
+  const request = { ...again, onTaken };
+  let epoch = await waitForLease(db, request, signal, onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS, onWait);
   const renewal = keepRenewing(async () => (await db.query(renewUnlocked(source, stream, epoch))).length > 0);
   return {
     source,
@@ -98,7 +98,7 @@ function keepRenewing(renew: () => Promise<boolean>): { stop(): void } {
   return { stop: () => clearInterval(timer) };
 }
 
-interface Claim {
+interface LeaseRequest {
   source: string;
   stream: SyncName;
   holder: string;
@@ -112,20 +112,20 @@ interface Claim {
  */
 async function waitForLease(
   db: Database,
-  claim: Claim,
+  request: LeaseRequest,
   signal: AbortSignal | undefined,
   patienceMs: number,
   onWait?: (holder: string) => void,
 ): Promise<number> {
-  const { source, stream, givesWay } = claim;
+  const { source, stream, givesWay } = request;
   const began = performance.now();
   let said = false;
   for (;;) {
-    const taken = await take(db, claim);
+    const taken = await take(db, request);
     if (taken) return taken.epoch;
     const [other] = await db.query<{ holder: string; gives_way: boolean }>(readLease(source, stream));
     const waitedMs = performance.now() - began;
-    if (!(givesWay || other?.gives_way) || waitedMs > patienceMs) throw await heldByOther(db, claim);
+    if (!(givesWay || other?.gives_way) || waitedMs > patienceMs) throw await heldByOther(db, request);
     if (!givesWay) await db.query(askForLease(source, stream));
     if (!said && other && waitedMs > SAID_AFTER_MS) onWait?.(other.holder);
     said ||= waitedMs > SAID_AFTER_MS;
@@ -200,22 +200,22 @@ export async function giveBackOwn(db: Queryable, source: string, stream: SyncNam
   });
 }
 
-async function take(db: Database, claim: Claim): Promise<{ epoch: number } | undefined> {
-  const { source, stream } = claim;
-  const taken = await takeFree(db, claim);
+async function take(db: Database, request: LeaseRequest): Promise<{ epoch: number } | undefined> {
+  const { source, stream } = request;
+  const taken = await takeFree(db, request);
   if (taken) return taken;
   const [other] = await db.query<{ holder: string; epoch: number }>(readLease(source, stream));
   if (!other || !isDead(other.holder)) return undefined;
   // The holder was killed on this machine: nobody needs to wait until its lease expires.
   await db.query(giveBackLease(source, stream, other.epoch));
-  return takeFree(db, claim);
+  return takeFree(db, request);
 }
 
-function takeFree(db: Database, claim: Claim): Promise<{ epoch: number } | undefined> {
+function takeFree(db: Database, request: LeaseRequest): Promise<{ epoch: number } | undefined> {
   return db.transaction(async (tx) => {
-    const [expired] = await tx.query<{ epoch: number }>(takeExpired(claim));
-    const taken = expired ?? (await tx.query<{ epoch: number }>(insertLease(claim)))[0];
-    if (taken) await claim.onTaken?.(tx, taken.epoch);
+    const [expired] = await tx.query<{ epoch: number }>(takeExpired(request));
+    const taken = expired ?? (await tx.query<{ epoch: number }>(insertLease(request)))[0];
+    if (taken) await request.onTaken?.(tx, taken.epoch);
     return taken;
   });
 }
@@ -223,7 +223,7 @@ function takeFree(db: Database, claim: Claim): Promise<{ epoch: number } | undef
 /** Somebody else has the stream: whoever did not wait for it may ask again. */
 export class StreamBusy extends RetryLater {}
 
-async function heldByOther(db: Queryable, { source, stream, givesWay }: Claim): Promise<StreamBusy> {
+async function heldByOther(db: Queryable, { source, stream, givesWay }: LeaseRequest): Promise<StreamBusy> {
   const [other] = await db.query<{ holder: string; left: number }>(readLease(source, stream));
   return new StreamBusy(`${other?.holder ?? 'another process'} is writing this stream now`, {
     where: { source, stream },
@@ -238,7 +238,7 @@ const inSeconds = `clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
 const unlocked = `(source, stream) = (
   select source, stream from tributary.leases where source = $1 and stream = $2 for update skip locked)`;
 
-const takeExpired = ({ source, stream, holder, givesWay }: Claim): Sql => ({
+const takeExpired = ({ source, stream, holder, givesWay }: LeaseRequest): Sql => ({
   text: `
     update tributary.leases
     set epoch = epoch + 1, holder = $3, gives_way = $4, wanted_until = null, expires_at = ${inSeconds}
@@ -248,7 +248,7 @@ const takeExpired = ({ source, stream, holder, givesWay }: Claim): Sql => ({
 });
 
 /** Looks first: an insert would wait for a commit that has the row. */
-const insertLease = ({ source, stream, holder, givesWay }: Claim): Sql => ({
+const insertLease = ({ source, stream, holder, givesWay }: LeaseRequest): Sql => ({
   text: `
     insert into tributary.leases (source, stream, epoch, holder, gives_way, expires_at)
     select $1, $2, 1, $3, $4, ${inSeconds}

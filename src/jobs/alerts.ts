@@ -5,7 +5,7 @@ import { SINK_CHANGED } from '../cursor/ledger.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { describeInstant, describeRange, type Window } from '../model/window.ts';
-import { type Incident, type IncidentKind, markTold, recordTroubles, type Trouble, takeUntold } from './incidents.ts';
+import { type Incident, type IncidentKind, markSent, recordTroubles, type Trouble, takeUnsent } from './incidents.ts';
 import { type ScheduledStreams, streamKey } from './schedule.ts';
 
 export interface AlertDeps {
@@ -36,11 +36,11 @@ const ANSWER_WITHIN_MS = 10_000;
 export async function watch({ state, log, scheduled, sinks, webhook, muted = [] }: AlertDeps): Promise<void> {
   const names = sinks.map((sink) => sink.name);
   await recordTroubles(state, await findTroubles(state, scheduled, names));
-  for (const incident of await takeUntold(state)) {
+  for (const incident of await takeUnsent(state)) {
     const alert = alertOf(incident);
     const { source, stream, kind, text } = alert;
-    const isTold = webhook !== undefined && !muted.includes(kind);
-    const failure = isTold ? await post(webhook, { ...alert, text: forChat(text) }) : undefined;
+    const isSent = webhook !== undefined && !muted.includes(kind);
+    const failure = isSent ? await post(webhook, { ...alert, text: forChat(text) }) : undefined;
     if (failure !== undefined) {
       // Recovery: the alert stays unsent; a worker tries again within a minute.
       log.error({ source, stream, kind, reason: failure }, `the alert could not be delivered: ${text}`);
@@ -48,7 +48,7 @@ export async function watch({ state, log, scheduled, sinks, webhook, muted = [] 
     }
     if (alert.event === 'opened') log.error({ source, stream, kind }, text);
     else log.warn({ source, stream, kind }, text);
-    await markTold(state, incident);
+    await markSent(state, incident);
   }
 }
 
@@ -82,7 +82,7 @@ async function post(url: string, alert: Alert): Promise<string | undefined> {
 /** A window that could not be proven is read again after an hour; when that did not help either, somebody should know. */
 const STAYS_AFTER_TRIES = 2;
 
-/** Everything that is wrong now and that somebody should be told of: parked, failing, late, not proven, changed by others. */
+/** Everything that is wrong now and that needs an alert: parked, failing, late, not proven, changed by others. */
 export async function findTroubles(
   db: Queryable,
   scheduled: ScheduledStreams,

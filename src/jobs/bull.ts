@@ -110,7 +110,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
   }
   const optionsOf = ({ id }: QueuedJob) => ({ ...ONCE, jobId: id });
   /** A server that is away is no bug, whatever its driver throws. */
-  const told =
+  const withFault =
     <A extends unknown[], T>(verb: (...args: A) => Promise<T>) =>
     (...args: A): Promise<T> =>
       verb(...args).catch((error: unknown) => {
@@ -120,10 +120,10 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
   return {
     place: home.place,
     queues: queues as unknown as Record<QueueName, BullQueue>,
-    enqueue: told(async (queue, job) => {
+    enqueue: withFault(async (queue, job) => {
       await queues[queue].add(job.name, job.data, optionsOf(job));
     }),
-    schedule: told(async (wanted, { removeOthers }) => {
+    schedule: withFault(async (wanted, { removeOthers }) => {
       const known = new Map((await queues.sync.getJobSchedulers()).map(({ key, pattern }) => [key, pattern]));
       for (const { job, schedule } of wanted) {
         if (known.get(job.id) === schedule) continue;
@@ -140,7 +140,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
       const wantedIds = new Set(wanted.map(({ job }) => job.id));
       for (const id of known.keys()) if (!wantedIds.has(id)) await queues.sync.removeJobScheduler(id);
     }),
-    flow: told(async (parent, children) => {
+    flow: withFault(async (parent, children) => {
       const queueName = 'backfill';
       await flows.add({
         name: parent.name,
@@ -150,11 +150,11 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
     }),
-    promote: told(async (queue, id) => {
+    promote: withFault(async (queue, id) => {
       const job = await queues[queue].getJob(id);
       if (await job?.isDelayed()) await job?.promote();
     }),
-    waiting: told((queue) => queues[queue].getWaitingCount()),
+    waiting: withFault((queue) => queues[queue].getWaitingCount()),
     async work(queue, options) {
       const { handle, concurrency, lockMs } = options;
       const connection = home.consume();

@@ -2,12 +2,12 @@ import type { Queryable } from '../cursor/database/index.ts';
 import { instantOf } from '../cursor/database/sql.ts';
 import type { Instant } from '../model/instant.ts';
 
-/** What somebody has to be told, once when it begins and once when it is over, however many workers there are. */
+/** What an alert is sent for, once when it begins and once when it is over, however many workers there are. */
 
 export const INCIDENT_KINDS = ['parked', 'failing', 'late', 'uncertified', 'sink_changed'] as const;
 export type IncidentKind = (typeof INCIDENT_KINDS)[number];
 
-/** Something that somebody has to be told, as it is found. */
+/** Something that an alert is sent for, as it is found. */
 export interface Trouble {
   source: string;
   stream: string;
@@ -15,7 +15,7 @@ export interface Trouble {
   message: string;
 }
 
-/** Trouble that is to be told now, or whose end is. */
+/** Trouble whose beginning or end is to be sent now. */
 export interface Incident extends Trouble {
   id: number;
   openedAt: Instant;
@@ -62,20 +62,23 @@ async function open(db: Queryable, troubles: readonly Trouble[]): Promise<void> 
  * Claims alerts that are still to be sent. A claim lasts a minute: if this worker dies, another one sends them. An incident that
  * ended before its alert was sent is reported as begun, then as over.
  */
-export async function takeUntold(db: Queryable): Promise<Incident[]> {
-  const rows = await db.query<Incident & { closedAt: Instant | null; told: boolean }>({
+export async function takeUnsent(db: Queryable): Promise<Incident[]> {
+  const rows = await db.query<Incident & { closedAt: Instant | null; wasSent: boolean }>({
     text: `
       update tributary.incidents set claimed_until = clock_timestamp() + interval '1 minute'
       where (told_at is null or (closed_at is not null and recovery_told_at is null))
         and (claimed_until is null or claimed_until < clock_timestamp())
       returning id, source, stream, kind, message, ${instantOf('opened_at')} as "openedAt",
-        ${instantOf('closed_at')} as "closedAt", told_at is not null as told`,
+        ${instantOf('closed_at')} as "closedAt", told_at is not null as "wasSent"`,
   });
-  return rows.map(({ told, closedAt, ...rest }) => ({ ...rest, closedAt: told ? (closedAt ?? undefined) : undefined }));
+  return rows.map(({ wasSent, closedAt, ...rest }) => ({
+    ...rest,
+    closedAt: wasSent ? (closedAt ?? undefined) : undefined,
+  }));
 }
 
-/** It was told; what comes next of it may be told by anybody. */
-export async function markTold(db: Queryable, { id, closedAt }: Incident): Promise<void> {
+/** It was sent; what comes next of it may be sent by any worker. */
+export async function markSent(db: Queryable, { id, closedAt }: Incident): Promise<void> {
   await db.query({
     text: `
       update tributary.incidents set claimed_until = null,

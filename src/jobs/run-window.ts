@@ -24,7 +24,7 @@ import { type WatchedDeps, watchedRun } from './watchdog.ts';
 export interface WindowJobDeps extends WatchedDeps {
   scheduled: ScheduledStreams;
   queue: JobQueue;
-  /** Told of an error that is none of ours, before the window is tried again. */
+  /** Called with an error that is none of ours, before the window is tried again. */
   onBug(error: unknown, where: Pick<StreamJob, 'source' | 'stream'>): Promise<void>;
   /** Reads a window that is not yet certified; with force, also what is. */
   readWindow(deps: SyncDeps, job: StreamJob, request: { window: Window; force: boolean }): Promise<StreamReport>;

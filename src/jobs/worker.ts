@@ -32,16 +32,16 @@ interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
   webhook: string | undefined;
-  /** Kinds of alerts that the webhook is not told of. */
+  /** Kinds of alerts that the webhook does not get. */
   muted?: readonly IncidentKind[];
   /** How long the history of runs is kept. */
   retentionMs: number;
   /** Names this worker in the lease of a backfill, for others who find the stream taken. */
   backfillHolder: string;
   readWindow: WindowJobDeps['readWindow'];
-  /** Told of every run that ended, by a sync or a backfill. */
+  /** Called with every run that ended, by a sync or a backfill. */
   onRun?(report: StreamReport): void;
-  /** Told of every job that a bug ended. */
+  /** Called with every job that a bug ended. */
   onBug?(where: Pick<StreamReport, 'source' | 'stream'>): void;
   onReady?(): void;
   /** For tests: how often things are looked at. */
@@ -113,9 +113,9 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       return report;
     };
     const began = performance.now();
-    const told: WindowJobDeps['onBug'] = (error, where) => onBug(error, 'backfill', where, began);
+    const reportBug: WindowJobDeps['onBug'] = (error, where) => onBug(error, 'backfill', where, began);
     // A holder of its own, so that a sync of this process does not mistake a window's lease for one it left behind.
-    return runBackfillWindow({ ...shared, readWindow, holder: deps.backfillHolder, onBug: told }, data, signal);
+    return runBackfillWindow({ ...shared, readWindow, holder: deps.backfillHolder, onBug: reportBug }, data, signal);
   };
 
   const delay = measureLoopDelay();

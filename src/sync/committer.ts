@@ -41,7 +41,7 @@ interface CommitterOptions {
   keptFrom?: (sink: Sink) => Instant;
   /** By sink: windows that hold rows of another writer, which no reading makes complete. */
   foreign?: ReadonlyMap<string, readonly ForeignRows[]>;
-  /** Told of the windows that a sink has committed. */
+  /** Called with the windows that a sink has committed. */
   onCommit: (sink: string, spans: readonly Span[]) => void;
   /** What all rows of the process share. */
   memory?: Memory;
@@ -114,7 +114,7 @@ export function createCommitter(options: CommitterOptions): Committer {
       const opened = new Promise<void>((open, refuse) => {
         gate = { open, refuse };
       });
-      opened.catch(() => {}); // Told by the commits that wait for it.
+      opened.catch(() => {}); // Reported by the commits that wait for it.
       try {
         await each(undefined, (committer) => committer.hold(opened));
         await work();

@@ -33,7 +33,7 @@ const PAGES_WORTH_IDLE = 1;
 export const PAGES_AN_EDGE = 40;
 
 /** What a chain still has to read. Its end moves closer when another chain takes over the later half. */
-interface Stretch<T> {
+interface Part<T> {
   share: T;
   at: Instant;
   end: Instant;
@@ -46,15 +46,15 @@ export async function sweepInParallel<T extends Wanted>(
   { chainsAtOnce, profile, pagesWorth = PAGES_WORTH, signal, sweep, take }: ParallelSweep<T>,
 ): Promise<void> {
   const waiting = [...shares];
-  const underWay = new Set<Stretch<T>>();
+  const underWay = new Set<Part<T>>();
   const chains: Promise<void>[] = [];
   const stop = new AbortController();
   const still = AbortSignal.any([signal, stop.signal]);
   let [pages, halvings] = [0, 0];
   let failure: { reason: unknown } | undefined;
-  const rowsBefore = ({ at, end, density }: Stretch<T>): number => density * (end - at);
+  const rowsBefore = ({ at, end, density }: Part<T>): number => density * (end - at);
 
-  function takeOver(): Stretch<T> | undefined {
+  function takeOver(): Part<T> | undefined {
     const isIdle = pages >= PAGES_AN_EDGE && 2 * underWay.size < chainsAtOnce();
     if (halvings >= chainsAtOnce() + (pages / PAGES_AN_EDGE) * (isIdle ? 2 : 1)) return undefined;
     const [most] = [...underWay].sort((a, b) => rowsBefore(b) - rowsBefore(a));
@@ -83,15 +83,15 @@ export async function sweepInParallel<T extends Wanted>(
     }
   }
 
-  async function read(stretch: Stretch<T>): Promise<void> {
-    const { share, at, end } = stretch;
+  async function read(part: Part<T>): Promise<void> {
+    const { share, at, end } = part;
     try {
       await observed('window', { lane: share.lane, start: toIso(at), end: toIso(end) }, async () => {
         for await (const slice of sweep({ start: at, end }, share, still)) {
           pages += 1;
-          if (slice.window) noteProgress(stretch, slice.window, slice.rows.length);
+          if (slice.window) noteProgress(part, slice.window, slice.rows.length);
           await take(slice, share);
-          if (stretch.at >= stretch.end) break;
+          if (part.at >= part.end) break;
         }
       });
     } catch (reason) {
@@ -99,13 +99,13 @@ export async function sweepInParallel<T extends Wanted>(
       failure ??= { reason };
       stop.abort();
     }
-    underWay.delete(stretch);
+    underWay.delete(part);
     fill();
   }
 
-  function noteProgress(stretch: Stretch<T>, { start, end }: Window, rows: number): void {
-    stretch.at = end;
-    stretch.density = rows / Math.max(1, end - start);
+  function noteProgress(part: Part<T>, { start, end }: Window, rows: number): void {
+    part.at = end;
+    part.density = rows / Math.max(1, end - start);
     fill();
   }
 
@@ -116,7 +116,7 @@ export async function sweepInParallel<T extends Wanted>(
 }
 
 /** A server that widens bounds to days reads the whole day before an edge again: a split would cost more than it saves. Hours are worth it. */
-function middleOf({ at, end }: Pick<Stretch<unknown>, 'at' | 'end'>, profile: Profile): Instant | undefined {
+function middleOf({ at, end }: Pick<Part<unknown>, 'at' | 'end'>, profile: Profile): Instant | undefined {
   const middle = Math.floor((at + end) / 2);
   if (profile.granularity === 'none' || profile.granularity === 'day') return undefined;
   if (profile.granularity === 'exact') return middle;

@@ -32,7 +32,7 @@ export interface EvolverOptions {
   unknownFields: UnknownFields;
   /** The columns as they were a moment ago: good for the first batch. */
   known?: readonly EvolvedColumn[];
-  /** Told of every change, for the run's record. */
+  /** Called with every change, for the run's record. */
   onSchemaChange(change: SchemaChange): void;
 }
 
@@ -46,9 +46,9 @@ export function createSchemaEvolution(options: EvolverOptions): SchemaEvolution 
       // Read again for every further batch: another source may have changed the same table meanwhile.
       let evolved = known ?? (await readEvolved(state, stream.name));
       known = undefined;
-      const news = findSchemaChanges(stream, evolved, rows);
-      if (news.length > 0 && unknownFields === 'freeze') throw frozen(source, stream, news);
-      if (news.length > 0) {
+      const changes = findSchemaChanges(stream, evolved, rows);
+      if (changes.length > 0 && unknownFields === 'freeze') throw frozen(source, stream, changes);
+      if (changes.length > 0) {
         const recorded = await recordSchemaChanges(state, record, (known) => findSchemaChanges(stream, known, rows));
         evolved = recorded.evolved;
         recorded.changes.forEach(onSchemaChange);
@@ -69,8 +69,8 @@ export function createSchemaEvolution(options: EvolverOptions): SchemaEvolution 
   };
 }
 
-function frozen(source: string, { name }: Stream, news: readonly SchemaChange[]): StopStream {
-  const fields = news.map(({ path, kind, was }) => `${shown(path)} (${was ? `${kind}, was ${was}` : kind})`);
+function frozen(source: string, { name }: Stream, changes: readonly SchemaChange[]): StopStream {
+  const fields = changes.map(({ path, kind, was }) => `${shown(path)} (${was ? `${kind}, was ${was}` : kind})`);
   return new StopStream(`the service sent fields that the frozen schema does not have: ${fields.join(', ')}`, {
     where: { source, stream: name },
     next: 'set unknownFields of this stream to evolve (new columns) or extra (keep them in _extra), then run again',
