@@ -23,29 +23,59 @@ Date.now = () => START + minute * MINUTE;
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 await withHome(async (home) => {
-  const dir = join(home.dir, 'iceberg');
-  const place = { name: 'tables', state: home.db, warehouse: dir, namespace: 'attribution' };
-  const sink = createIcebergSink({ ...place, store: createFolderStore(dir) });
-  await sink.prepare(STREAMS.clicks);
-  const polls = await Promise.all(Array.from({ length: SOURCES }, (_, i) => openSource(home, sink, i)));
+  const old = await openTable(home, 'attribution');
   say(`${SOURCES} sources, a poll a minute, a row in one of ${IDLE}`);
   say('after | snapshots | versions there | newest version, KB | files there, MB | memory, MB | a poll, ms of CPU');
   let took = 0;
   for (minute = 1; minute <= MINUTES; minute++) {
+    took += await old.pollAll();
+    if (minute !== 1 && minute % Math.min(60, MINUTES) !== 0) continue;
+    await show(home, old.dir, took / (minute === 1 ? 1 : minute % 60 || 60));
+    took = 0;
+  }
+  await compare(old, await openTable(home, 'fresh'));
+});
+
+/** Polls of the old table and of one that is an hour old take turns: what else the machine does slows both. */
+async function compare(old: Polled, fresh: Polled): Promise<void> {
+  const ratios: number[] = [];
+  for (const end = minute + 120; minute < end; minute++) {
+    const isWarm = minute >= end - 60;
+    const [a, b] = [isWarm ? await old.pollAll() : 0, await fresh.pollAll()];
+    if (isWarm) ratios.push(a / b);
+  }
+  const median = ratios.sort((a, b) => a - b)[ratios.length / 2] ?? 0;
+  say(
+    `a poll, in turns for an hour: CPU of this table ÷ that of one that is an hour old, median: ${median.toFixed(2)}`,
+  );
+}
+
+interface Polled {
+  dir: string;
+  /** Every source once. Returns the milliseconds of CPU that one of them took. */
+  pollAll(): Promise<number>;
+}
+
+async function openTable(home: Home, namespace: string): Promise<Polled> {
+  const dir = join(home.dir, namespace);
+  const place = { name: namespace, state: home.db, warehouse: dir, namespace };
+  const sink = createIcebergSink({ ...place, store: createFolderStore(dir) });
+  await sink.prepare(STREAMS.clicks);
+  const polls = await Promise.all(Array.from({ length: SOURCES }, (_, i) => openSource(home, sink, i)));
+  const pollAll = async (): Promise<number> => {
     const began = process.cpuUsage();
     await Promise.all(polls.map((poll) => poll()));
     const { user, system } = process.cpuUsage(began);
-    took += (user + system) / 1000;
     if (minute % 5 === 0) await sink.maintain({ isDueOnly: true });
-    if (minute !== 1 && minute % Math.min(60, MINUTES) !== 0) continue;
-    await show(home, dir, took / (SOURCES * (minute === 1 ? 1 : minute % 60 || 60)));
-    took = 0;
-  }
-});
+    return (user + system) / 1000 / SOURCES;
+  };
+  return { dir, pollAll };
+}
 
 async function openSource({ db }: Home, sink: IcebergSink, i: number): Promise<() => Promise<void>> {
-  const source = `shop-${i}`;
+  const source = `${sink.name}-${i}`;
   const lease = await acquireLease(db, source, 'clicks', 'bench');
+  const began = Date.now();
   return async () => {
     const now = Date.now();
     const rows: Row[] = (minute + i) % IDLE === 0 ? [clickAt(minute * SOURCES + i, now - 11 * MINUTE)] : [];
@@ -54,7 +84,7 @@ async function openSource({ db }: Home, sink: IcebergSink, i: number): Promise<(
     await batch.write(rows);
     await batch.commit({
       ...{ source, stream: 'clicks', sink: sink.name, commitId: randomUUID(), runId: '20261114T120000-00000001' },
-      ...{ epoch: lease.epoch, since: START - 11 * MINUTE, newestSeen: undefined },
+      ...{ epoch: lease.epoch, since: began - 11 * MINUTE, newestSeen: undefined },
       spans: [{ ...window, certified: certified(window), rows: rows.length }],
     });
     await sink.publishProgress?.({ source, stream: 'clicks' });
@@ -63,7 +93,7 @@ async function openSource({ db }: Home, sink: IcebergSink, i: number): Promise<(
 
 async function show({ db }: Home, dir: string, pollMs: number): Promise<void> {
   const [row] = await db.query<{ location: string }>({
-    text: "select metadata_location as location from public.iceberg_tables where table_name = 'clicks'",
+    text: "select metadata_location as location from public.iceberg_tables where table_name = 'clicks' and table_namespace = 'attribution'",
   });
   const names = (await readdir(dir, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
   const sizes = await Promise.all(

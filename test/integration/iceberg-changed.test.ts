@@ -133,6 +133,20 @@ describe('another writer', () => {
     await expectForeign(scene, /2 rows of another writer/, ROWS + 2);
   });
 
+  it('appends rows to a day whose file was deleted', async () => {
+    const scene = await synced();
+    const [file] = (await scene.stranger.files()).sort((a, b) => (a.day ?? 0) - (b.day ?? 0));
+    const change = "* replace (event_id || '-again' as event_id, 'by-hand' as _run_id)";
+    await scene.stranger.commit({ operation: 'append', select: await scene.oldest(change) });
+    await rm(file?.path.replace(/^file:/, '') ?? '');
+    const done = await scene.tributary('sync', '--recount');
+    expect(done.code, done.text).toBe(4);
+    expect(done.text).toMatch(/2 rows of another writer/);
+    const repaired = await scene.tributary('verify', ...ALL, '--repair');
+    expect([repaired.code, await scene.rows()], repaired.text).toEqual([0, scene.all()]);
+    expect(await scene.tributary('sync', '--recount')).toMatchObject({ code: 0 });
+  });
+
   it('deletes rows by writing the rest of their file anew', async () => {
     const scene = await synced();
     const [file] = (await scene.stranger.files()).sort((a, b) => (a.day ?? 0) - (b.day ?? 0));

@@ -7,7 +7,7 @@ import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
-import { notThere, openDataFile, writeDataFile } from './data-file.ts';
+import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
 import { type Draft, filesOf, OWN_SPEC, pathOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
@@ -125,7 +125,8 @@ async function ownIds(
   if (sources.size === 0) return seen;
   for (const { file, source } of await filesOf(warehouse, table, table.design.isByDay ? { days } : {})) {
     const ids = source === undefined ? undefined : seen.get(source);
-    const present = ids && (await openDataFile(warehouse, file));
+    // A file that somebody deleted has no ids: it is counted, and named, elsewhere.
+    const present = ids && (await openIfThere(warehouse, file));
     if (!present) continue;
     await whileOpen(present, async () => {
       for (const group of present.file.groups)
