@@ -1,13 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import type { ProofCase } from '../test/support/proof.ts';
 import { faultsIn, proofsOf, SUITES, type TestResult, tableOf, withShown } from './prove-table.ts';
 
 /**
  * `npm run prove [-- --write]`: every suite that tries to make Tributary lose or double a row, in its long form, and one table of
- * what came of it. `--write` puts a table without a fault into the README. docs/internals/proof.md says what each suite covers.
+ * what came of it. `--write` puts a table without a fault into the README, with the commit that it is of. docs/internals/proof.md says what
+ * each suite covers.
  */
 
 /** What of vitest's JSON report is of use here. */
@@ -16,6 +17,13 @@ interface Report {
 }
 
 function main(): number {
+  const [commit, changed] = [git('rev-parse', '--short', 'HEAD'), git('status', '--porcelain')];
+  const isWriting = process.argv.includes('--write');
+  if (isWriting && (commit === '' || changed !== '')) {
+    process.stderr.write('--write names the commit that was proven: commit your changes first\n');
+    return 2;
+  }
+  const began = Date.now();
   const dir = mkdtempSync(join(tmpdir(), 'tributary-prove-'));
   try {
     const [casesFile, reportFile] = [join(dir, 'cases.ndjson'), join(dir, 'report.json')];
@@ -27,10 +35,12 @@ function main(): number {
       env: { ...process.env, TRIBUTARY_PROVE: '1', TRIBUTARY_PROOF: casesFile },
     });
     const proofs = proofsOf(readCases(casesFile), readTests(reportFile));
-    const table = tableOf(proofs);
+    const minutes = Math.round((Date.now() - began) / 60_000);
+    const stamp = `One run of commit ${commit}, ${new Date().toISOString().slice(0, 10)}, ${minutes} minutes on ${availableParallelism()} cores.`;
+    const table = `${tableOf(proofs)}\n\n${stamp}`;
     const faults = [...faultsIn(proofs), ...(status === 0 ? [] : [`vitest ended with exit code ${status}`])];
     process.stdout.write(`\n${table}\n`);
-    if (process.argv.includes('--write') && faults.length === 0) {
+    if (isWriting && faults.length === 0) {
       writeFileSync('README.md', withShown(readFileSync('README.md', 'utf8'), table));
     }
     for (const fault of faults) process.stderr.write(`not proven: ${fault}\n`);
@@ -39,6 +49,8 @@ function main(): number {
     rmSync(dir, { recursive: true, force: true });
   }
 }
+
+const git = (...args: string[]): string => spawnSync('git', args, { encoding: 'utf8' }).stdout?.trim() ?? '';
 
 const readCases = (file: string): ProofCase[] =>
   (existsSync(file) ? readFileSync(file, 'utf8') : '')

@@ -14,7 +14,7 @@ import { isDeep } from '../tiers.ts';
  * The invariants are in test/support/invariants.ts, the world they must hold in is test/support/scenario.ts.
  */
 const isProving = process.env.TRIBUTARY_PROVE !== undefined;
-const seeds = Number(process.env.SEEDS ?? (isProving ? 10_000 : isDeep ? 300 : 50));
+const seeds = Number(process.env.SEEDS ?? (isProving ? 3000 : isDeep ? 300 : 50));
 const firstSeed = Number(process.env.FIRST_SEED ?? 1);
 const one = process.env.SEED === undefined ? undefined : Number(process.env.SEED);
 const only = process.env.TRAITS?.split(',') as TraitName[] | undefined;
