@@ -71,27 +71,54 @@ export async function withRun(
   kind: RunKind,
   work: (run: OpenRun) => Promise<Ended>,
 ): Promise<StreamReport> {
-  const { state, log } = deps;
+  const { log } = deps;
+  const { source, stream } = job;
+  const begun = await beginRun(deps, job, kind);
+  const { id, tally } = begun.run;
+  let outcome: Outcome | undefined;
+  let cursor: Cursor | undefined;
+  try {
+    outcome = await doWork(deps, job, begun, work);
+  } finally {
+    cursor = await endRun(deps, job, begun, outcome).catch((error: unknown) => {
+      // Recovery: what stopped the run is reported, or thrown already; that it could not be recorded either is secondary.
+      if (outcome && !outcome.fault) throw error;
+      log.warn({ source, stream, run: id, reason: String(error) }, 'the end of the run could not be written down');
+      return undefined;
+    });
+  }
+  log.info({ source, stream, run: id, state: outcome.state, rows: tally.read, new: tally.new }, 'run ended');
+  return { source, stream, runId: id, tally, cursor, ...outcome, fault: outcome.fault };
+}
+
+type Outcome = Ended & { fault?: Fault };
+
+interface BegunRun {
+  run: OpenRun;
+  /** The window that it is in. */
+  window(): Window | undefined;
+  /** What the source had been asked when it began. */
+  asked: ReturnType<AnyJob['requests']>;
+  log: ReturnType<typeof keepRunLog>;
+}
+
+/** Takes the lease; in the same transaction the run begins, and what is known of the stream is read. */
+async function beginRun(deps: SyncDeps, job: AnyJob, kind: RunKind): Promise<BegunRun> {
+  const { state } = deps;
   const { source, stream } = job;
   const id = newRunId();
-  const tally = emptyTally();
   const asked = job.requests();
-  const tracks = tracksOf(deps, job);
-  let window: Window | undefined;
-  let ended: Ended & { fault?: Fault } = { state: 'failed', unproven: [] };
-  let isBug = false;
-
-  let began: { known: Known; at: Instant; elapsed(): number } | undefined;
   const identities = new Map<string, string>();
-  // A backfill waits for syncs, so that it never delays fresh data.
+  let began: { known: Known; at: Instant; elapsed(): number } | undefined;
   const lease = await acquireLease(state, source, stream, deps.holder, {
+    // A backfill waits for syncs, so that it never delays fresh data.
     givesWay: kind !== 'sync',
     signal: deps.signal,
     ...(kind !== 'sync' && deps.onWait && { onWait: (holder) => deps.onWait?.({ source, stream, holder }) }),
     async onTaken(tx) {
       const at = await startRun(tx, { id, kind, source, stream });
       const start = performance.now();
-      began = { at, elapsed: () => performance.now() - start, known: await readKnown(tx, tracks) };
+      began = { at, elapsed: () => performance.now() - start, known: await readKnown(tx, tracksOf(deps, job)) };
       for (const sink of deps.sinks)
         if (sink.isInState && sink.identify && stream !== 'links')
           identities.set(sink.name, await sink.identify(tx, { source, stream }, undefined));
@@ -99,74 +126,79 @@ export async function withRun(
   });
   if (!began) throw new Error('a lease was taken, and the run did not begin');
   const { known, at, elapsed } = began;
-  const kept = keepRunLog(state, id, log);
+  let window: Window | undefined;
   const run: OpenRun = {
-    id,
-    kind,
-    lease,
-    tally,
-    known,
-    identities,
+    ...{ id, kind, lease, tally: emptyTally(), known, identities },
     now: () => at + elapsed(),
     requests: () => job.requests().requests - asked.requests,
     enter(next) {
       window = next;
     },
   };
-  const unlessStopped = (error: unknown): undefined => {
-    // Recovery: what stopped the run is reported, or thrown already; that it could not be recorded either is secondary.
-    if (!ended.fault && !isBug) throw error;
-    log.warn({ source, stream, run: run.id, reason: String(error) }, 'the end of the run could not be written down');
+  return { run, window: () => window, asked, log: keepRunLog(state, id, deps.log) };
+}
+
+async function doWork(
+  deps: SyncDeps,
+  job: AnyJob,
+  { run, window }: BegunRun,
+  work: (run: OpenRun) => Promise<Ended>,
+): Promise<Outcome> {
+  const { source, stream } = job;
+  const span = {
+    ...{ source, stream, run: run.id },
+    // What it turns out to be is known at its end.
+    get kind() {
+      return run.kind;
+    },
   };
-  /** All in one: whoever finds the lease free finds the run ended, and its next time set. */
-  const end = (): Promise<Cursor | undefined> =>
-    state.transaction(async (tx) => {
-      const message = ended.fault?.message ?? summaryOf(ended);
-      await finishRun(tx, id, { state: ended.state, message, kind: run.kind }, tally);
-      await kept.write(tx);
-      if (!ended.fault && ended.state !== 'failed') await deps.onEnd?.(tx);
-      await lease.release(tx);
-      return lowestCursor(tx, tracks);
-    });
-  let cursor: Cursor | undefined;
   try {
-    const told = {
-      source,
-      stream,
-      run: run.id,
-      // What it turns out to be is known at its end.
-      get kind() {
-        return run.kind;
-      },
-    };
-    ended = await observed('run', told, () =>
+    return await observed('run', span, () =>
       work(run).catch((error: unknown) => {
-        log.debug({ source, stream, run: id, err: error }, 'this ended the run');
+        deps.log.debug({ source, stream, run: run.id, err: error }, 'this ended the run');
         throw error;
       }),
     );
   } catch (error) {
     // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
-    isBug = !(error instanceof Fault);
     if (!(error instanceof Fault)) throw error;
-    error.at({ source, stream, ...(window && { window: describeRange(window) }) });
+    const at = window();
+    error.at({ source, stream, ...(at && { window: describeRange(at) }) });
     // If the database itself failed, the progress is unknown.
-    error.kept ??= await lowestCursor(state, tracks).then(keptOf, () => 'every row that was committed');
-    ended = { state: stateOf(error), unproven: [], fault: error };
-  } finally {
-    const now = job.requests();
-    tally.requests = now.requests - asked.requests;
-    tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
-    await kept.stop();
-    cursor = await end()
-      .catch(async (error: unknown) => {
-        await lease.release();
-        throw error;
-      })
-      .catch(unlessStopped);
+    error.kept ??= await lowestCursor(deps.state, tracksOf(deps, job)).then(
+      keptOf,
+      () => 'every row that was committed',
+    );
+    return { state: stateOf(error), unproven: [], fault: error };
   }
-  log.info({ source, stream, run: run.id, state: ended.state, rows: tally.read, new: tally.new }, 'run ended');
-  return { source, stream, runId: run.id, tally, cursor, ...ended, fault: ended.fault };
+}
+
+/** All in one transaction: whoever finds the lease free finds the run ended, and its next time set. Without an outcome, a bug ended it. */
+async function endRun(
+  deps: SyncDeps,
+  job: AnyJob,
+  { run, asked, log }: BegunRun,
+  { fault, ...ended }: Outcome = { state: 'failed', unproven: [] },
+): Promise<Cursor | undefined> {
+  const { tally, lease } = run;
+  const now = job.requests();
+  tally.requests = now.requests - asked.requests;
+  tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
+  await log.stop();
+  try {
+    return await deps.state.transaction(async (tx) => {
+      const message = fault?.message ?? summaryOf(ended);
+      await finishRun(tx, run.id, { state: ended.state, message, kind: run.kind }, tally);
+      await log.write(tx);
+      if (!fault && ended.state !== 'failed') await deps.onEnd?.(tx);
+      await lease.release(tx);
+      return lowestCursor(tx, tracksOf(deps, job));
+    });
+  } catch (error) {
+    // Recovery: the stream is free all the same.
+    await lease.release();
+    throw error;
+  }
 }
 
 /** The first of them speaks for all. Only a bug fails a run without a fault. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Queryable } from '../../cursor/database/index.ts';
 import {
+  type Attestation,
   certifiedBefore,
   type ForeignRows,
   lockCertified,
@@ -116,9 +117,10 @@ async function attestSink(
   deps: SyncDeps,
   job: StreamJob,
   sink: Sink,
-  { known, epoch, now, identities, recount }: Question,
+  question: Question,
 ): Promise<{ lost: Loss[]; isChanged: boolean }> {
   if (!sink.identify || !sink.attest) return UNCHANGED;
+  const { known, identities, recount, now } = question;
   const { state } = deps;
   const { source, stream } = job;
   const last = known.cursors.get(sink.name)?.lastCommit;
@@ -135,22 +137,10 @@ async function attestSink(
     for (const one of (await sink.refillEntities?.(source, isThorough)) ?? []) announceRefilled(deps, job, sink, one);
   }
   const identity = isSame ? first : await identify(state);
-
   const track = { source, stream, sink: sink.name };
-  const ask = (windows: readonly Asked[]): Promise<Held[]> =>
-    windows.length === 0
-      ? Promise.resolve([])
-      : (sink.attest?.(STREAMS[stream], source, windows) ?? Promise.resolve([]));
-  const windows = (at: Instant | undefined) => certifiedBefore(state, track, { before: at, most: MOST_WINDOWS });
-  const suspects = isSame ? [] : await findEmptied(state, sink, track, known);
-  const rows = recount === true ? Number.POSITIVE_INFINITY : (sink.countedRows ?? Number.POSITIVE_INFINITY);
-  const from = isSame && recount !== true ? before.next : undefined;
-  const { suspects: counted, next } = isDue || recount === true ? await countOn(ask, { windows, from, rows }) : NOTHING;
-  suspects.push(...counted);
-  if (typeof recount === 'object') {
-    const all = await countOn(ask, { windows, from: undefined, rows: Number.POSITIVE_INFINITY, within: recount });
-    suspects.push(...all.suspects);
-  }
+  const ask = async (windows: readonly Asked[]): Promise<Held[]> =>
+    windows.length === 0 ? [] : ((await sink.attest?.(STREAMS[stream], source, windows)) ?? []);
+  const { suspects, next } = await findSuspects(state, sink, track, { question, ask, isSame, isDue });
   // Not inside of the transaction below: the sink may need a connection of the same pool.
   const suspected = suspects.length === 0 ? [] : await lockCertified(state, track, suspects);
   const found = await ask(suspected);
@@ -159,36 +149,15 @@ async function attestSink(
   // First: if it stops here, the windows are still certified and found again.
   if (differing.length > 0) await sink.releaseKeys?.(STREAMS[stream], source, differing);
   return state.transaction(async (tx) => {
-    await checkFence(tx, { source, stream, epoch });
+    await checkFence(tx, { source, stream, epoch: question.epoch });
     // A window that a commit has changed since is left to the next run.
     const locked = suspected.length === 0 ? [] : await lockCertified(tx, track, suspected);
     const places = suspected.flatMap((window, i) => (locked.some((one) => isDeepStrictEqual(one, window)) ? [i] : []));
     const certified = places.flatMap((i) => suspected[i] ?? []);
     const held = places.flatMap((i) => found[i] ?? []);
-    const lost = certified.flatMap((window, i): Loss[] => {
-      const { rows, foreign: others } = held[i] ?? { rows: 0 };
-      if (rows === window.rows && others === undefined) return [];
-      const place = sink.tableOf?.(stream) ?? sink.place;
-      const counted = `${place} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
-      const since =
-        before?.countedAt === undefined
-          ? ''
-          : ` after ${describeInstant(Math.floor(before.countedAt / 60_000) * 60_000)}`;
-      const why =
-        rows > window.rows
-          ? 'somebody added rows'
-          : isSame
-            ? 'rows were deleted'
-            : 'it was emptied, restored or replaced';
-      const note = others ?? `${counted}; ${why}${since}`;
-      return [{ ...window, rows, written: window.rows, note }];
-    });
+    const place = sink.tableOf?.(stream) ?? sink.place;
+    const lost = certified.flatMap((window, i) => lossOf(window, held[i], { place, isSame, since: before?.countedAt }));
     if (lost.length > 0) await reopen(tx, track, lost);
-    const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[] =>
-      windows.flatMap(({ start, end }, i) => {
-        const what = found[i]?.foreign;
-        return what === undefined ? [] : [{ start, end, what }];
-      });
     const asked = [...certified, ...foreign];
     if (asked.length > 0) await writeForeign(tx, track, asked, [...named(certified, held), ...named(foreign, still)]);
     // Not yet the same: counting the rest of a sink that changed goes on with the next run.
@@ -199,16 +168,64 @@ async function attestSink(
   });
 }
 
+interface Count {
+  question: Question;
+  ask: (windows: readonly Asked[]) => Promise<Held[]>;
+  isSame: boolean;
+  isDue: boolean;
+}
+
+/** Windows whose rows may not be those of the ledger, and where the count goes on with the next run. */
+async function findSuspects(
+  state: SyncDeps['state'],
+  sink: Sink,
+  track: SinkTrack,
+  { question: { known, recount }, ask, isSame, isDue }: Count,
+): Promise<{ suspects: Window[]; next: Attestation['next'] }> {
+  const windows = (at: Instant | undefined) => certifiedBefore(state, track, { before: at, most: MOST_WINDOWS });
+  const all = Number.POSITIVE_INFINITY;
+  const emptied = isSame ? [] : await findEmptied(state, sink, track, known);
+  const rows = recount === true ? all : (sink.countedRows ?? all);
+  const from = isSame && recount !== true ? known.attestations.get(sink.name)?.next : undefined;
+  const { suspects, next } = isDue || recount === true ? await countOn(ask, { windows, from, rows }) : NOTHING;
+  const asked =
+    typeof recount === 'object'
+      ? await countOn(ask, { windows, from: undefined, rows: all, within: recount })
+      : NOTHING;
+  return { suspects: [...emptied, ...suspects, ...asked.suspects], next };
+}
+
+/** None where the sink holds what was written. */
+function lossOf(
+  window: Window & { rows: number },
+  { rows, foreign }: Held = { rows: 0 },
+  { place, isSame, since }: { place: string; isSame: boolean; since: Instant | undefined },
+): Loss[] {
+  if (rows === window.rows && foreign === undefined) return [];
+  const counted = `${place} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
+  const after = since === undefined ? '' : ` after ${describeInstant(Math.floor(since / 60_000) * 60_000)}`;
+  const lacking = isSame ? 'rows were deleted' : 'it was emptied, restored or replaced';
+  const why = rows > window.rows ? 'somebody added rows' : lacking;
+  return [{ ...window, rows, written: window.rows, note: foreign ?? `${counted}; ${why}${after}` }];
+}
+
+const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[] =>
+  windows.flatMap(({ start, end }, i) => {
+    const what = found[i]?.foreign;
+    return what === undefined ? [] : [{ start, end, what }];
+  });
+
+interface SinkTrack {
+  source: string;
+  stream: StreamJob['stream'];
+  sink: string;
+}
+
 const UNCHANGED = { lost: [], isChanged: false };
 const NOTHING = { suspects: [], next: undefined };
 
 /** Of a replaced sink: windows that have rows by the ledger, and none in the sink; and the one that lacks the newest row. */
-async function findEmptied(
-  state: SyncDeps['state'],
-  sink: Sink,
-  track: { source: string; stream: StreamJob['stream']; sink: string },
-  known: Known,
-): Promise<Window[]> {
+async function findEmptied(state: SyncDeps['state'], sink: Sink, track: SinkTrack, known: Known): Promise<Window[]> {
   if (!sink.glance) return [];
   const all = await certifiedBefore(state, track, { before: undefined, most: 100_000 });
   const filled = all.filter(({ rows }) => rows > 0);
