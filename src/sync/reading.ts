@@ -2,9 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { readLedgers } from '../cursor/ledger.ts';
 import { createWorkspaceCheck, writeProfile } from '../cursor/sources.ts';
 import type { Reader } from '../extract/reader.ts';
+import type { Fault } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { STREAMS } from '../model/streams.ts';
-import { provenShare, type Window } from '../model/window.ts';
+import { type Entry, provenShare, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import { type Committer, createCommitter } from './committer.ts';
 import { bringKnownUpToDate } from './holdings/attest.ts';
@@ -34,32 +35,70 @@ export async function withReading(
   work: (reading: Reading) => Promise<Window>,
   recount: Window | boolean = deps.recount ?? false,
 ): Promise<Ended> {
-  const { state, sinks, log, signal, onProgress } = deps;
+  const { state, sinks, log } = deps;
   const { source, stream } = job;
-  const tracks = tracksOf(deps, job);
   const { epoch } = run.lease;
-  const { known: found, faults } = await bringKnownUpToDate(deps, job, run, recount);
-  const { cursors, profile, hasShown, evolved, ...known } = found;
-  const wanted = await job.findSince(known.since, signal);
+  const { known, faults } = await bringKnownUpToDate(deps, job, run, recount);
+  const wanted = await job.findSince(known.since, deps.signal);
   const begin = run.now();
   /** Where completeness is counted from in a sink: what it does not keep is not read for it. */
   const sinceOf = (sink: Pick<Sink, 'keepMs'>): Instant => Math.max(wanted, keptFrom(sink, begin));
   const since = Math.min(...sinks.map(sinceOf));
   // A `since` that moved back opens older time, where backfills may have been.
   const isOlder = known.since !== undefined && since < known.since;
-  const ledgers = createLedgers(isOlder ? await readLedgers(state, tracks, since) : known.ledgers, run.id, run.now);
+  const entries = isOlder ? await readLedgers(state, tracksOf(deps, job), since) : known.ledgers;
+  const ledgers = createLedgers(entries, run.id, run.now);
   const reopened = new Map(sinks.map(({ name }) => [name, ledgers.of(name).filter(isReopened)]));
-  const reader = job.createReader(profile, since, { hasShown });
+  const reader = job.createReader(known.profile, since, { hasShown: known.hasShown });
+  const committer = createRunCommitter(deps, job, run, { known, faults, since, sinceOf, ledgers, reader });
+  const conclude = async (): Promise<void> => {
+    await committer.flush();
+    for (const sink of sinks) if (!faults.has(sink.name)) await sink.publishProgress?.({ source, stream });
+    const learned = reader.profile();
+    if (!isDeepStrictEqual(learned, known.profile)) await writeProfile(state, source, stream, learned);
+  };
+  let asked: Window;
+  try {
+    asked = await work({ since, sinceOf, cursors: known.cursors, ledgers, reader, committer });
+  } catch (error) {
+    // Recovery: what was read and proven before an error or Ctrl-C is kept, where that is possible; the first error is the one to report.
+    await conclude().catch((second: unknown) => {
+      if (second !== error)
+        log.warn({ source, stream, run: run.id, reason: String(second) }, 'nor could the rest be kept');
+    });
+    committer.close();
+    throw error;
+  }
+  await conclude().finally(committer.close);
+  const fault = committer.fault();
+  if (fault) throw fault;
+  // A backfill reads before `since`, and while it gave way a sync may have proven more.
+  const isAllOurs = run.lease.epoch === epoch && asked.start >= since;
+  const others = isAllOurs ? undefined : await readLedgers(state, tracksOf(deps, job), asked.start);
+  const ledgerOf = (sink: string) => others?.get(sink) ?? ledgers.of(sink);
+  return endedBy(sinks, { asked, now: run.now(), reopened, ledgerOf });
+}
+
+interface Opened extends Pick<Reading, 'since' | 'sinceOf' | 'reader'> {
+  known: Known;
+  faults: ReadonlyMap<string, Fault>;
+  ledgers: Ledgers;
+}
+
+/** Commits under the lease of the run, and says how far it has come. */
+function createRunCommitter(
+  { state, sinks, log, onProgress }: SyncDeps,
+  job: StreamJob,
+  run: OpenRun,
+  { known, faults, since, sinceOf, ledgers, reader }: Opened,
+): Committer {
+  const { source, stream } = job;
   const checkWorkspace = createWorkspaceCheck(state, job, known.workspace);
-  const inner = createCommitter({
+  const committer = createCommitter({
     sinks,
     evolver: createSchemaEvolution({
-      state,
-      stream: STREAMS[stream],
-      source,
-      runId: run.id,
-      unknownFields: job.unknownFields,
-      known: evolved,
+      ...{ state, stream: STREAMS[stream], source, runId: run.id, unknownFields: job.unknownFields },
+      known: known.evolved,
       onSchemaChange: (change) => void run.tally.schemaChanges.push(describeSchemaChange(change)),
     }),
     base: () => ({ source, runId: run.id, epoch: run.lease.epoch, since, filters: job.filters }),
@@ -74,51 +113,39 @@ export async function withReading(
       // A backfill has its own range, and says itself how much of it is done.
       const isSync = run.kind === 'sync' || run.kind === 're-sweep';
       const start = sinceOf(sinks.find(({ name }) => name === sink) ?? {});
-      const whole = { start, end: Math.max(start, reader.serverNow() - job.policy.settleMs) };
-      const done = isSync ? { done: provenShare(ledgers.of(sink), whole) } : {};
-      const news = { sink, rows: run.tally.read, ...(through !== undefined && { through: toIso(through) }) };
-      log.debug({ source, stream, run: run.id, ...news }, 'committed');
-      onProgress({ source, stream, runId: run.id, rows: run.tally.read, requests: run.requests(), through, ...done });
+      const range = { start, end: Math.max(start, reader.serverNow() - job.policy.settleMs) };
+      const done = isSync ? { done: provenShare(ledgers.of(sink), range) } : {};
+      const rows = run.tally.read;
+      const committed = { sink, rows, ...(through !== undefined && { through: toIso(through) }) };
+      log.debug({ source, stream, run: run.id, ...committed }, 'committed');
+      onProgress({ source, stream, runId: run.id, rows, requests: run.requests(), through, ...done });
     },
   });
-  const committer: Committer = {
-    ...inner,
+  return {
+    ...committer,
     async add(slice, chosen) {
       await checkWorkspace(slice.rows);
-      await inner.add(slice, chosen);
+      await committer.add(slice, chosen);
     },
   };
-  const conclude = async (): Promise<void> => {
-    await committer.flush();
-    for (const sink of sinks) if (!faults.has(sink.name)) await sink.publishProgress?.({ source, stream });
-    const learned = reader.profile();
-    if (!isDeepStrictEqual(learned, profile)) await writeProfile(state, source, stream, learned);
-  };
-  let asked: Window;
-  try {
-    asked = await work({ since, sinceOf, cursors, ledgers, reader, committer });
-  } catch (error) {
-    // Recovery: what was read and proven before an error or Ctrl-C is kept, where that is possible; the first error is the one to report.
-    await conclude().catch((second: unknown) => {
-      if (second !== error)
-        log.warn({ source, stream, run: run.id, reason: String(second) }, 'nor could the rest be kept');
-    });
-    committer.close();
-    throw error;
-  }
-  await conclude().finally(committer.close);
-  const fault = committer.fault();
-  if (fault) throw fault;
-  // The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either.
+}
+
+interface Closing {
+  asked: Window;
+  now: Instant;
+  /** By sink: what was to be read again. */
+  reopened: ReadonlyMap<string, readonly Entry[]>;
+  ledgerOf(sink: string): readonly Entry[];
+}
+
+/** The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either. */
+function endedBy(sinks: readonly Sink[], { asked, now, reopened, ledgerOf }: Closing): Ended {
   const open = new Map<Instant, Unproven>();
-  // A backfill reads before `since`, and while it gave way a sync may have proven more.
-  const isAllOurs = run.lease.epoch === epoch && asked.start >= since;
-  const others = isAllOurs ? undefined : await readLedgers(state, tracks, asked.start);
   for (const sink of sinks) {
-    const entries = others?.get(sink.name) ?? ledgers.of(sink.name);
-    const kept = { ...asked, start: Math.max(asked.start, keptFrom(sink, run.now())) };
+    const kept = { ...asked, start: Math.max(asked.start, keptFrom(sink, now)) };
     const earlier = reopened.get(sink.name)?.filter(({ end }) => end <= kept.start) ?? [];
-    for (const part of [...earlier, kept].flatMap((window) => unsettled(entries, window))) open.set(part.start, part);
+    for (const part of [...earlier, kept].flatMap((window) => unsettled(ledgerOf(sink.name), window)))
+      open.set(part.start, part);
   }
   const unproven = [...open.values()].sort((a, b) => a.start - b.start);
   return { state: unproven.length > 0 ? 'incomplete' : 'done', unproven };
