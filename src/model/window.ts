@@ -6,7 +6,8 @@ export interface Window {
   end: Instant;
 }
 
-export const HOUR_MS = 3_600_000;
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
 export const holds = (window: Window, at: Instant): boolean => at >= window.start && at < window.end;

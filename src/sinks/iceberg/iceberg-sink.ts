@@ -18,6 +18,7 @@ import { changeTable } from './change-table.ts';
 import { openDataFile, writeDataFile } from './data-file.ts';
 import { erase, refuseUnreachable } from './erase.ts';
 import type { DataFile } from './format/manifest.ts';
+import { createManifestCache } from './format/manifest-cache.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
 import { identifyElsewhere, identifyInState } from './heads.ts';
@@ -77,7 +78,8 @@ const BATCH_ROWS = 20_000;
 export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
   const { name, state, warehouse: path, store, namespace, maintenance, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
-  const warehouse: Warehouse = { name, state, store, namespace, uri: warehouseUri(path), catalog };
+  const manifests = createManifestCache();
+  const warehouse: Warehouse = { name, state, store, namespace, uri: warehouseUri(path), catalog, manifests };
   const commits = shareCommits(warehouse);
   return {
     name,

@@ -10,6 +10,7 @@ import { fileName, type Staged, type Store, whileOpen } from '../files/store/sto
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
+import type { ManifestCache } from './format/manifest-cache.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
 import { columnsIn, type Design } from './format/schema.ts';
@@ -25,6 +26,7 @@ export interface Warehouse {
   /** The state database: cursors, and the index of the day that each event was written to. */
   state: Database;
   catalog: Catalog;
+  manifests: ManifestCache;
 }
 
 /** A table, as the catalog returns it. */
@@ -272,10 +274,12 @@ const specBy = (metadata: Metadata, id: number): PartitionSpec =>
 
 /** The files that a manifest lists as present. */
 export async function manifestFiles(warehouse: Warehouse, metadata: Metadata, manifest: Manifest): Promise<Entry[]> {
-  const bytes = await readBytes(warehouse, manifest.path);
-  const entries = decodeManifest(bytes, specBy(metadata, manifest.specId), manifest);
+  const spec = specBy(metadata, manifest.specId);
+  const entries = await warehouse.manifests.read(manifest.path, async () =>
+    decodeManifest(await readBytes(warehouse, manifest.path), spec, manifest),
+  );
   const live = entries.filter(({ status }) => status !== 'deleted');
-  if (manifest.specId === OWN_SPEC) return live;
+  if (spec['spec-id'] === OWN_SPEC) return live;
   return live.map((entry) => ({ ...entry, file: { ...entry.file, day: undefined } }));
 }
 
@@ -291,7 +295,6 @@ export const timeIn = ({ columns }: Table): number =>
 /** The times of a file's first and last event. */
 export function timesOf({ file }: Pick<TableFile, 'file'>, time: number): { oldest: Instant; newest: Instant } {
   const { lower, upper } = file.columns.get(time) ?? {};
-  const instant = (bytes: Buffer | undefined, none: number): Instant =>
-    bytes ? Number(bytes.readBigInt64LE()) / 1000 : none;
-  return { oldest: instant(lower, Number.NEGATIVE_INFINITY), newest: instant(upper, Number.POSITIVE_INFINITY) };
+  const instant = (bytes?: Buffer): Instant | undefined => bytes && Number(bytes.readBigInt64LE()) / 1000;
+  return { oldest: instant(lower) ?? Number.NEGATIVE_INFINITY, newest: instant(upper) ?? Number.POSITIVE_INFINITY };
 }

@@ -1,0 +1,40 @@
+import { MINUTE_MS } from '../../../model/window.ts';
+import type { Entry } from './manifest.ts';
+
+/**
+ * Decoded manifests, the most recently used last. A manifest is never replaced, and every poll reads those of the day: decoding them takes
+ * most of a poll's time, and more with every file of the day. One that somebody deletes is noticed when its time is over.
+ */
+export interface ManifestCache {
+  read(path: string, decode: () => Promise<readonly Entry[]>): Promise<readonly Entry[]>;
+}
+
+/** About 15 KB of memory each: a file has figures for every column. */
+const MOST_FILES = 1000;
+const KEPT_MS = 10 * MINUTE_MS;
+
+export function createManifestCache(): ManifestCache {
+  const kept = new Map<string, { entries: readonly Entry[]; until: number }>();
+  let files = 0;
+
+  const drop = (path: string): void => {
+    files -= kept.get(path)?.entries.length ?? 0;
+    kept.delete(path);
+  };
+
+  return {
+    async read(path, decode) {
+      const found = kept.get(path);
+      const isValid = found !== undefined && performance.now() < found.until;
+      const entries = isValid ? found.entries : await decode();
+      drop(path);
+      kept.set(path, { entries, until: isValid ? found.until : performance.now() + KEPT_MS });
+      files += entries.length;
+      for (const oldest of kept.keys()) {
+        if (files <= MOST_FILES) break;
+        drop(oldest);
+      }
+      return entries;
+    },
+  };
+}

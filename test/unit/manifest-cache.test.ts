@@ -1,0 +1,48 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import type { Entry } from '../../src/sinks/iceberg/format/manifest.ts';
+import { createManifestCache } from '../../src/sinks/iceberg/format/manifest-cache.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+function counting(files = 1) {
+  const cache = createManifestCache();
+  const decoded: string[] = [];
+  const read = (path: string) =>
+    cache.read(path, async () => {
+      decoded.push(path);
+      return Array.from({ length: files }, () => ({}) as Entry);
+    });
+  return { cache, decoded, read };
+}
+
+it('decodes a manifest once, and again when ten minutes have passed: it may be gone by then', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const { decoded, read } = counting();
+  for (let i = 0; i < 5; i++) {
+    await read('a');
+    vi.advanceTimersByTime(2 * 60_000 - 1);
+  }
+  expect(decoded).toEqual(['a']);
+  vi.advanceTimersByTime(5);
+  await read('a');
+  expect(decoded).toEqual(['a', 'a']);
+});
+
+it('keeps a thousand files at most, those of the manifests that were used last', async () => {
+  const { decoded, read } = counting(300);
+  for (const path of ['a', 'b', 'c', 'a', 'd']) await read(path);
+  for (const path of ['a', 'd', 'c']) await read(path);
+  expect(decoded).toEqual(['a', 'b', 'c', 'd']);
+  await read('b');
+  expect(decoded).toEqual(['a', 'b', 'c', 'd', 'b']);
+  const large = counting(1001);
+  for (const path of ['a', 'a']) await large.read(path);
+  expect(large.decoded).toEqual(['a', 'a']);
+});
+
+it('keeps nothing of a manifest that could not be read', async () => {
+  const { cache, read, decoded } = counting();
+  await expect(cache.read('a', () => Promise.reject(new Error('gone')))).rejects.toThrow('gone');
+  expect(await read('a')).toHaveLength(1);
+  expect(decoded).toEqual(['a']);
+});
