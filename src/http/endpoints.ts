@@ -150,7 +150,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 const WRONG_TOKENS_A_MINUTE = 10;
 
-interface Guard {
+export interface Guard {
   /** Throws if the request is not allowed. It decides by the matched route, because a path can be written in many ways. */
   authorize(request: FastifyRequest): Promise<void>;
   /** Counts a wrong token, and throws after too many from one address. A right token is never refused for it. */

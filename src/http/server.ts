@@ -6,7 +6,7 @@ import { ConfigError } from '../model/errors.ts';
 import { type AccessOptions, createAccess } from './access.ts';
 import { BUG, errorAnswer, HttpError } from './answers.ts';
 import type { ControlDeps } from './dependencies.ts';
-import { addEndpoint, createGuard, SECURITY_HEADERS } from './endpoints.ts';
+import { addEndpoint, createGuard, type Guard, SECURITY_HEADERS } from './endpoints.ts';
 import { createEvents, createLive, type LiveTimings } from './live.ts';
 import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { addPage, QUEUES_PATH, queueBoard, withinPolicy } from './pages.ts';
@@ -51,114 +51,28 @@ const MOST_OF_ONE_ADDRESS = 300;
 
 /** The page, the API, health, metrics and the queues, behind one access check. */
 export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: HttpOptions): Promise<HttpServer> {
-  const { basePath: base = '', trustProxy = false } = options;
+  const { basePath: base = '' } = options;
   const access = createAccess(deps.state, options);
   await access.refresh();
   const live = createLive(deps, options.liveTimings);
   const events = createEvents(live, access);
   const verifications = createVerificationRuns(deps, () => live.changed('verifications'));
-
-  const refuse = async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const answer = errorAnswer(error) ?? errorAnswer(await unavailableError(error)) ?? BUG;
-    const { status } = answer.error;
-    if (answer === BUG) deps.log.error({ err: error, path: request.routeOptions.url }, 'a request met a bug');
-    if (status === 401 && isBoard(request)) return reply.redirect(`${base}/`, 303);
-    if (status === 401) reply.header('www-authenticate', 'Bearer');
-    if (error instanceof HttpError && error.retryAfter !== undefined) reply.header('retry-after', error.retryAfter);
-    return reply.headers(SECURITY_HEADERS).status(status).header('cache-control', 'no-store').send(answer);
-  };
-  /** An unforeseen error may be caused by a dependency that is down. */
-  const unavailableError = async (error: unknown): Promise<unknown> => {
-    const { parts } = await deps.dependencies.readiness();
-    const away = parts.find(({ ok }) => !ok);
-    return away
-      ? new HttpError(503, `${away.name} is unavailable: ${away.message}`, { next: 'look at /readyz' })
-      : error;
-  };
-
-  const refuseUnknown = ({ url }: FastifyRequest, reply: FastifyReply): never => {
-    const path = url.split('?', 1)[0] ?? '';
-    const here = routes.filter((route) => route.path === path);
-    // `/api/backfills/price` must match its own route, not the one with an id.
-    const found = here.length > 0 ? here : routes.filter((route) => patternOf(route).test(path));
-    const methods = found.map(({ method }) => method).join(', ');
-    if (methods === '')
-      throw new HttpError(404, 'there is nothing here', { next: 'see /api/openapi.json, or open the page' });
-    reply.header('allow', methods);
-    throw new HttpError(405, `this takes ${methods}`, { next: 'see /api/openapi.json' });
-  };
-
-  const app = Fastify({
-    bodyLimit: 65_536,
-    trustProxy,
-    // The time to send a request, not to answer it: slower clients only hold a connection.
-    requestTimeout: 20_000,
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 2000 },
-    // Server-sent events never end by themselves.
-    forceCloseConnections: true,
-    routerOptions: { maxParamLength: 1000 },
-    rewriteUrl: ({ url = '/' }) => (url.startsWith(`${base}/`) ? url.slice(base.length) : url),
-    frameworkErrors: (error, request, reply) => void refuse(error, request as never, reply as never),
-  });
-  capConnections(app, trustProxy ? MOST_CONNECTIONS : MOST_OF_ONE_ADDRESS);
-  const guard = await createGuard(app, access, deps.log);
   const routes = [
     ...routesOf(deps, verifications),
     ...sessionRoutes(access, (entry) => recordAudit(deps.state, entry)),
   ];
-  app.addHook('onRequest', async (request, reply) => {
-    reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding' });
-    // What the state says is nobody's to keep; files of the page say themselves how long they last.
-    if (isBoard(request) || request.routeOptions.url === '/metrics') reply.header('cache-control', 'no-store');
-    try {
-      await guard.authorize(request);
-      if (request.is404) refuseUnknown(request, reply);
-      // Its files are served by its own plugin, which answers a path that climbs with 500.
-      if (isBoard(request) && request.url.includes('..')) throw new HttpError(404, 'there is nothing here');
-      // Bull Board asks the queue directly, and would wait as long as the queue hangs.
-      if (isBoard(request) && request.routeOptions.url?.startsWith(`${QUEUES_PATH}/api/`))
-        await deps.dependencies.check('queue');
-    } catch (error) {
-      // Recovery: answered here. Thrown, it would reach the error handler of the matched plugin, with another message.
-      return refuse(error, request, reply);
-    }
-  });
-  app.setErrorHandler(refuse);
-  // Registered first, as it compresses what later plugins send. Answers with a session's token stay below the threshold, so that
-  // their compressed length reveals nothing about it (BREACH).
-  await app.register(compress, {
-    threshold: 1024,
-    encodings: ['br', 'gzip'],
-    customTypes: /^(?:text\/(?!event-stream)|application\/(?:json|sql|yaml|x-ndjson|javascript)|image\/svg)/,
-    brotliOptions: { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } },
-    globalDecompression: false,
-  });
 
+  const refuse = createRefusal(deps, base);
+  const app = createApp(options, refuse);
+  const guard = await createGuard(app, access, deps.log);
+  addChecks(app, deps, { guard, routes, refuse });
+  await addCompression(app);
   for (const route of routes) addEndpoint(app, route, { ...deps, ...guard });
   const description = describeApi(routes, { version: deps.version, base });
   app.get('/api/openapi.json', { config: { role: 'read' } }, () => description);
-  app.get('/api/events', { config: { role: 'read' } }, (request, reply) => {
-    events.checkRoom();
-    const lastId = request.headers['last-event-id'];
-    if (request.visitor)
-      events.serve(reply.hijack().raw, SECURITY_HEADERS, { visitor: request.visitor, lastId: [lastId].flat()[0] });
-  });
-
-  const open = { config: { role: 'open' } } as const;
-  app.get('/healthz', open, (_, reply) => reply.header('cache-control', 'no-store').send({ alive: true }));
-  app.get('/readyz', open, async (request, reply) => {
-    const { ready, parts } = await deps.dependencies.readiness();
-    // Without signing in, one sees which dependency is down, and not why.
-    const shown = request.visitor ? parts : parts.map((part) => ({ ...part, message: null }));
-    return reply
-      .status(ready ? 200 : 503)
-      .header('cache-control', 'no-store')
-      .send({ ready, parts: shown });
-  });
-  app.get('/metrics', { config: { role: 'metrics' } }, async (_, reply) =>
-    reply.type(METRICS_TYPE).send(await metrics.text()),
-  );
-  if (base !== '') app.get(base, open, (_, reply) => reply.redirect(`${base}/`, 308));
+  addEvents(app, events);
+  addProbes(app, deps, metrics);
+  if (base !== '') app.get(base, OPEN, (_, reply) => reply.redirect(`${base}/`, 308));
   await addPage(app);
   await addBoard(app, deps, base);
 
@@ -173,6 +87,124 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
       await verifications.close();
     },
   };
+}
+
+type Refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+
+const OPEN = { config: { role: 'open' } } as const;
+
+function createApp({ basePath: base = '', trustProxy = false }: HttpOptions, refuse: Refuse): FastifyInstance {
+  const app = Fastify({
+    bodyLimit: 65_536,
+    trustProxy,
+    // The time to send a request, not to answer it: slower clients only hold a connection.
+    requestTimeout: 20_000,
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 2000 },
+    // Server-sent events never end by themselves.
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 1000 },
+    rewriteUrl: ({ url = '/' }) => (url.startsWith(`${base}/`) ? url.slice(base.length) : url),
+    frameworkErrors: (error, request, reply) => void refuse(error, request as never, reply as never),
+  });
+  app.setErrorHandler(refuse);
+  capConnections(app, trustProxy ? MOST_CONNECTIONS : MOST_OF_ONE_ADDRESS);
+  return app;
+}
+
+/** Answers with the error, whatever it is: nothing that was thrown goes out as it is. */
+function createRefusal({ log, dependencies }: ControlDeps, base: string): Refuse {
+  /** An unforeseen error may be caused by a dependency that is down. */
+  const unavailableError = async (error: unknown): Promise<unknown> => {
+    const { parts } = await dependencies.readiness();
+    const away = parts.find(({ ok }) => !ok);
+    return away
+      ? new HttpError(503, `${away.name} is unavailable: ${away.message}`, { next: 'look at /readyz' })
+      : error;
+  };
+  return async (error, request, reply) => {
+    const answer = errorAnswer(error) ?? errorAnswer(await unavailableError(error)) ?? BUG;
+    const { status } = answer.error;
+    if (answer === BUG) log.error({ err: error, path: request.routeOptions.url }, 'a request met a bug');
+    if (status === 401 && isBoard(request)) return reply.redirect(`${base}/`, 303);
+    if (status === 401) reply.header('www-authenticate', 'Bearer');
+    if (error instanceof HttpError && error.retryAfter !== undefined) reply.header('retry-after', error.retryAfter);
+    return reply.headers(SECURITY_HEADERS).status(status).header('cache-control', 'no-store').send(answer);
+  };
+}
+
+/** What every request passes before its route. */
+function addChecks(
+  app: FastifyInstance,
+  deps: ControlDeps,
+  { guard, routes, refuse }: { guard: Guard; routes: readonly Route[]; refuse: Refuse },
+): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding' });
+    // What the state says is nobody's to keep; files of the page say themselves how long they last.
+    if (isBoard(request) || request.routeOptions.url === '/metrics') reply.header('cache-control', 'no-store');
+    try {
+      await guard.authorize(request);
+      if (request.is404) refuseUnknown(routes, request, reply);
+      // Its files are served by its own plugin, which answers a path that climbs with 500.
+      if (isBoard(request) && request.url.includes('..')) throw new HttpError(404, 'there is nothing here');
+      // Bull Board asks the queue directly, and would wait as long as the queue hangs.
+      if (isBoard(request) && request.routeOptions.url?.startsWith(`${QUEUES_PATH}/api/`))
+        await deps.dependencies.check('queue');
+    } catch (error) {
+      // Recovery: answered here. Thrown, it would reach the error handler of the matched plugin, with another message.
+      return refuse(error, request, reply);
+    }
+  });
+}
+
+function refuseUnknown(routes: readonly Route[], { url }: FastifyRequest, reply: FastifyReply): never {
+  const path = url.split('?', 1)[0] ?? '';
+  const here = routes.filter((route) => route.path === path);
+  // `/api/backfills/price` must match its own route, not the one with an id.
+  const found = here.length > 0 ? here : routes.filter((route) => patternOf(route).test(path));
+  const methods = found.map(({ method }) => method).join(', ');
+  if (methods === '')
+    throw new HttpError(404, 'there is nothing here', { next: 'see /api/openapi.json, or open the page' });
+  reply.header('allow', methods);
+  throw new HttpError(405, `this takes ${methods}`, { next: 'see /api/openapi.json' });
+}
+
+/**
+ * Registered first, as it compresses what later plugins send. Answers with a session's token stay below the threshold, so that their
+ * compressed length reveals nothing about it (BREACH).
+ */
+const addCompression = async (app: FastifyInstance): Promise<void> =>
+  void (await app.register(compress, {
+    threshold: 1024,
+    encodings: ['br', 'gzip'],
+    customTypes: /^(?:text\/(?!event-stream)|application\/(?:json|sql|yaml|x-ndjson|javascript)|image\/svg)/,
+    brotliOptions: { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } },
+    globalDecompression: false,
+  }));
+
+const addEvents = (app: FastifyInstance, events: ReturnType<typeof createEvents>): unknown =>
+  app.get('/api/events', { config: { role: 'read' } }, (request, reply) => {
+    events.checkRoom();
+    const lastId = request.headers['last-event-id'];
+    if (request.visitor)
+      events.serve(reply.hijack().raw, SECURITY_HEADERS, { visitor: request.visitor, lastId: [lastId].flat()[0] });
+  });
+
+/** What other machines ask for. */
+function addProbes(app: FastifyInstance, { dependencies }: ControlDeps, metrics: Metrics): void {
+  app.get('/healthz', OPEN, (_, reply) => reply.header('cache-control', 'no-store').send({ alive: true }));
+  app.get('/readyz', OPEN, async (request, reply) => {
+    const { ready, parts } = await dependencies.readiness();
+    // Without signing in, one sees which dependency is down, and not why.
+    const shown = request.visitor ? parts : parts.map((part) => ({ ...part, message: null }));
+    return reply
+      .status(ready ? 200 : 503)
+      .header('cache-control', 'no-store')
+      .send({ ready, parts: shown });
+  });
+  app.get('/metrics', { config: { role: 'metrics' } }, async (_, reply) =>
+    reply.type(METRICS_TYPE).send(await metrics.text()),
+  );
 }
 
 async function addBoard(app: FastifyInstance, { queue }: ControlDeps, base: string): Promise<void> {

@@ -91,42 +91,61 @@ const LOST =
   /^(Connection terminated|timeout expired|timeout exceeded|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
 /**
- * Turns what pg throws into an error of the house. Faults of the SQL itself (a bug, or a conflict that the caller knows how
- * to handle by its `code`) come back as they are.
+ * Turns what pg throws into one of our errors, which say what to do. Faults of the SQL itself (a bug, or a conflict that the caller knows
+ * how to handle by its `code`) come back as they are.
  */
 export function databaseFault(error: unknown, address: Address): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
-  const code = codeOf(error);
-  const place = `Postgres at ${address.host}:${address.port}`;
+  const thrown = { error, code: codeOf(error), place: `Postgres at ${address.host}:${address.port}` };
+  return refusal(thrown, address) ?? wrongServer(thrown, address) ?? noTls(thrown) ?? passing(thrown, address) ?? error;
+}
+
+interface Thrown {
+  error: Error;
+  code: string;
+  place: string;
+}
+
+/** The server refuses: a user, a database, a right, a setting. */
+function refusal({ error, code, place }: Thrown, { user, host, port, database }: Address): Fault | undefined {
+  const wrong = (message: string, next: string): Fault => new ConfigError(message, { next, cause: error });
   switch (code) {
     case '28P01':
     case '28000':
-      return new ConfigError(`${place} refused user "${address.user}": ${error.message}`, {
-        next: 'check the user name and the password in the database URL, and pg_hba.conf of the server',
-        cause: error,
-      });
+      return wrong(
+        `${place} refused user "${user}": ${error.message}`,
+        'check the user name and the password in the database URL, and pg_hba.conf of the server',
+      );
     case '3D000':
-      return new ConfigError(`${place} has no database "${address.database}"`, {
-        next: `create it (CREATE DATABASE "${address.database}") or correct the name in the database URL`,
-        cause: error,
-      });
+      return wrong(
+        `${place} has no database "${database}"`,
+        `create it (CREATE DATABASE "${database}") or correct the name in the database URL`,
+      );
     case 'ENOTFOUND':
-      return new ConfigError(`the host "${address.host}" of the database URL is not known`, {
-        next: 'correct the host name in the database URL, or check the name service of this machine',
-        cause: error,
-      });
+      return wrong(
+        `the host "${host}" of the database URL is not known`,
+        'correct the host name in the database URL, or check the name service of this machine',
+      );
     case '42501':
-      return new ConfigError(
-        `user "${address.user}" may not do this in database "${address.database}": ${error.message}`,
-        {
-          next: `grant the missing right to "${address.user}", or use a database user who has it`,
-          cause: error,
-        },
+      return wrong(
+        `user "${user}" may not do this in database "${database}": ${error.message}`,
+        `grant the missing right to "${user}", or use a database user who has it`,
       );
   }
+  // PgBouncer's words, which are in no other language.
+  const [, parameter] = /^unsupported startup parameter(?: in options)?: (\S+)/.exec(error.message) ?? [];
+  if (parameter === undefined) return undefined;
+  return wrong(
+    `the connection pooler at ${host}:${port} refuses the setting ${parameter}`,
+    `take ${parameter} out of the database URL, or add it to ignore_startup_parameters of the pooler`,
+  );
+}
+
+/** Authentication fails on our side: there is no password, or the server does not prove that it knows it. */
+function wrongServer({ error, place }: Thrown, { user }: Address): Fault | undefined {
   // pg's words for a server that wants a password where the URL, PGPASSWORD and .pgpass have none.
   if (/^SASL: .*password must be a (?:non-empty )?string/.test(error.message)) {
-    return new ConfigError(`${place} wants a password for user "${address.user}", and the database URL has none`, {
+    return new ConfigError(`${place} wants a password for user "${user}", and the database URL has none`, {
       next: 'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
       cause: error,
     });
@@ -139,40 +158,34 @@ export function databaseFault(error: unknown, address: Address): unknown {
     });
   }
   // pg's words for SCRAM that went wrong, such as a signature of somebody who does not know the password.
-  if (error instanceof Unproven || error.message.startsWith('SASL: ')) {
-    return new ConfigError(`${place} is not the server that it should be: ${error.message}`, {
-      kept: 'neither the password nor any row was sent',
-      next: 'find out what listens there, and end it, or correct host and port in the database URL',
-      cause: error,
-    });
-  }
-  if (code === '25006') {
-    return new RetryLater(`${place} is read-only now: ${error.message}`, {
-      kept: 'everything that was committed; nothing was changed',
-      next: 'point the database URL at the primary, or wait until the failover is over; then run again',
-      cause: error,
-    });
-  }
-  // PgBouncer's words, which are in no other language.
-  const [, parameter] = /^unsupported startup parameter(?: in options)?: (\S+)/.exec(error.message) ?? [];
-  if (parameter !== undefined) {
-    return new ConfigError(
-      `the connection pooler at ${address.host}:${address.port} refuses the setting ${parameter}`,
-      {
-        next: `take ${parameter} out of the database URL, or add it to ignore_startup_parameters of the pooler`,
-        cause: error,
-      },
-    );
-  }
+  if (!(error instanceof Unproven) && !error.message.startsWith('SASL: ')) return undefined;
+  return new ConfigError(`${place} is not the server that it should be: ${error.message}`, {
+    kept: 'neither the password nor any row was sent',
+    next: 'find out what listens there, and end it, or correct host and port in the database URL',
+    cause: error,
+  });
+}
+
+function noTls({ error, code, place }: Thrown): Fault | undefined {
   if (UNTRUSTED.test(code)) {
     return new ConfigError(`${place}: its TLS certificate is not trusted (${code})`, {
       next: 'check the certificate, the host name in the database URL and the clock of this machine; name your own CA by sslrootcert',
       cause: error,
     });
   }
-  if (/^EPROTO$|^ERR_SSL_/.test(code) || NO_TLS.test(error.message)) {
-    return new ConfigError(`${place} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
-      next: 'turn on ssl in the server, or take sslmode out of the database URL',
+  if (!/^EPROTO$|^ERR_SSL_/.test(code) && !NO_TLS.test(error.message)) return undefined;
+  return new ConfigError(`${place} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
+    next: 'turn on ssl in the server, or take sslmode out of the database URL',
+    cause: error,
+  });
+}
+
+/** What may work later. */
+function passing({ error, code, place }: Thrown, { database }: Address): Fault | undefined {
+  if (code === '25006') {
+    return new RetryLater(`${place} is read-only now: ${error.message}`, {
+      kept: 'everything that was committed; nothing was changed',
+      next: 'point the database URL at the primary, or wait until the failover is over; then run again',
       cause: error,
     });
   }
@@ -182,15 +195,13 @@ export function databaseFault(error: unknown, address: Address): unknown {
       cause: error,
     });
   }
-  if (PASSING.test(code) || LOST.test(error.message)) {
-    const what = /^timeout ex/.test(error.message) ? 'it does not answer' : error.message;
-    return new RetryLater(`${place}, database "${address.database}": ${what}`, {
-      kept: 'a transaction that was not committed changed nothing',
-      next: 'run again',
-      cause: error,
-    });
-  }
-  return error;
+  if (!PASSING.test(code) && !LOST.test(error.message)) return undefined;
+  const what = /^timeout ex/.test(error.message) ? 'it does not answer' : error.message;
+  return new RetryLater(`${place}, database "${database}": ${what}`, {
+    kept: 'a transaction that was not committed changed nothing',
+    next: 'run again',
+    cause: error,
+  });
 }
 
 /** A name with several addresses (localhost) fails with an AggregateError whose message is empty and whose code is the first's. */
