@@ -28,14 +28,14 @@ it('decodes a manifest once, and again when ten minutes have passed: it may be g
   expect(decoded).toEqual(['a', 'a']);
 });
 
-it('keeps a thousand files at most, those of the manifests that were used last', async () => {
-  const { decoded, read } = counting(300);
+it('keeps 300 files at most, those of the manifests that were used last', async () => {
+  const { decoded, read } = counting(90);
   for (const path of ['a', 'b', 'c', 'a', 'd']) await read(path);
   for (const path of ['a', 'd', 'c']) await read(path);
   expect(decoded).toEqual(['a', 'b', 'c', 'd']);
   await read('b');
   expect(decoded).toEqual(['a', 'b', 'c', 'd', 'b']);
-  const large = counting(1001);
+  const large = counting(301);
   for (const path of ['a', 'a']) await large.read(path);
   expect(large.decoded).toEqual(['a', 'a']);
 });

@@ -10,7 +10,7 @@ export interface ManifestCache {
 }
 
 /** About 15 KB of memory each: a file has figures for every column. */
-const MOST_FILES = 1000;
+const MOST_FILES = 300;
 const KEPT_MS = 10 * MINUTE_MS;
 
 export function createManifestCache(): ManifestCache {
