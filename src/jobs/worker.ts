@@ -1,31 +1,21 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eitherSignal, onAbort } from '../api/cancel.ts';
-import { finishBackfills } from '../cursor/backfills.ts';
-import { newRunId, type RunKind, recordBug, removeOldHistory } from '../cursor/runs.ts';
-import { readSchedules, unparkChanged, writeSchedules } from '../cursor/schedules.ts';
+import { newRunId, type RunKind, recordBug } from '../cursor/runs.ts';
 import { Fault } from '../model/errors.ts';
+import type { Log } from '../model/log.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
-import { maintainSink } from '../sync/sync-stream.ts';
-import { type AlertDeps, watch } from './alerts.ts';
-import { enqueueWindows } from './backfills.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
-import { type IncidentKind, recordWorkerTrouble } from './incidents.ts';
-import { type ParentPayload, type SyncPayload, syncJob, type WindowPayload } from './payloads.ts';
+import type { IncidentKind } from './incidents.ts';
+import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
 import { createProgressRecorder } from './progress.ts';
 import { runDueStream } from './run-job.ts';
 import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
-import {
-  byStreamKey,
-  type ScheduledStream,
-  type ScheduledStreams,
-  streamKey,
-  TIMINGS,
-  type Timings,
-} from './schedule.ts';
-import { createUpkeep, type Upkeep } from './upkeep.ts';
+import { byStreamKey, type ScheduledStream, streamKey, TIMINGS, type Timings } from './schedule.ts';
+import { applyConfig, runRepairs, runTicker } from './ticker.ts';
+import { createUpkeep } from './upkeep.ts';
 
 interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   sinks: readonly Sink[];
@@ -118,8 +108,8 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     return runBackfillWindow({ ...shared, readWindow, holder: deps.backfillHolder, onBug: reportBug }, data, signal);
   };
 
-  const delay = measureLoopDelay();
   const { lockMs } = timings;
+  const loop = watchLoop(lockMs, log);
   const handles = await Promise.all([
     queue.work('sync', { concurrency: SYNCS_AT_ONCE, lockMs, handle: (data) => sync(data as SyncPayload) }),
     queue.work('backfill', {
@@ -130,21 +120,10 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   ]);
   const ticker = runTicker(shared, signal);
   const repairs = runRepairs(shared);
-  const loop = watchLoop();
   deps.onReady?.();
   await Promise.race([ticker, aborted(signal)]);
-  clearInterval(loop);
-  delay.stop();
+  loop.stop();
   await dismiss(handles);
-
-  /** A lock is renewed four times before it expires, so a process that blocks for half of that time may lose it. */
-  function watchLoop(): NodeJS.Timeout {
-    return setInterval(() => {
-      const longestMs = Math.round(delay.takeMaxMs());
-      log.debug({ longestMs, lockMs }, 'how long this process was busy at a stretch');
-      if (longestMs > lockMs / 4) log.warn({ longestMs, lockMs }, 'this process is so busy that it may lose its jobs');
-    }, lockMs).unref();
-  }
 
   async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
     const inTime = await Promise.race([
@@ -175,106 +154,20 @@ function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end():
   return { signal: over.signal, end: () => clearInterval(timer) };
 }
 
-/** How long the event loop was blocked: renewals of locks and leases wait that long. */
-interface LoopDelay {
-  /** The longest since the last reading. */
-  takeMaxMs(): number;
-  stop(): void;
-}
-
-function measureLoopDelay(): LoopDelay {
+/** Warns when the event loop was blocked for long: a lock is renewed four times before it expires, and renewals wait that long. */
+function watchLoop(lockMs: number, log: Log): { stop(): void } {
   const histogram = monitorEventLoopDelay({ resolution: 20 });
   histogram.enable();
+  const timer = setInterval(() => {
+    const longestMs = Math.round(histogram.max / 1e6);
+    histogram.reset();
+    log.debug({ longestMs, lockMs }, 'the longest time that this process was busy');
+    if (longestMs > lockMs / 4) log.warn({ longestMs, lockMs }, 'this process is so busy that it may lose its jobs');
+  }, lockMs).unref();
   return {
-    takeMaxMs() {
-      const max = histogram.max / 1e6;
-      histogram.reset();
-      return max;
+    stop() {
+      clearInterval(timer);
+      histogram.disable();
     },
-    stop: () => void histogram.disable(),
   };
 }
-
-const TIDY_MS = 3_600_000;
-
-interface TickerDeps extends AlertDeps {
-  queue: JobQueue;
-  timings: Timings;
-  upkeep: Upkeep;
-  /** How long the history of runs is kept. */
-  retentionMs: number;
-}
-
-/** The first time when a worker starts. */
-const SCHEDULERS = 'looking after the schedulers';
-
-/** Brings state and queue in line with the config: new streams are due at once, removed ones go, and a changed key is tried again. */
-export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'scheduled' | 'upkeep'>): Promise<void> {
-  const { state, queue, scheduled, upkeep } = deps;
-  const all = [...scheduled.values()].map(({ job: { source, stream }, schedule, fingerprint }) => ({
-    source,
-    stream,
-    plan: schedule,
-    fingerprint,
-  }));
-  await writeSchedules(state, all);
-  await unparkChanged(state, all);
-  await recordWorkerTrouble(state, undefined);
-  // The ticker looks after them, too: a queue that is away for a moment keeps no worker from starting.
-  await upkeep(SCHEDULERS, () => queue.schedule(schedulersOf(scheduled), { removeOthers: true }));
-}
-
-/**
- * The safety net under the queue: a stream that is due by the state and that the queue has lost is enqueued again. Every worker does
- * this; a job that is already there is not added twice.
- */
-async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
-  const { timings, upkeep } = deps;
-  let watched = 0;
-  let tidied = performance.now();
-  do {
-    await upkeep('giving due streams to the queue', () => enqueueDue(deps));
-    await upkeep('giving windows to the queue', async () => {
-      await finishBackfills(deps.state);
-      await enqueueWindows(deps);
-    });
-    if (performance.now() - watched < timings.watchMs && watched > 0) continue;
-    watched = performance.now();
-    await upkeep(SCHEDULERS, () => keepSchedulers(deps));
-    await upkeep('looking for trouble', () => watch(deps));
-    if (performance.now() - tidied < TIDY_MS) continue;
-    tidied = performance.now();
-    await upkeep('removing old runs', () => removeOldHistory(deps.state, deps.retentionMs));
-  } while (await sleep(timings.tickMs, true, { signal }).catch(() => false));
-}
-
-type RepairDeps = Pick<WorkerDeps, 'sinks' | 'log' | 'signal'> & Pick<TickerDeps, 'timings' | 'upkeep'>;
-
-/**
- * The lane of what is not urgent: sinks are maintained beside the runs, one after the other. Every worker does this; the second to come
- * finds nothing to do.
- */
-async function runRepairs({ sinks, log, signal, timings, upkeep }: RepairDeps): Promise<void> {
-  while (await sleep(timings.maintainMs, true, { signal }).catch(() => false)) {
-    for (const sink of sinks) {
-      await upkeep(`the maintenance of sink "${sink.name}"`, (until) => maintainSink(sink, log, until));
-    }
-  }
-}
-
-async function enqueueDue({ state, queue, scheduled }: TickerDeps): Promise<void> {
-  for (const due of await readSchedules(state)) {
-    if (due.nextRunAt > due.now) break;
-    if (scheduled.has(streamKey(due.source, due.stream))) await queue.enqueue('sync', syncJob(due));
-  }
-}
-
-/** Only those that the state still has: another worker may have started with a config that lacks some of ours. */
-async function keepSchedulers({ state, queue, scheduled }: TickerDeps): Promise<void> {
-  const known = new Set((await readSchedules(state)).map(({ source, stream }) => streamKey(source, stream)));
-  const ours = new Map([...scheduled].filter(([key]) => known.has(key)));
-  await queue.schedule(schedulersOf(ours), { removeOthers: false });
-}
-
-const schedulersOf = (scheduled: ScheduledStreams) =>
-  [...scheduled.values()].map(({ job, schedule }) => ({ job: syncJob(job), schedule }));
