@@ -117,7 +117,7 @@ sources:
     # pro 2/s · business 4/s · advanced 8/s · enterprise needs requestsPerSecond
     # The contract asks for the Business tier or higher: on pro the service may answer 403.
     plan: ${plan}
-${requestsPerSecond === undefined ? '    # requestsPerSecond: 2          # less than the plan grants, if other programs use the key too' : `    requestsPerSecond: ${requestsPerSecond}`}
+${requestsPerSecond === undefined ? '    # requestsPerSecond: 2          # less than the plan allows, if other programs also use the key' : `    requestsPerSecond: ${requestsPerSecond}`}
     # Where the first sync begins: a date, a duration back from then, or all. It may move back later.
     since: ${quoted(since)}
     # A stream that is left out is not synced. One that is further behind than maxLag raises an alert.
