@@ -35,7 +35,10 @@ const postgresSink = z.strictObject({
 const parquetSink = z.strictObject({
   type: z.literal('parquet'),
   path: place.describe('a folder, or s3://bucket/prefix'),
-  partition: z.enum(['day', 'hour']).default('day').describe('one file per day or hour; use hour above 100,000 events a day'),
+  partition: z
+    .enum(['day', 'hour'])
+    .default('day')
+    .describe('one file per day or hour; use hour above 100,000 events a day'),
   compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('compression of the files'),
   fileMode,
   keep,

@@ -153,7 +153,10 @@ const namedToken = z.strictObject({
 });
 
 const httpFields = z.strictObject({
-  host: z.string().default('127.0.0.1').describe('the address to listen on; an address other than loopback needs a token'),
+  host: z
+    .string()
+    .default('127.0.0.1')
+    .describe('the address to listen on; an address other than loopback needs a token'),
   port: number
     .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
     .default(7070)
