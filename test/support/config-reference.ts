@@ -113,12 +113,17 @@ function filterSection(): string {
     const value = open ?? form?.text ?? (prefix ? `text from \`${prefix}\` on` : type === 'string' ? 'text' : type);
     const use = [value, advanced ? 'yes' : '', streams?.join(', ') ?? 'all'];
     const key = use.map((cell) => cell.replaceAll('|', '\\|')).join(' | ');
-    const what = `\`${name}\` ${(deprecated ? `${doc} (deprecated: ${deprecated})` : doc).replaceAll('|', '\\|')}`;
+    const said = [repeats(name, doc) ? '' : doc, deprecated ? `(deprecated: ${deprecated})` : ''].filter(Boolean);
+    const what = [`\`${name}\``, ...said].join(' ').replaceAll('|', '\\|');
     alike.set(key, [...(alike.get(key) ?? []), what]);
   }
   const rows = [...alike].map(([use, names]) => `| ${names.join('<br>')} | ${use} |`);
   return `${FILTER_INTRODUCTION}\n${rows.join('\n')}\n`;
 }
+
+/** `linkId`: "link ID" says nothing that the name does not. */
+const repeats = (name: string, doc: string): boolean =>
+  doc.toLowerCase().replace(' ', '') === name.toLowerCase().replace('_', '');
 
 const FILTER_INTRODUCTION = `## sources.‹name›.streams.‹stream›.filters
 
