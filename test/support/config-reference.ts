@@ -123,7 +123,7 @@ function filterSection(): string {
 
 /** `linkId`: "link ID" says nothing that the name does not. */
 const repeats = (name: string, doc: string): boolean =>
-  doc.toLowerCase().replace(' ', '') === name.toLowerCase().replace('_', '');
+  doc.toLowerCase().replaceAll(' ', '') === name.toLowerCase().replace('_', '');
 
 const FILTER_INTRODUCTION = `## sources.‹name›.streams.‹stream›.filters
 
