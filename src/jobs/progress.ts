@@ -25,7 +25,7 @@ export function createProgressRecorder(
       // Recovery: none needed; the next figures come shortly, and the end of the run counts again.
       log.debug(
         { source, stream, run: runId, reason: String(error) },
-        'the progress of a run could not be written down',
+        'the progress of a run could not be recorded',
       );
     });
   };

@@ -67,7 +67,7 @@ interface Snapshot {
 async function status({ terminal, log, signal, document }: Context, options: StatusOptions): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   if (options.check && Object.keys(config.sources).length === 0)
-    throw new ConfigError('there is nothing to check: no config names a source', { next: firstStep(config) });
+    throw new ConfigError('there is nothing to check: no source is configured', { next: firstStep(config) });
   const [stateName, configured] = [stateNameOf(config), Object.keys(config.sources)];
   const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
   const maxLags = new Map(

@@ -155,7 +155,7 @@ async function write(file: string, text: string): Promise<void> {
 
 const isThere = (file: string): ConfigError =>
   new ConfigError(`${file} is there already`, {
-    kept: 'it was not touched',
+    kept: 'it was not changed',
     next: 'edit it, or write another: in a folder of its own, or with --config FILE',
   });
 
@@ -190,7 +190,7 @@ function checkFlags(given: Answers): void {
     const wrong = given[name] === undefined ? undefined : fault?.(given[name]);
     return wrong === undefined ? [] : [`${flagOf(name)} ${wrong}`];
   });
-  if (faults.length > 0) throw new ConfigError('these cannot be used:', { faults, next: 'see tributary init --help' });
+  if (faults.length > 0) throw new ConfigError('these values are not valid:', { faults, next: 'see tributary init --help' });
 }
 
 const someOf =
@@ -272,7 +272,7 @@ const QUESTIONS: readonly Question[] = [
 /** Asks for values that no flag gave. Without a terminal, flags must give them. */
 async function askFor(given: Answers, terminal: Terminal, signal: AbortSignal): Promise<Answers> {
   if (!canAsk(terminal)) {
-    throw new ConfigError('there is no terminal to ask on', {
+    throw new ConfigError('there is no terminal for a prompt', {
       next: 'give --yes with --base-url and --plan; see tributary init --help',
     });
   }

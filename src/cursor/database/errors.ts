@@ -117,7 +117,7 @@ export function databaseFault(error: unknown, address: Address): unknown {
       });
     case '42501':
       return new ConfigError(
-        `user "${address.user}" may not do this in database "${address.database}": ${error.message}`,
+        `user "${address.user}" is not allowed to do this in database "${address.database}": ${error.message}`,
         {
           next: `grant the missing right to "${address.user}", or use a database user who has it`,
           cause: error,
@@ -126,13 +126,13 @@ export function databaseFault(error: unknown, address: Address): unknown {
   }
   // pg's words for a server that wants a password where the URL, PGPASSWORD and .pgpass have none.
   if (/^SASL: .*password must be a (?:non-empty )?string/.test(error.message)) {
-    return new ConfigError(`${place} wants a password for user "${address.user}", and the database URL has none`, {
+    return new ConfigError(`${place} requires a password for user "${address.user}", and the database URL has none`, {
       next: 'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
       cause: error,
     });
   }
   if (error instanceof Unproven && error.asked) {
-    return new ConfigError(`${place} is not known to be the right server, and ${error.message}`, {
+    return new ConfigError(`${place} has not authenticated itself, and ${error.message}`, {
       kept: 'the password was not sent',
       next: `turn on TLS (sslmode=verify-full in the database URL) or scram-sha-256 in the server, or allow it by require_auth=${error.asked} in the URL`,
       cause: error,
@@ -140,7 +140,7 @@ export function databaseFault(error: unknown, address: Address): unknown {
   }
   // pg's words for SCRAM that went wrong, such as a signature of somebody who does not know the password.
   if (error instanceof Unproven || error.message.startsWith('SASL: ')) {
-    return new ConfigError(`${place} is not the server that it should be: ${error.message}`, {
+    return new ConfigError(`${place} could not authenticate itself: ${error.message}`, {
       kept: 'neither the password nor any row was sent',
       next: 'find out what listens there, and end it, or correct host and port in the database URL',
       cause: error,
