@@ -65,7 +65,11 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
       endsAt - performance.now(),
     );
   const idle = () =>
-    limit(idleMs, 'the answer stalled: nothing came for', 'run it again; if the problem persists, check any proxy in between');
+    limit(
+      idleMs,
+      'the answer stalled: nothing came for',
+      'run it again; if the problem persists, check any proxy in between',
+    );
   const stop = (): void => {
     clearTimeout(total);
     clearTimeout(part);

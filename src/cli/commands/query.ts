@@ -31,7 +31,7 @@ interface QueryOptions extends CommonOptions {
 export const registerQuery: Register = (program, action) => {
   const command = program
     .command('query')
-    .description('run a SQL query on the tables, also on those of the embedded Postgres')
+    .description('run a SQL query on the tables, including those of the embedded Postgres')
     .argument('<sql>', 'one query: select, with, values or table')
     .option('--limit <N>', 'how many rows at most', parseCount('--limit'), 100)
     .addHelpText('after', EXAMPLES);

@@ -124,11 +124,14 @@ export async function handOver(data: string, { uid, gid }: User): Promise<void> 
     execFileSync('chown', ['-R', '-h', `${uid}:${gid}`, '--', ...names], { cwd: data, stdio: 'pipe' });
     await lchown(data, uid, gid);
   } catch (cause) {
-    throw new ConfigError(`the data of the embedded Postgres cannot be handed over to user ${uid}, as whom the server runs`, {
-      kept: 'no row was changed',
-      next: 'run tributary as an ordinary user, on a file system where root may change owners, or set state.url',
-      cause,
-    });
+    throw new ConfigError(
+      `the data of the embedded Postgres cannot be handed over to user ${uid}, as whom the server runs`,
+      {
+        kept: 'no row was changed',
+        next: 'run tributary as an ordinary user, on a file system where root may change owners, or set state.url',
+        cause,
+      },
+    );
   }
 }
 
