@@ -171,14 +171,11 @@ export async function checkFence(tx: Queryable, { source, stream, epoch, filters
       );
     }
     if (held) return held.now;
-    throw new RetryLater(
-      'this process did not renew its lease on the stream in time: another process may hold it now',
-      {
-        where,
-        kept: 'everything committed so far; this batch was not written',
-        next: 'nothing, if the other process is yours; else run again',
-      },
-    );
+    throw new RetryLater('this process lost its lease on the stream: another process may hold it now', {
+      where,
+      kept: 'everything committed so far; this batch was not written',
+      next: 'nothing, if the other process is yours; otherwise run again',
+    });
   };
   return {
     now: await check(),

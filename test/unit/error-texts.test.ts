@@ -12,7 +12,7 @@ describe('the text of every error', () => {
     expect(TEXTS).toContainEqual({
       file: 'cursor/leases.ts',
       kind: 'RetryLater',
-      message: 'this process did not renew its lease on the stream in time: another process may hold it now',
+      message: 'this process lost its lease on the stream: another process may hold it now',
       kept: 'everything committed so far; this batch was not written',
       next: 'nothing, if the other process is yours; else run again',
     });

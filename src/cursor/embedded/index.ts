@@ -168,9 +168,7 @@ async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
       },
     );
   }
-  throw new RetryLater(`other processes keep starting and stopping the embedded Postgres in ${dir}`, {
-    next: 'run again',
-  });
+  throw new RetryLater(`other processes keep restarting the embedded Postgres in ${dir}`, { next: 'run again' });
 }
 
 async function leavePlace({ presence, hasExited }: Place, { data }: Cluster, log: Log): Promise<void> {
