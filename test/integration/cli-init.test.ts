@@ -61,7 +61,7 @@ describe('tributary init', () => {
 
   it.each([
     ['a key that is refused', { TRIBUTARY_API_KEY: 'wrong' }, [], 3, /answered 401.*\nkept: nothing was written\n/],
-    ['an answer that cannot be', env, ['--since', 'soon'], 2, /^invalid values:\n {2}--since must be a date/],
+    ['an answer that cannot be', env, ['--since', 'soon'], 2, /^these are not valid:\n {2}--since must be a date/],
     [
       'the key where its variable should stand',
       env,

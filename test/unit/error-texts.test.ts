@@ -14,7 +14,7 @@ describe('the text of every error', () => {
       kind: 'RetryLater',
       message: 'this process lost its lease on the stream: another process may hold it now',
       kept: 'everything committed so far; this batch was not written',
-      next: 'nothing, if the other process is yours; else run again',
+      next: 'nothing, if the other process is yours; otherwise run again',
     });
   });
 

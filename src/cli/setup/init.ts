@@ -190,7 +190,7 @@ function checkFlags(given: Answers): void {
     const wrong = given[name] === undefined ? undefined : fault?.(given[name]);
     return wrong === undefined ? [] : [`${flagOf(name)} ${wrong}`];
   });
-  if (faults.length > 0) throw new ConfigError('invalid values:', { faults, next: 'see tributary init --help' });
+  if (faults.length > 0) throw new ConfigError('these are not valid:', { faults, next: 'see tributary init --help' });
 }
 
 const someOf =
