@@ -65,7 +65,11 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
       endsAt - performance.now(),
     );
   const idle = () =>
-    limit(idleMs, 'the answer stalled: nothing came for', 'run it again; if it stays, check any proxy between');
+    limit(
+      idleMs,
+      'the answer stalled: nothing came for',
+      'run it again; if the problem persists, check any proxy in between',
+    );
   const stop = (): void => {
     clearTimeout(total);
     clearTimeout(part);
@@ -74,7 +78,7 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
   let part = limit(
     connectMs,
     'no connection to the service within',
-    'check the network and any firewall or proxy between',
+    'check the network and any firewall or proxy in between',
   );
   return {
     signal: controller.signal,

@@ -67,7 +67,7 @@ export function createClient(options: ClientOptions): Client {
   if ('fault' in base) throw new ConfigError(`baseUrl ${base.fault}`);
   // No header can hold such a key.
   if (!/^[\x21-\x7e]+$/.test(apiKey)) {
-    throw new ConfigError('apiKey is empty or holds characters that no key has', {
+    throw new ConfigError('apiKey is empty or contains characters that a key cannot have', {
       next: 'look for a blank or a line break in the environment variable that holds it',
     });
   }
@@ -169,7 +169,7 @@ function parse(text: string, redact: Redact): unknown {
     throw new RetryLater(`the service answered 200 with ${describeBody(text, redact)}, which is not JSON`, {
       // A proxy may cut what is too large for it: a smaller page is tried.
       answer: { status: 200, code: ANSWER_CUT, message: 'a body that is not JSON' },
-      next: 'run it again later; if it stays, check baseUrl and any proxy between',
+      next: 'run it again later; if the problem persists, check baseUrl and any proxy in between',
     });
   }
 }

@@ -27,7 +27,12 @@ export const SERVICE_CODES: readonly ServiceCode[] = [
   { code: 'unauthorized', status: 401, recovery: 'stop', next: 'check apiKey: it may be mistyped, revoked or expired' },
   { code: 'forbidden', status: 403, recovery: 'stop', next: FORBIDDEN_NEXT.permission },
   { code: 'not_found', status: 404, recovery: 'stop', next: NOT_FOUND },
-  { code: 'conflict', status: 409, recovery: 'stop', next: 'run it again later; if it stays, ask the service' },
+  {
+    code: 'conflict',
+    status: 409,
+    recovery: 'stop',
+    next: 'run it again later; if the problem persists, ask the operator of the service',
+  },
   { code: 'invite_expired', status: 410, recovery: 'stop', next: 'renew the invite to the workspace, then the key' },
   { code: 'unprocessable_entity', status: 422, recovery: 'stop', next: CHECK_QUERY },
   { code: 'rate_limit_exceeded', status: 429, recovery: 'retry', next: 'check plan, and who else uses this key' },
@@ -213,7 +218,7 @@ export function networkFault(error: unknown, url: URL, bytesRead: number): Retry
   const place = `${url.hostname}:${url.port || (url.protocol === 'https:' ? 443 : 80)}`;
   const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
   return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${code})`, {
-    next: row?.next ?? 'run it again; if it stays, check the network and baseUrl',
+    next: row?.next ?? 'run it again; if the problem persists, check the network and baseUrl',
   });
 }
 

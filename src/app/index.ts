@@ -43,7 +43,7 @@ export const environment = {
 
 function withSources(loaded: LoadedConfig, path: string): LoadedConfig {
   if (Object.keys(loaded.config.sources).length > 0) return loaded;
-  throw new ConfigError(`${path} names no source`, {
+  throw new ConfigError(`${path} defines no source`, {
     next: 'add one under sources: in the config file, or try tributary demo',
   });
 }

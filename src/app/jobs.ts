@@ -60,7 +60,7 @@ export function chooseLinks(config: Config, { source: only, streams = [] }: Choi
 export function chooseStreams(config: Config, { source: only, streams: wanted = [] }: Choice): ChosenStream[] {
   const names = Object.keys(config.sources);
   if (names.length === 0) {
-    throw new ConfigError('the config names no source', {
+    throw new ConfigError('the config defines no source', {
       next: 'add one under sources: in the config file, or try tributary demo',
     });
   }

@@ -83,8 +83,7 @@ export const withSource = (command: Command): Command => command.option('--sourc
 
 export const withSink = (command: Command): Command => command.option('--sink <NAME>', 'only this sink');
 
-export const withJson = (command: Command): Command =>
-  command.option('--json', 'print JSON for machines instead of text for people');
+export const withJson = (command: Command): Command => command.option('--json', 'print JSON instead of text');
 
 /** For commands that cannot be undone. */
 export interface SafetyOptions {
@@ -94,8 +93,8 @@ export interface SafetyOptions {
 
 export const withSafety = (command: Command): Command =>
   command
-    .option('--dry-run', 'only say what would be changed')
-    .option('--yes', 'do not ask; needed without a terminal');
+    .option('--dry-run', 'only show what would be changed')
+    .option('--yes', 'do not prompt; required without a terminal');
 
 /** A range of dates. */
 export interface WindowOptions {

@@ -40,7 +40,7 @@ Examples:
 
 Shell completion: tributary completion --help
 
-Exit codes: 0 done · 1 a bug of tributary · 2 usage or config · 3 the service
+Exit codes: 0 done · 1 a bug in tributary · 2 usage or config · 3 the service
 refused · 4 incomplete, run it again · 130 interrupted, nothing lost`;
 
 export interface RunOptions extends Pick<Context, 'terminal' | 'signal'> {

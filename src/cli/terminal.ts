@@ -235,7 +235,7 @@ export async function confirm(
 ): Promise<void> {
   if (yes) return;
   if (!canAsk(terminal))
-    throw new ConfigError('this cannot be undone, and there is no terminal to ask on', {
+    throw new ConfigError('this cannot be undone, and there is no terminal for a prompt', {
       kept: 'everything; nothing was changed',
       next: 'add --yes; --dry-run says what would be changed',
     });

@@ -105,32 +105,32 @@ export function configTemplate(choices: Choices): string {
   const database = `"\${${databaseVariable}:-}"`;
   return `# yaml-language-server: $schema=./tributary.schema.json
 #
-# Tributary's config, made by tributary init. \${NAME} reads the environment, \${NAME:-default} falls back.
-# tributary config check names every fault; tributary doctor looks at everything behind it.
+# Tributary's config, written by tributary init. \${NAME} reads an environment variable, \${NAME:-default} has a default.
+# tributary config check lists every error; tributary doctor checks everything that a sync needs.
 
 sources:
   main:
-    # Where the service answers.
+    # Address of the service.
     baseUrl: ${quoted(baseUrl)}
-    # The key stays in the environment. Never write it here.
+    # Keep the key in the environment. Never write it here.
     apiKey: \${${keyVariable}}
     # pro 2/s · business 4/s · advanced 8/s · enterprise needs requestsPerSecond
-    # The contract asks for the Business tier or higher: on pro the service may answer 403.
+    # The contract requires the Business tier or higher: on pro the service may answer 403.
     plan: ${plan}
-${requestsPerSecond === undefined ? '    # requestsPerSecond: 2          # less than the plan grants, if other programs use the key too' : `    requestsPerSecond: ${requestsPerSecond}`}
-    # Where the first sync begins: a date, a duration back from then, or all. It may move back later.
+${requestsPerSecond === undefined ? '    # requestsPerSecond: 2          # less than the plan allows, if other programs also use the key' : `    requestsPerSecond: ${requestsPerSecond}`}
+    # Where the first sync begins: a date, a duration before the first sync, or all. You can move it back later.
     since: ${quoted(since)}
-    # A stream that is left out is not synced. One that is further behind than maxLag raises an alert.
+    # A stream that is left out is not synced. An alert is sent when one is further behind than maxLag.
     streams:
 ${streams.map(streamLine).join('\n')}
-    # All links, also those without a click, and how often they are listed. Without it: only links that had an event.
+    # How often to list all links, including those without clicks. Without it, only links that had an event are known.
     ${links === undefined ? '# links: { every: 1d }' : `links: { every: ${links} }`}
 
 sinks:
-  # Tables in Postgres. Without ${databaseVariable} they live in the state database.
-  # Indexes: link, customer, click for reports and lookups, synced for incremental models. Each slows every load.
+  # Tables in Postgres. Without ${databaseVariable} they are in the state database.
+  # Indexes: link, customer, click for reports and lookups, synced for incremental models. Each slows down every load.
   warehouse: { type: postgres, url: ${database}, schema: attribution, indexes: [${indexes.join(', ')}] }
-${lake === undefined ? '  # Parquet files, one a day and source:\n  # lake: { type: parquet, path: ./data/lake, partition: day }' : `  # Parquet files, one a day and source.\n  lake: { type: parquet, path: ${quoted(lake)}, partition: day }`}
+${lake === undefined ? '  # Parquet files, one per day and source:\n  # lake: { type: parquet, path: ./data/lake, partition: day }' : `  # Parquet files, one per day and source.\n  lake: { type: parquet, path: ${quoted(lake)}, partition: day }`}
 
 # Cursors, ledger and history. Without ${databaseVariable}: an embedded Postgres under .tributary/
 state: { url: ${database} }
@@ -138,7 +138,7 @@ state: { url: ${database} }
 # Personal data, before it is written anywhere: keep | drop | hash (needs salt: \${…}), and truncate for ip.
 privacy: { linkPassword: drop, ip: keep, customer: keep }
 
-# Who is told when a stream is parked, later than its maxLag, or not to be proven: a webhook of Slack, or your own. Without: the log.
+# Receives a POST when a stream is parked, later than its maxLag or not certified: a webhook of Slack, or your own. Without it: only the log.
 alerts: { webhook: "\${TRIBUTARY_ALERT_WEBHOOK:-}" }
 `;
 }

@@ -37,31 +37,31 @@ const since = z
   .refine((text) => text === 'all' || isDuration(text) || parseInstant(text) !== undefined, A_BEGINNING)
   .refine((text) => !((parseInstant(text) ?? 0) > Date.now()), 'lies in the future: nothing would be read before then')
   .default('30d')
-  .describe('where the first sync begins: a date, a duration back from then, or all');
+  .describe('where the first sync begins: a date, a duration before the first sync, or all');
 
 const streamFields = (stream: StreamName) =>
   z.strictObject({
     every: duration
       .optional()
       .describe(`how often to look for new events; default ${stream === 'clicks' ? '5m' : '1m'}`),
-    cron: z.string().optional().describe('instead of every: minute, hour, day, month, weekday, such as 0 6 * * *'),
+    cron: z.string().optional().describe('instead of every: minute, hour, day, month and weekday, such as 0 6 * * *'),
     timezone: z
       .string()
       .refine(isTimezone, 'is not a time zone, such as Europe/Berlin or UTC')
       .optional()
-      .describe('of cron; default UTC'),
+      .describe('time zone of cron; default UTC'),
     maxLag: duration
       .optional()
       .describe(
-        'how far behind the stream may be before an alert is sent; default 1h, or settle and four times every where that is longer; none with cron',
+        'how far behind the stream may be before an alert is sent; default 1h, or settle plus four times every if that is longer; none with cron',
       ),
     lookback: duration.default(15 * MINUTE_MS).describe('how far before the watermark each poll reads again'),
-    settle: duration.default(10 * MINUTE_MS).describe('how late events may arrive; nothing younger is certified'),
+    settle: duration.default(10 * MINUTE_MS).describe('how late events may arrive; nothing more recent is certified'),
     resweep: duration.optional().describe('how far back to read again every night, for backdated events'),
     unknownFields: z
       .enum(UNKNOWN_FIELDS)
       .default('evolve')
-      .describe('undeclared fields: evolve makes them columns, extra keeps them in _extra, freeze stops the stream'),
+      .describe('undeclared fields: evolve adds columns, extra keeps them in _extra, freeze stops the stream'),
     filters: z
       .record(z.string(), z.unknown())
       .default({})
@@ -120,10 +120,10 @@ const streams = z
 const links = z
   .strictObject({
     every: duration.describe('how often to list all links, such as 1d'),
-    history: z.boolean().default(false).describe('also keep what links were, in links_history (Postgres)'),
+    history: z.boolean().default(false).describe('also keep earlier versions of links, in links_history (Postgres)'),
     maxLag: duration
       .optional()
-      .describe('how old the last complete listing may be before an alert is sent; default twice every and 1h'),
+      .describe('how old the last complete listing may be before an alert is sent; default twice every plus 1h'),
   })
   .refine(({ every, maxLag }) => maxLag === undefined || maxLag > every, {
     path: ['maxLag'],
@@ -133,7 +133,7 @@ const links = z
 
 const source = z
   .strictObject({
-    baseUrl: baseUrl('where the service answers: https, or http on a loopback host'),
+    baseUrl: baseUrl('address of the service: https, or http on a loopback host'),
     apiKey: z.string().min(1, 'must not be empty').describe('a secret: take it from the environment'),
     plan,
     requestsPerSecond,
@@ -142,7 +142,7 @@ const source = z
     links: links
       .optional()
       .describe(
-        'lists all links (GET /links), quiet and archived ones too; absent: only links that had an event are known',
+        'lists all links (GET /links), including archived ones and those without events; absent: only links that had an event',
       ),
   })
   .refine(...soundAt('plan'))
@@ -162,7 +162,7 @@ const privacy = z
         (text) => text === undefined || text.length >= SHORTEST_SALT,
         `must have at least ${SHORTEST_SALT} characters`,
       )
-      .describe('the key of the hashes, required for hash: a secret, take it from the environment'),
+      .describe('the key of the hashes, required for hash; a secret: take it from the environment'),
   })
   .refine(({ salt, ...treatments }) => salt !== undefined || !hashesAnything(treatments), {
     path: ['salt'],
@@ -180,17 +180,17 @@ const alerts = z.strictObject({
       if (message) context.addIssue({ code: 'custom', message });
     })
     .describe(
-      'gets a POST with JSON when a stream is parked, failing, late or not certified, and when that is over; a secret',
+      'receives a POST with JSON when a stream is parked, failing, late or not certified, and when that is over; a secret',
     ),
   mute: z
     .array(z.enum(INCIDENT_KINDS))
     .default([])
-    .describe(`kinds that are not sent to the webhook: ${INCIDENT_KINDS.join(', ')}; the log has them all`),
+    .describe(`kinds that are only logged, not sent to the webhook: ${INCIDENT_KINDS.join(', ')}`),
 });
 
 export const configSchema = z
   .strictObject({
-    sources: z.record(name, source).default({}).describe('one for each workspace, under a name of your own'),
+    sources: z.record(name, source).default({}).describe('one for each workspace, under a name that you choose'),
     sinks: z
       .record(name, sink)
       .refine(
@@ -201,28 +201,28 @@ export const configSchema = z
         error: 'has two Iceberg sinks of one namespace: their tables would be the same; give one another namespace',
       })
       .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) }))
-      .describe('where rows go, each under a name of your own; absent: tables in the state database'),
+      .describe('where rows are written, each under a name that you choose; absent: tables in the state database'),
     state: z
       .strictObject({
         url: databaseUrl.describe('postgresql://user:password@host/database; take it from the environment'),
         directUrl: databaseUrl.describe(
-          'where url leads to a pooler such as PgBouncer: the database itself, for the queue',
+          'if url points to a pooler such as PgBouncer: the URL of the database itself, for the queue',
         ),
         retention: duration
           .prefault('90d')
-          .describe('how long runs, incidents and finished backfills are kept; the audit trail stays'),
+          .describe('how long runs, incidents and finished backfills are kept; the audit trail is kept for ever'),
       })
       .prefault({})
       .describe('cursors, ledger and history; absent: an embedded Postgres under .tributary/'),
     queue: z
       .strictObject({
-        url: redisUrl.describe('redis:// or rediss://, a server of 6.2 or newer with maxmemory-policy noeviction'),
+        url: redisUrl.describe('redis:// or rediss://; Redis 6.2 or newer with maxmemory-policy noeviction'),
       })
       .default({ url: undefined })
-      .describe('for the worker; absent: the queue lives in the state database'),
+      .describe('for the worker; absent: the queue is in the state database'),
     alerts: alerts.prefault({}).describe('for the worker: where to send alerts'),
     privacy: privacy.prefault({}).describe('how personal data is treated before it is written anywhere'),
-    http: http.prefault({}).describe('for start: health, metrics and the dashboard'),
+    http: http.prefault({}).describe('for start: the control room, health and metrics'),
   })
   .superRefine(({ sources, sinks }, context) => {
     for (const [name, { keep = Number.POSITIVE_INFINITY }] of Object.entries(sinks)) {

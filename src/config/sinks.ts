@@ -23,20 +23,23 @@ const keep = duration
 const postgresSink = z.strictObject({
   type: z.literal('postgres'),
   url: databaseUrl.describe('absent: the state database'),
-  schema: schemaName.describe('where the tables live; it is made if it is not there'),
+  schema: schemaName.describe('schema of the tables; created if it does not exist'),
   partition: z.enum(PARTITIONS).default('none').describe('month: one partition per UTC month, for very large tables'),
   keep,
   indexes: z
     .array(z.enum(INDEXES, `must be some of ${INDEXES.join(', ')}`))
     .default([])
-    .describe(`further indexes for reports and lookups: ${INDEXES.join(', ')}; each slows every load`),
+    .describe(`additional indexes for reports and lookups: ${INDEXES.join(', ')}; each slows down every load`),
 });
 
 const parquetSink = z.strictObject({
   type: z.literal('parquet'),
   path: place.describe('a folder, or s3://bucket/prefix'),
-  partition: z.enum(['day', 'hour']).default('day').describe('a file each; hour is for above 100,000 events a day'),
-  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('the compression of files'),
+  partition: z
+    .enum(['day', 'hour'])
+    .default('day')
+    .describe('one file per day or hour; use hour above 100,000 events a day'),
+  compression: z.enum(['zstd', 'snappy', 'gzip']).default('zstd').describe('compression of the files'),
   fileMode,
   keep,
 });
@@ -44,7 +47,7 @@ const parquetSink = z.strictObject({
 const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the state database, as catalog tributary') });
 
 const restCatalog = z.strictObject({
-  type: z.literal('rest').describe('a server that speaks Iceberg REST'),
+  type: z.literal('rest').describe('a server with the Iceberg REST protocol'),
   uri: baseUrl('where it answers, without /v1: https, or http on a loopback host'),
   token: optionalText.describe('a secret: take it from the environment'),
   warehouse: optionalText.describe("the catalog's name for it, if it needs one"),
@@ -53,7 +56,7 @@ const restCatalog = z.strictObject({
 const icebergSink = z.strictObject({
   type: z.literal('iceberg'),
   warehouse: place.describe('a folder, or s3://bucket/prefix; tables cannot be moved later'),
-  namespace: namespace.describe('what the tables are called by: attribution.clicks'),
+  namespace: namespace.describe('namespace of the tables, as in attribution.clicks'),
   keep,
   fileMode,
   catalog: z

@@ -52,13 +52,13 @@ export const duration = z
 
 export const keepSnapshots = z
   .strictObject({
-    all: duration.prefault('1h').describe('every one, this long after it was replaced'),
-    hourly: duration.prefault('1d').describe('then one an hour'),
-    daily: duration.prefault('30d').describe('then one a day'),
-    most: count.default(500).describe('and no more than so many'),
+    all: duration.prefault('1h').describe('how long every snapshot is kept after it was replaced'),
+    hourly: duration.prefault('1d').describe('how long one per hour is kept'),
+    daily: duration.prefault('30d').describe('how long one per day is kept'),
+    most: count.default(500).describe('how many are kept at most'),
   })
   .prefault({})
-  .describe('how far back readers can travel, and how long a query may take');
+  .describe('how far back readers can time-travel, and how long a query may take');
 
 /** Octal, as chmod takes it. YAML reads 0640 as the number 640. */
 export const fileMode = z
@@ -69,7 +69,7 @@ export const fileMode = z
   )
   .transform((mode) => Number.parseInt(String(mode), 8))
   .optional()
-  .describe('of files in a folder, such as 0640 for a shared one; folders follow; absent: what the umask leaves');
+  .describe('permissions of files in a folder, such as 0640; folders get the matching ones; absent: by the umask');
 
 /** An empty value is an unset variable: `${DATABASE_URL:-}`. */
 export const optionalText = z
@@ -80,8 +80,8 @@ export const optionalText = z
 export const plan = z
   .enum(PLAN_NAMES)
   .describe(
-    'pro 2/s, business 4/s, advanced 8/s; enterprise needs requestsPerSecond, free is refused: it has no budget. ' +
-      'The contract asks for Business or higher: on pro the service may answer 403',
+    'pro 2/s, business 4/s, advanced 8/s; enterprise needs requestsPerSecond; free has no budget and is refused. ' +
+      'The contract requires Business or higher: on pro the service may answer 403',
   );
 
 export const requestsPerSecond = number
@@ -89,7 +89,7 @@ export const requestsPerSecond = number
     error: ({ input }) => budgetFault({ plan: 'enterprise', requestsPerSecond: input }),
   })
   .optional()
-  .describe('less than the plan grants, if other programs use the key too');
+  .describe('less than the plan allows, if other programs also use the key');
 
 type Refinement = Parameters<z.ZodType['refine']>;
 
@@ -142,7 +142,7 @@ const namedToken = z.strictObject({
   role: z
     .enum(['metrics', 'read', 'operator', 'admin'])
     .describe(
-      'metrics: /metrics · read: also look · operator: also sync, backfill, verify, export · admin: everything',
+      'metrics: /metrics · read: also the page · operator: also sync, backfill, verify, export · admin: everything',
     ),
   expires: z
     .string()
@@ -153,20 +153,23 @@ const namedToken = z.strictObject({
 });
 
 const httpFields = z.strictObject({
-  host: z.string().default('127.0.0.1').describe('the address to listen on; any but a loopback address needs a token'),
+  host: z
+    .string()
+    .default('127.0.0.1')
+    .describe('the address to listen on; an address other than loopback needs a token'),
   port: number
     .refine((port) => Number.isInteger(port) && port >= 0 && port <= 65_535, 'must be a port number')
     .default(7070)
-    .describe('0 takes a free one'),
+    .describe('0: any free port'),
   token: optionalText
     .refine((token) => token === undefined || isToken(token), A_TOKEN)
     .describe(
-      'the secret of an admin, from the environment; absent: one is made at the first start, in .tributary/http-token',
+      'token of the admin, from the environment; absent: generated at the first start, in .tributary/http-token',
     ),
   tokens: z
     .record(name, namedToken)
     .default({})
-    .describe('further tokens, each under the name that the audit trail shows; SIGHUP reads them again'),
+    .describe('additional tokens, each under the name that the audit trail shows; SIGHUP reloads them'),
   trustProxy: z
     .union([z.boolean(), z.array(z.string().refine(isProxy, 'must be an address or a network, such as 10.0.0.0/8'))], {
       error: 'must be true, false or a list of addresses',
@@ -177,7 +180,7 @@ const httpFields = z.strictObject({
     .string()
     .regex(/^(?:\/[A-Za-z0-9._~-]+)*$/, 'must be a path such as /etl, without a slash at its end')
     .default('')
-    .describe('the path under which a proxy serves it, such as /etl'),
+    .describe('the path under which a proxy serves the page, such as /etl'),
 });
 
 /** A name or a secret that stands for two people says nothing about who did something. */

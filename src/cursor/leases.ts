@@ -162,7 +162,7 @@ export async function checkFence(tx: Queryable, { source, stream, epoch, filters
     const where = { source, stream };
     if (held?.other) {
       throw new RetryLater(
-        'another process changed the filters of this stream: rows of the old ones prove nothing now',
+        'another process changed the filters of this stream: rows read with the old filters cannot be certified',
         {
           where,
           kept: 'everything committed so far; this batch was not written',
@@ -171,10 +171,10 @@ export async function checkFence(tx: Queryable, { source, stream, epoch, filters
       );
     }
     if (held) return held.now;
-    throw new RetryLater('this process was away too long and lost the stream: another may have taken it over', {
+    throw new RetryLater('this process lost its lease on the stream: another process may hold it now', {
       where,
       kept: 'everything committed so far; this batch was not written',
-      next: 'nothing, if the other process is yours; else run again',
+      next: 'nothing, if the other process is yours; otherwise run again',
     });
   };
   return {

@@ -101,7 +101,7 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
       } catch (error) {
         // Recovery: the state has just gone down; the next poll reports it, or finds it back.
         const reason = error instanceof Error ? error.message : String(error);
-        if (error instanceof Fault) deps.log.debug({ reason }, 'live updates wait for the state');
+        if (error instanceof Fault) deps.log.debug({ reason }, 'live updates are waiting for the state database');
         else deps.log.error({ err: error }, 'live updates met a bug');
       }
     } while (await sleep(pollMs, true, { signal }).catch(() => false));

@@ -51,12 +51,12 @@ export async function checkNewBackfills(
   const kept = 'nothing was added';
   const { twin, waiting } = await readQueuedLike(state, asked);
   if (twin !== undefined)
-    throw new ConfigError(`backfill ${twin} reads all of this already and has not ended`, {
+    throw new ConfigError(`backfill ${twin} already reads this range and has not ended`, {
       kept,
       next: 'wait for it, or cancel it first',
     });
   if (waiting >= MOST_WAITING)
-    throw new ConfigError(`${waiting} windows of other backfills wait already`, {
+    throw new ConfigError(`${waiting} windows of other backfills are already waiting`, {
       kept,
       next: 'wait until some are read, or cancel a backfill',
     });

@@ -237,7 +237,7 @@ function onRedis(url: string): Home {
 /** LISTEN wakes the workers, and a pooler swallows it: jobs would wait for a long time. */
 export async function checkDirect(stateUrl: string): Promise<void> {
   if (!(await leadsThroughPooler(stateUrl))) return;
-  throw new ConfigError('the state database is behind a connection pooler, where the queue cannot live', {
+  throw new ConfigError('the state database is behind a connection pooler, which the queue cannot use', {
     kept: 'everything; no job was added or taken',
     next: 'set state.directUrl to the database itself, for the queue alone, or queue.url to a Redis',
   });
@@ -293,6 +293,6 @@ function complain(log: Log, place: string): (error: Error) => void {
     setTimeout(() => {
       last = '';
     }, 30_000).unref();
-    log.warn({ place, reason }, 'the queue complains; due streams are given to it again when it is back');
+    log.warn({ place, reason }, 'the queue reported an error; due streams are queued again when it is available');
   };
 }

@@ -23,10 +23,7 @@ export function createProgressRecorder(
     if (before?.runId !== runId) return;
     recordProgress(state, runId, { rows, requests }).catch((error: unknown) => {
       // Recovery: none needed; the next figures come shortly, and the end of the run counts again.
-      log.debug(
-        { source, stream, run: runId, reason: String(error) },
-        'the progress of a run could not be written down',
-      );
+      log.debug({ source, stream, run: runId, reason: String(error) }, 'the progress of a run could not be recorded');
     });
   };
 }

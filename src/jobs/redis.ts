@@ -48,7 +48,9 @@ export async function readInfo(url: string): Promise<string> {
 
 function refused(place: string, reason: string, cause?: Error): ConfigError | RetryLater {
   if (/WRONGPASS|NOAUTH|NOPERM/.test(reason)) {
-    return new ConfigError(`${place} refused us: ${reason}`, { next: 'check the user and the password in queue.url' });
+    return new ConfigError(`${place} refused the connection: ${reason}`, {
+      next: 'check the user and the password in queue.url',
+    });
   }
   if (UNTRUSTED.test(reason)) {
     return new ConfigError(`${place}: its TLS certificate is not trusted (${reason})`, {

@@ -26,7 +26,7 @@ export function createUpkeep({ state, log, signal, timings }: UpkeepDeps): Upkee
     const message = failing.size > 0 ? `a bug ended ${[...failing].join(', and ')}; the log says more` : undefined;
     await recordWorkerTrouble(state, message).catch((error: unknown) => {
       // Recovery: the log has it, and it is told with the next bug.
-      log.warn({ reason: String(error) }, 'the bug could not be written down');
+      log.warn({ reason: String(error) }, 'the bug could not be recorded');
     });
   };
   return async (what, work) => {

@@ -69,7 +69,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     deps.onBug?.({ source, stream });
     await recordBug(deps.state, { id: newRunId(), kind, source, stream }, performance.now() - began).catch(
       // Recovery: the log has it.
-      (second: unknown) => log.warn({ source, stream, reason: String(second) }, 'the bug could not be written down'),
+      (second: unknown) => log.warn({ source, stream, reason: String(second) }, 'the bug could not be recorded'),
     );
   };
   const sync = async ({ source, stream }: SyncPayload): Promise<undefined> => {

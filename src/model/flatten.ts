@@ -54,7 +54,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
     const given = values[eventId];
     const whole = (isClick && values[clickId]) || given || identify(stream, values);
     if (!whole) {
-      throw new BadRecord('the record has no identity: no id, and no link, click, customer or name to tell it by');
+      throw new BadRecord('the record has no identity: no id, and no link, click, customer or name to identify it by');
     }
     const id = fitId(String(whole));
     if (id !== whole) findings.typeMismatches.push('event_id');

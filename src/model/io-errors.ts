@@ -101,17 +101,17 @@ export const NETWORK_MEANINGS: ReadonlyArray<{ codes: RegExp; what: string; next
   {
     codes: /^EPROTO$|^ERR_SSL_/,
     what: 'it does not speak TLS as expected',
-    next: 'check that baseUrl names an https port, and any proxy between',
+    next: 'check that baseUrl names an https port, and any proxy in between',
   },
   {
     codes: /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN)$/,
     what: 'it cannot be reached',
-    next: 'check the network and any firewall or proxy between',
+    next: 'check the network and any firewall or proxy in between',
   },
   {
     codes: /^(ECONNRESET|EPIPE|ECONNABORTED|ERR_STREAM_PREMATURE_CLOSE)$/,
     what: 'the connection was cut',
-    next: 'run it again; if it stays, check any proxy between',
+    next: 'run it again; if the problem persists, check any proxy in between',
   },
   { codes: /^Z_|^ERR__ERROR_/, what: 'the compressed answer is damaged', next: 'run it again' },
   { codes: /^HPE_(?!HEADER_OVERFLOW)/, what: 'what answers there is not HTTP', next: 'check baseUrl and its port' },

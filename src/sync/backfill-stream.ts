@@ -94,8 +94,8 @@ export function refuseRange({ sinks }: Pick<SyncDeps, 'sinks'>, jobs: readonly S
 }
 
 function notYet(window: Window): ConfigError {
-  return new ConfigError(`nothing of ${describeRange(window)} is old enough to be called complete`, {
-    next: 'choose an earlier start; a sync reads what is younger',
+  return new ConfigError(`no part of ${describeRange(window)} is old enough to be certified`, {
+    next: 'choose an earlier start; a sync reads more recent events',
   });
 }
 

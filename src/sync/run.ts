@@ -83,7 +83,7 @@ export async function withRun(
     cursor = await endRun(deps, job, begun, outcome).catch((error: unknown) => {
       // Recovery: what stopped the run is reported, or thrown already; that it could not be recorded either is secondary.
       if (outcome && !outcome.fault) throw error;
-      log.warn({ source, stream, run: id, reason: String(error) }, 'the end of the run could not be written down');
+      log.warn({ source, stream, run: id, reason: String(error) }, 'the end of the run could not be recorded');
       return undefined;
     });
   }

@@ -162,7 +162,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
   it('says that Redis is away, and goes on when it is back', async () => {
     const { page } = seen;
     await goTo(page, '#/');
-    const notice = page.locator('#notices', { hasText: 'Away: the queue' });
+    const notice = page.locator('#notices', { hasText: 'Not available: the queue' });
     await redis.stop();
     await notice.waitFor();
     expect(await page.getByRole('region', { name: 'Source main' }).isVisible()).toBe(true);

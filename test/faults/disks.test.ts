@@ -123,7 +123,7 @@ it.runIf(isProving)('a folder in which no state can be made: you are asked', asy
   const { code, stderr } = await startProcess(process.execPath, [MAIN, ...SYNC], small.folder, env).done;
   small.remove();
   recordCase({ suite: 'wire', name: 'read-only folder: state', survived: code === 2, lost: 0, doubled: 0 });
-  expect(stderr).toMatch(/^the state folder .* cannot be made \(\w+\)\nnext: run it in a folder/);
+  expect(stderr).toMatch(/^the state folder .* cannot be created \(\w+\)\nnext: run it in a folder/);
   expect(code).toBe(2);
 });
 

@@ -58,7 +58,7 @@ it('never calls complete what may still come late', async () => {
   const runs = await listRuns(engine.db, { source: sourceOf(config), limit: 9 });
   const refused = (start: number, end: number) =>
     backfill(config, { window: { start, end } }, clicks).catch((error: unknown) => String(error));
-  expect(await refused(Date.now() - 60_000, Date.now())).toMatch(/old enough to be called complete/);
+  expect(await refused(Date.now() - 60_000, Date.now())).toMatch(/old enough to be certified/);
   expect(await refused(daysAgo(3), Date.now() + 2 * DAY_MS)).toMatch(/lies in the future/);
   // Neither is a run that failed.
   expect(await listRuns(engine.db, { source: sourceOf(config), limit: 9 })).toEqual(runs);

@@ -104,7 +104,7 @@ describe('coverage', () => {
     expect(text).toContain('main/leads: 1 set aside');
     const { stdout: help } = await tributary('status', '--help');
     expect(help.replace(/\s+/g, ' ')).toContain(
-      'every event from "since" up to that moment that the filters let through is in the sink, except records that were set aside',
+      'every event from "since" up to that time that matches the filters is in the sink, except records that were set aside',
     );
   });
 

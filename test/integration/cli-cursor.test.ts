@@ -86,7 +86,7 @@ describe('cursor', () => {
     const { code, stdout, stderr } = await tributary('cursor', 'set', 'sales', '--to', '2d', '--sink', 'copy');
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(
-      /^main\/sales: \S+ \S+ UTC lies after the watermark, \S+ \S+ UTC: the time between is not proven\nkept: nothing was changed\nnext: .*--force/,
+      /^main\/sales: \S+ \S+ UTC is after the watermark, \S+ \S+ UTC: the time in between is not certified\nkept: nothing was changed\nnext: .*--force/,
     );
     const [unmoved] = await cursors('get', 'sales', '--sink', 'copy');
     expect(Date.parse(unmoved?.completeThrough ?? '')).toBeLessThan(Date.now() - 8 * DAY);
@@ -114,12 +114,12 @@ describe('cursor', () => {
   });
 
   it.each([
-    [['set', 'clicks', '--to', '400d'], 'lies before the beginning of this stream'],
+    [['set', 'clicks', '--to', '400d'], 'is before the start of this stream'],
     [['set', 'clicks', '--to', '2999-01-01'], '--to lies in the future'],
     [['set', 'clicks', '--to', 'last week'], '--to is not a date'],
     [['set', 'clicks'], "required option '--to <DATE>' not specified"],
     [['reset', 'clicks', '--source', 'other'], 'there is no source "other"'],
-    [['reset', 'clicks', '--sink', 'warehouse'], 'this cannot be undone, and there is no terminal to ask on'],
+    [['reset', 'clicks', '--sink', 'warehouse'], 'this cannot be undone, and there is no terminal for a prompt'],
     [['reset', 'clicks', '--sink', 'lake'], 'there is no cursor of clicks that matches'],
     [['reset'], "missing required argument 'stream'"],
     [['rest'], "unknown command 'rest'\n(Did you mean reset?)\nnext: see tributary cursor --help"],

@@ -190,7 +190,7 @@ describe('doctor and rights', () => {
     const { code, findings, faults } = await doctor({ url: asRole() });
     expect(code).toBe(2);
     expect(faults[0]).toMatch(/^state: user doctor_\d+ may not create tables in database "test_/);
-    expect(faults[1]).toMatch(/^sink warehouse: user "doctor_\d+" may not do this/);
+    expect(faults[1]).toMatch(/^sink warehouse: user "doctor_\d+" is not allowed to do this/);
     const fix = findings.find(({ subject, level }) => subject === 'state' && level === 'fault')?.fix ?? '';
     await db.query({ text: fix });
     expect(await doctor({ url: asRole() })).toMatchObject({ code: 0, faults: [] });

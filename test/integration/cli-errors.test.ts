@@ -104,7 +104,10 @@ describe('found before anything is touched', () => {
     const place = await freshPlace();
     await place.config('');
     const { code, text } = await place.run(['sync', '--config', 't.yaml']);
-    expect([code, text]).toEqual([2, expect.stringMatching(/^t\.yaml names no source\nnext: add one under sources:/)]);
+    expect([code, text]).toEqual([
+      2,
+      expect.stringMatching(/^t\.yaml defines no source\nnext: add one under sources:/),
+    ]);
     await untouched(place);
   });
 });

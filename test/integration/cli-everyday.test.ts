@@ -179,11 +179,11 @@ describe('query', () => {
   });
 
   it.each([
-    ['delete from attribution.clicks', /^query only reads, and this statement would write\n/],
-    ['with gone as (delete from attribution.clicks returning 1) select * from gone', /^query only reads/],
-    ['select 1; commit; delete from attribution.clicks', /^this is more than one statement\n/],
-    ['select 1; select 2', /^this is more than one statement\n/],
-    ['/* a note */ -- and one\n DROP table attribution.clicks', /^query only reads/],
+    ['delete from attribution.clicks', /^query is read-only, and this statement would write\n/],
+    ['with gone as (delete from attribution.clicks returning 1) select * from gone', /^query is read-only/],
+    ['select 1; commit; delete from attribution.clicks', /^the query has more than one statement\n/],
+    ['select 1; select 2', /^the query has more than one statement\n/],
+    ['/* a note */ -- and one\n DROP table attribution.clicks', /^query is read-only/],
     ['selec 1', /^syntax error at or near "selec"/],
     ['select nothing', /^column "nothing" does not exist/],
   ])('%s is refused, and says why', async (sql, says) => {

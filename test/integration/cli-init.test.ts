@@ -55,13 +55,13 @@ describe('tributary init', () => {
     const place = await freshPlace();
     await place.config('mine', 't.yaml');
     const { code, stderr } = await place.call(flags('--config', 't.yaml'), env);
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/^t\.yaml is there already\nkept: it was not touched\n/)]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^t\.yaml already exists\nkept: it was not changed\n/)]);
     expect(readFileSync(join(place.dir, 't.yaml'), 'utf8')).toBe('mine');
   });
 
   it.each([
     ['a key that is refused', { TRIBUTARY_API_KEY: 'wrong' }, [], 3, /answered 401.*\nkept: nothing was written\n/],
-    ['an answer that cannot be', env, ['--since', 'soon'], 2, /^these cannot be used:\n {2}--since must be a date/],
+    ['an answer that cannot be', env, ['--since', 'soon'], 2, /^these are not valid:\n {2}--since must be a date/],
     [
       'the key where its variable should stand',
       env,
@@ -91,7 +91,7 @@ describe('tributary init', () => {
   it('through a pipe it asks nobody, and says which flags to give', async () => {
     const place = await freshPlace();
     const { code, stderr } = await place.call(['init']);
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/^there is no terminal to ask on\nnext: give --yes/)]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^there is no terminal for a prompt\nnext: give --yes/)]);
   });
 
   it('on a terminal it asks, asks again where the answer cannot be, and takes the defaults', async () => {

@@ -81,7 +81,7 @@ describe('tributary sandbox', () => {
     const { code, text } = await place.run(['sandbox', '--port', port]);
     expect([code, text]).toEqual([
       2,
-      `the sandbox cannot listen on port ${port}: another program listens there\nnext: choose another with --port N; --port 0 takes a free one\n`,
+      `the sandbox cannot listen on port ${port}: another program listens there\nnext: choose another with --port N; --port 0 uses any free port\n`,
     ]);
     process.child.kill('SIGTERM');
     await process.done;

@@ -239,7 +239,7 @@ describe('what goes wrong on the way to the server', () => {
     const began = performance.now();
     const error = await tryIt(at((url) => (url.password = '')));
     expect(error).toBeInstanceOf(ConfigError);
-    expect(error.message).toMatch(/wants a password for user "tributary", and the database URL has none/);
+    expect(error.message).toMatch(/requires a password for user "tributary", and the database URL has none/);
     // The server itself waits for a minute.
     expect(performance.now() - began).toBeLessThan(20_000);
   });

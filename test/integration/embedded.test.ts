@@ -153,7 +153,7 @@ describe('the embedded Postgres', () => {
     await writeFile(join(dir, 'postgres', 'PG_VERSION'), '16\n');
     const error: Fault = await open().catch((fault) => fault);
     expect(error).toBeInstanceOf(ConfigError);
-    expect(error.message).toMatch(/belongs to Postgres 16; this tributary brings Postgres 18/);
+    expect(error.message).toMatch(/was created by Postgres 16; this version of tributary includes Postgres 18/);
   });
 
   it('says so, with the log, when the server cannot start', async () => {
@@ -231,7 +231,7 @@ describe('users', () => {
 
       await rename(state, `${state}-theirs`);
       await symlink(dir, state);
-      await expect(openEmbedded({ dir: state, log: silentLog })).rejects.toThrow(/is a link or no folder/);
+      await expect(openEmbedded({ dir: state, log: silentLog })).rejects.toThrow(/is a link or not a folder/);
     },
   );
 

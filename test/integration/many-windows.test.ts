@@ -51,7 +51,7 @@ it('the overview does not wait for 20,000 windows that are queued', async () => 
   expect(ratios.sort((a, b) => a - b)[3]).toBeLessThan(7);
   await expect(
     checkNewBackfills(db, [{ source: 'other', stream: 'clicks', window: { start: 0, end: 1 }, force: false }]),
-  ).rejects.toThrow('20000 windows of other backfills wait already');
+  ).rejects.toThrow('20000 windows of other backfills are already waiting');
   await db.close();
   await home.drop();
 });
@@ -68,12 +68,12 @@ it('of backfills that ask for the same in the same moment one is added, whoever 
   const outcomes = await Promise.allSettled(Array.from({ length: 5 }, () => add()));
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []));
-  for (const reason of refused) expect(reason).toContain('reads all of this already and has not ended');
-  await expect(add({ ...window, end: window.end - 1 })).rejects.toThrow('reads all of this already');
+  for (const reason of refused) expect(reason).toContain('already reads this range and has not ended');
+  await expect(add({ ...window, end: window.end - 1 })).rejects.toThrow('already reads this range');
   // More of it is something else, and so is what is proven already; which then is read in any case.
   await add({ ...window, end: window.end + 1 });
   await add(window, true);
-  await expect(add()).rejects.toThrow('reads all of this already');
+  await expect(add()).rejects.toThrow('already reads this range');
   await db.close();
   await home.drop();
 });

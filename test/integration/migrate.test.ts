@@ -84,7 +84,7 @@ it('works for a user who owns the schema but may create none', async () => {
   const url = Object.assign(new URL(home.url), { username: 'tenant', password: 'tenant' });
   const tenant = connect({ url: url.href });
   expect(await migrate(tenant, STEPS, { schema: 'given' })).toEqual([1, 2, 3]);
-  await expect(migrate(tenant, STEPS, { schema: 'taken' })).rejects.toThrow(/user "tenant" may not do this/);
+  await expect(migrate(tenant, STEPS, { schema: 'taken' })).rejects.toThrow(/user "tenant" is not allowed to do this/);
   await tenant.close();
   await db.query({ text: 'DROP OWNED BY tenant; DROP ROLE tenant' });
 });

@@ -144,7 +144,7 @@ describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hang
     await withWorker(async () => {
       await until('it is a trouble', async () => (await troubles()).length > 0);
       expect(await troubles()).toEqual([
-        'failing: the last run failed: a bug of tributary ended it; the log says more',
+        'failing: the last run failed: a bug in tributary ended it; the log says more',
       ]);
       await until('it is told', () => errors.some(({ text }) => text.startsWith('main/clicks failing')));
       expect(errors.filter(({ text }) => text === 'a bug ended this run').map(({ err }) => err)[0]).toBeInstanceOf(

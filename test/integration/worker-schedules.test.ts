@@ -134,7 +134,10 @@ describe.skipIf(!hasRedis)('a Redis that cannot be relied on', () => {
     const redis = await startRedis({ requirepass: 'right' });
     const url = redis.url.replace('right', 'wr0ng');
     const error = await open(url).catch((failure: Error) => failure);
-    expect(error).toMatchObject({ name: 'ConfigError', message: expect.stringMatching(/refused us: WRONGPASS/) });
+    expect(error).toMatchObject({
+      name: 'ConfigError',
+      message: expect.stringMatching(/refused the connection: WRONGPASS/),
+    });
     expect(JSON.stringify(error) + (error as Error).stack).not.toContain('wr0ng');
   });
 

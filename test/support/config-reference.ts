@@ -20,20 +20,20 @@ interface Schema {
 
 const INTRODUCTION = `# Configuration
 
-Every key, generated from the code. [\`config/tributary.yaml\`](../config/tributary.yaml) shows them in one file with comments; \`tributary init\` writes one for you.
+This page lists every key and is generated from the code. [\`config/tributary.yaml\`](../config/tributary.yaml) shows them in one commented file; \`tributary init\` writes one for you.
 
-- A command reads \`config/tributary.yaml\` below the current folder, or the file that \`--config\` names.
-- \`\${NAME}\` reads the environment, and it is an error if it is unset or empty; \`\${NAME:-default}\` falls back. It fills in values, never keys or YAML. Secrets
-  belong there, not in the file.
-- \`tributary config check\` lists all errors, with line and column. An unknown key is an error.
+- Commands read \`config/tributary.yaml\` in the current folder, or the file given by \`--config\`.
+- \`\${NAME}\` reads an environment variable, which must be set and not empty; \`\${NAME:-default}\` has a default. It can replace values, but not keys or YAML. Keep secrets
+  in the environment, not in the file.
+- \`tributary config check\` lists all errors with line and column. Unknown keys are errors.
 - \`tributary config print\` shows the config with defaults filled in and secrets masked.
-- \`tributary init\` puts \`tributary.schema.json\` beside the config, for editors that check YAML by a schema.
+- \`tributary init\` writes \`tributary.schema.json\` next to the config, for editors that validate YAML against a schema.
 
-A *duration* is \`90s\`, \`15m\`, \`1h\` or \`7d\`. Names of sources and sinks have lower-case letters, digits, \`_\` and \`-\`. They become part of keys and paths and
+A *duration* is \`90s\`, \`15m\`, \`1h\` or \`7d\`. Names of sources and sinks consist of lower-case letters, digits, \`_\` and \`-\`. They become part of keys and paths and
 cannot be changed later.
 
-Set in the environment alone: \`TRIBUTARY_LOG\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`warn\` by default), \`NO_COLOR\`, and
-where traces go (\`OTEL_EXPORTER_OTLP_ENDPOINT\`: [monitoring.md](monitoring.md)).
+Only in the environment: \`TRIBUTARY_LOG\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`warn\` by default), \`NO_COLOR\`, and
+\`OTEL_EXPORTER_OTLP_ENDPOINT\` for [traces](monitoring.md#traces).
 `;
 
 export function configurationPage(): string {
@@ -113,22 +113,27 @@ function filterSection(): string {
     const value = open ?? form?.text ?? (prefix ? `text from \`${prefix}\` on` : type === 'string' ? 'text' : type);
     const use = [value, advanced ? 'yes' : '', streams?.join(', ') ?? 'all'];
     const key = use.map((cell) => cell.replaceAll('|', '\\|')).join(' | ');
-    const what = `\`${name}\` ${(deprecated ? `${doc} (deprecated: ${deprecated})` : doc).replaceAll('|', '\\|')}`;
+    const said = [repeats(name, doc) ? '' : doc, deprecated ? `(deprecated: ${deprecated})` : ''].filter(Boolean);
+    const what = [`\`${name}\``, ...said].join(' ').replaceAll('|', '\\|');
     alike.set(key, [...(alike.get(key) ?? []), what]);
   }
   const rows = [...alike].map(([use, names]) => `| ${names.join('<br>')} | ${use} |`);
   return `${FILTER_INTRODUCTION}\n${rows.join('\n')}\n`;
 }
 
+/** `linkId`: "link ID" says nothing that the name does not. */
+const repeats = (name: string, doc: string): boolean =>
+  doc.toLowerCase().replaceAll(' ', '') === name.toLowerCase().replace('_', '');
+
 const FILTER_INTRODUCTION = `## sources.‹name›.streams.‹stream›.filters
 
-Query parameters of \`GET /events\`, also for \`export --filter name=value\`. Where *several* says yes, a list matches any of its values, and \`-\` before
-every value excludes them: \`country: [US, CA]\`, \`trigger: -qr\`, \`[-US, -CA]\`. The service separates values by commas, so a value that holds one
-(\`Washington, D.C.\`) cannot be asked for. An impossible value is an error: \`country: UK\` asks whether you meant \`GB\`.
-\`key\` needs exactly one \`domain\`. Changing the filters of a stream reads it again from \`since\`.
+Query parameters of \`GET /events\`, also for \`export --filter name=value\`. If *several* is yes, a list matches any of its values, and \`-\` before
+every value excludes them: \`country: [US, CA]\`, \`trigger: -qr\`, \`[-US, -CA]\`. The service separates values by commas, so you cannot filter by a value that contains one
+(\`Washington, D.C.\`). An invalid value is an error: \`country: UK\` asks whether you meant \`GB\`.
+\`key\` needs exactly one \`domain\`. If you change the filters of a stream, it is read again from \`since\`.
 
-Rows are compared with the filters: nothing is called complete once an event arrives that a filter should have kept out, nor while no event at all has come for one.
-For \`root\`, \`saleType\`, \`query\`, \`groupId\` and \`partnerTagId\` no column shows whether the service applies them; commands say so.
+Rows are compared with the filters: nothing is certified once an event arrives that a filter excludes, or while no event has matched a filter.
+For \`root\`, \`saleType\`, \`query\`, \`groupId\` and \`partnerTagId\`, no column shows whether the service applies them; commands say so.
 
 | filters | value | several | streams |
 |---|---|---|---|`;

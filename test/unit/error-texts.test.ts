@@ -12,9 +12,9 @@ describe('the text of every error', () => {
     expect(TEXTS).toContainEqual({
       file: 'cursor/leases.ts',
       kind: 'RetryLater',
-      message: 'this process was away too long and lost the stream: another may have taken it over',
+      message: 'this process lost its lease on the stream: another process may hold it now',
       kept: 'everything committed so far; this batch was not written',
-      next: 'nothing, if the other process is yours; else run again',
+      next: 'nothing, if the other process is yours; otherwise run again',
     });
   });
 

@@ -112,7 +112,7 @@ describe('the token of the first start', () => {
       expect(readdirSync(state)).toEqual([]);
       rmSync(state, { recursive: true });
       symlinkSync(folder, state);
-      await expect(ownToken(state)).rejects.toThrow(/is a link or no folder/);
+      await expect(ownToken(state)).rejects.toThrow(/is a link or not a folder/);
       expect(readdirSync(folder)).toEqual(['.tributary']);
     },
   );

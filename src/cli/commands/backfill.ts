@@ -39,10 +39,10 @@ Examples:
   tributary backfill clicks --from 90d --to now --force            read again
   tributary backfill list                              what is in the queue
 
-It reads only what is not certified yet, and gives way to syncs: while one holds
-the stream, it waits and says so. --to is exclusive. Ctrl-C loses
-nothing: run it again to continue. A range before "since" shows in tributary
-status and in coverage as also complete.`;
+It reads only what is not certified yet, and yields to syncs: while another
+process holds the lease on the stream, it waits and says so. --to is exclusive.
+Ctrl-C loses nothing: run it again to continue. A range before "since" is shown
+as also complete in tributary status and in coverage.`;
 
 type BackfillOptions = CommonOptions &
   WindowOptions & { dryRun?: boolean; plan?: boolean; queue?: boolean; force?: boolean; wait?: boolean };
@@ -55,7 +55,7 @@ export const registerBackfill: Register = (program, action) => {
     .option('--dry-run', 'only estimate the cost: rows, requests, time on each plan')
     .addOption(new Option('--plan', 'an older name of --dry-run').hideHelp())
     .option('--queue', 'enqueue it for the workers instead of running it here')
-    .option('--force', 'read again what is certified already')
+    .option('--force', 'also read what is already certified')
     .option('--no-wait', 'for scripts: exit with code 4 if a sync holds a stream for more than half a minute')
     .addHelpText('after', EXAMPLES);
   registerQueued(command, action);

@@ -18,14 +18,14 @@ Examples:
   tributary backfill list              queued backfills and their progress
   tributary backfill list --json
 
-tributary backfill --queue adds one. What a backfill has read stays, also if it
-is cancelled. "certified" is the share of the range that is proven in every
+tributary backfill --queue adds one. What a backfill has read stays, even if it
+is cancelled. "certified" is the share of the range that is certified in every
 sink. "to" is exclusive. Times are UTC.`;
 
 const VERBS = {
   pause: { does: 'pause after the current page; the rest waits', done: 'is paused' },
   resume: { does: 'resume a paused backfill', done: 'goes on' },
-  cancel: { does: 'cancel it for good; what it has read stays', done: 'is cancelled' },
+  cancel: { does: 'cancel a backfill permanently; what it has read stays', done: 'is cancelled' },
   retry: { does: 'read only the failed windows again', done: 'tries its failed windows again' },
 } as const;
 

@@ -38,17 +38,17 @@ Examples:
   tributary cursor set clicks --to 2026-11-01 --sink lake
 
 Moving back is safe: rows stay, and the next sync reads again from there. Moving
-forward marks time as complete that was never read; that needs --force, and the
-ledger records it. It is refused while a sync is running. Times are UTC.`;
+forward marks a range as complete that was never read; that needs --force, and
+the ledger records it. It is refused while a sync is running. Times are UTC.`;
 
 const RESET = `
 Examples:
   tributary cursor reset sales --source main
-  tributary cursor reset clicks --sink lake      one sink alone
+  tributary cursor reset clicks --sink lake      only one sink
 
-Forgets how far the stream has come; rows stay. The next sync begins at "since"
-of the config and reads everything again. It asks first, and without a terminal
-it needs --yes. It is refused while a sync is under way.`;
+Deletes the cursor of the stream; rows stay. The next sync begins at "since" of
+the config and reads everything again. It prompts first; without a terminal it
+needs --yes. It is refused while a sync is running.`;
 
 type Options = CommonOptions & SafetyOptions & { to: string; force?: boolean };
 
@@ -92,7 +92,7 @@ export const registerCursor: Register = (program, action) => {
     withSafety(
       cursor
         .command('reset')
-        .description('forget how far a stream has come; its rows stay')
+        .description('reset a stream to its start; its rows stay')
         .argument('<stream...>', 'clicks, leads, sales')
         .addHelpText('after', RESET),
     ),

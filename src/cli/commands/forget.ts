@@ -48,7 +48,7 @@ export const registerForget: Register = (program, action) => {
     .option('--customer <ID>', 'a customer, by its id')
     .option('--click <ID>', 'a click, by its id')
     .option('--everything', 'the whole source')
-    .option('--unseen', 'accept an id that no event has, and leave it out if it ever appears')
+    .option('--unseen', 'accept an id that no event has, and exclude it if it ever appears')
     .addHelpText('after', EXAMPLES);
   withJson(withConfig(withSafety(command))).action(
     action(async (context, options: ForgetOptions) => {

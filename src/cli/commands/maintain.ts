@@ -14,16 +14,16 @@ Parquet lakes: a file keeps the columns that were known when it was last
 written. Readers that merge schemas by name need nothing; for others this adds
 the current columns to old files, as nulls.
 
-Iceberg tables: a worker does what is due every five minutes, a sync at its end.
-This does all of it at once: it joins every day's small files, expires old
-snapshots, and removes files that no snapshot lists.
+Iceberg tables: a worker maintains them every five minutes, a sync at its end.
+This does everything at once: it compacts every day's small files, expires old
+snapshots, and removes files that no snapshot references.
 
 It may run during a sync or a query, and can be repeated after an interruption.`;
 
 export const registerMaintain: Register = (program, action) => {
   const command = program
     .command('maintain')
-    .description('bring Parquet lakes and Iceberg tables into shape')
+    .description('compact Iceberg tables, and add new columns to old Parquet files')
     .argument('[stream...]', `of lakes: ${STREAM_NAMES.join(', ')}; all if none is named`)
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withConfig(command))).action(

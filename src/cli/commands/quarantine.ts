@@ -61,7 +61,7 @@ type Options = CommonOptions & SafetyOptions & { raw?: boolean; all?: boolean; l
 export const registerQuarantine: Register = (program, action) => {
   const quarantine = program
     .command('quarantine')
-    .description('records that could not be used: look at them, retry or drop them')
+    .description('list unusable records, retry or drop them')
     .addHelpText('after', '\nExample:\n  tributary quarantine list\n  tributary quarantine retry --all');
   const common = (command: Command): Command => withJson(withConfig(command));
   common(
@@ -83,7 +83,7 @@ export const registerQuarantine: Register = (program, action) => {
     action((context, ids: string[], options: Options) => retry(context, ids, options)),
   );
   chosen(
-    withSafety(quarantine.command('drop').description('delete records for good').addHelpText('after', DROP)),
+    withSafety(quarantine.command('drop').description('delete records permanently').addHelpText('after', DROP)),
   ).action(action((context, ids: string[], options: Options) => drop(context, ids, options)));
 };
 

@@ -31,7 +31,7 @@ interface QueryOptions extends CommonOptions {
 export const registerQuery: Register = (program, action) => {
   const command = program
     .command('query')
-    .description('run a SQL query on the tables, also on those of the embedded Postgres')
+    .description('run a SQL query on the tables, including those of the embedded Postgres')
     .argument('<sql>', 'one query: select, with, values or table')
     .option('--limit <N>', 'how many rows at most', parseCount('--limit'), 100)
     .addHelpText('after', EXAMPLES);
@@ -101,10 +101,10 @@ async function run(db: Database, sql: string, limit: number): Promise<{ rows: Ro
 function refusal(query: string, says: string): ConfigError {
   const kept = 'nothing was changed';
   if (says.includes('multiple commands'))
-    return new ConfigError('this is more than one statement', { kept, next: 'ask them one by one' });
+    return new ConfigError('the query has more than one statement', { kept, next: 'run them one at a time' });
   const [first = ''] = query.replace(/^(\s|--.*|\/\*[\s\S]*?\*\/)+/, '').split(/[^a-z]/i, 1);
   if (says.includes('data-modifying') || /^(alter|create|delete|drop|insert|merge|truncate|update)$/i.test(first))
-    return new ConfigError('query only reads, and this statement would write', {
+    return new ConfigError('query is read-only, and this statement would write', {
       kept,
       next: 'tributary forget erases rows; for anything else connect with psql',
     });

@@ -36,7 +36,7 @@ interface RunsOptions extends CommonOptions {
 export const registerRuns: Register = (program, action) => {
   const command = program
     .command('runs')
-    .description('the history of runs: what each read, changed and cost')
+    .description('show the history of runs: what each read, changed and cost')
     .addOption(new Option('--stream <NAME>', 'only this stream').choices(STREAM_NAMES))
     .addOption(new Option('--state <STATE>', 'only runs in this state').choices(RUN_STATES))
     .option('--since <DATE>', 'only runs that began since: 2026-11-01, 7d')

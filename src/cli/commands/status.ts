@@ -34,10 +34,10 @@ Examples:
   tributary status --check || notify     exit code 4 if action is needed
   tributary status --json | jq '.streams[] | {stream, completeThrough}'
 
-"complete through" is a promise: every event from "since" up to that moment that
-the filters let through is in the sink, except records that were set aside.
-"also complete" lists further ranges that backfills have proven complete.
-"newest" is how far rows have come, proven or not. The bar shows all time from
+"complete through" is a promise: every event from "since" up to that time that
+matches the filters is in the sink, except records that were set aside.
+"also complete" lists other ranges that backfills have proven complete.
+"newest" is the newest row, certified or not. The bar shows the time from
 "since" to now. Times are UTC; the end of a range is exclusive.
 docs/operations.md has every field of --json.`;
 
@@ -48,8 +48,8 @@ type StatusOptions = CommonOptions & { watch?: boolean; check?: boolean };
 export const registerStatus: Register = (program, action) => {
   const command = program
     .command('status')
-    .description('how far each stream has come, and what is missing')
-    .option('--watch', 'show it again every two seconds, until Ctrl-C')
+    .description('show how far each stream is complete, and what is missing')
+    .option('--watch', 'refresh every two seconds, until Ctrl-C')
     .option(
       '--check',
       'exit with 4 if action is needed: a stream is parked, late, failing, cannot be certified, or was never synced into a sink',
@@ -67,7 +67,7 @@ interface Snapshot {
 async function status({ terminal, log, signal, document }: Context, options: StatusOptions): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   if (options.check && Object.keys(config.sources).length === 0)
-    throw new ConfigError('there is nothing to check: no config names a source', { next: firstStep(config) });
+    throw new ConfigError('there is nothing to check: no source is configured', { next: firstStep(config) });
   const [stateName, configured] = [stateNameOf(config), Object.keys(config.sources)];
   const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
   const maxLags = new Map(

@@ -44,7 +44,7 @@ export const registerSync: Register = (program, action) => {
     .option('--adopt', 'accept a changed baseUrl as the same service at a new address, and continue with its rows')
     .option(
       '--recount',
-      'count every row that the sinks hold now, and read again what is missing; runs do this over a day',
+      'count every row in the sinks now and read missing ones again; otherwise runs do this over a day',
     )
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(command)))).action(

@@ -51,8 +51,8 @@ export const registerVerify: Register = (program, action) => {
     .command('verify')
     .description('compare what the sinks hold with the service, or with each other')
     .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
-    .option('--repair', 'read again now what differs, and compare again')
-    .option('--between <SINK...>', 'compare two sinks with each other, without asking the service')
+    .option('--repair', 'read the days that differ again now, and compare again')
+    .option('--between <SINK...>', 'compare two sinks with each other, without requests to the service')
     .addHelpText('after', EXAMPLES);
   withJson(withSink(withSource(withConfig(withWindow(command))))).action(
     action(async (context, names: string[], options: VerifyOptions) => {

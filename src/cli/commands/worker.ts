@@ -26,7 +26,7 @@ read and exits; nothing is lost.`;
 export const registerWorker: Register = (program, action) => {
   const command = program
     .command('worker')
-    .description('keep the tables up to date, by the schedules of the config')
+    .description('keep the tables up to date, on the schedules of the config')
     .addHelpText('after', WORKER_EXAMPLES);
   withJson(withConfig(command)).action(action(work));
 };
@@ -99,18 +99,18 @@ Examples:
 
 Runs the worker and the control room: a page, /api, /metrics, /healthz, /readyz
 and /queues. It listens on this machine only, unless http.host and http.token
-are set. Without http.token a token is made at the first start, in
-.tributary/http-token. SIGHUP reads http.token and http.tokens again. On Ctrl-C
-or SIGTERM the worker commits what it has read and exits; nothing is lost.
+are set. Without http.token, a token is generated at the first start, in
+.tributary/http-token. SIGHUP reloads http.token and http.tokens. On Ctrl-C or
+SIGTERM the worker commits what it has read and exits; nothing is lost.
 
-Other commands may run beside it: status, query, backfill, verify, export,
-forget. Only sync, worker and a second start are refused, with exit code 4, on
-the embedded Postgres.`;
+Other commands can run at the same time: status, query, backfill, verify,
+export, forget. On the embedded Postgres, sync, worker and a second start are
+refused with exit code 4.`;
 
 export const registerStart: Register = (program, action) => {
   const command = program
     .command('start')
-    .description('the worker with its control room: page, API, health, metrics')
+    .description('run the worker and the control room: page, API, health, metrics')
     .option('--port <N>', 'where the control room listens (default: http.port of the config, 7070)', parsePort)
     .addHelpText('after', START_EXAMPLES);
   withJson(withConfig(command)).action(action(start));

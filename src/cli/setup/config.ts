@@ -11,21 +11,21 @@ Examples:
   tributary config check
   tributary config check --config staging.yaml
 
-Every fault is named at once, with its line and column. It asks no service and
-no database; tributary doctor does.`;
+Reports all errors at once, with line and column. It contacts neither the
+service nor a database; tributary doctor does.`;
 
 const PRINT = `
 Examples:
   tributary config print
   tributary config print --json | jq .sources
 
-The config as it is understood, with defaults and environment filled in. Keys,
+Prints the config with defaults and environment variables filled in. Keys,
 passwords, tokens and salts are masked.`;
 
 export const registerConfig: Register = (program, action) => {
   const config = program
     .command('config')
-    .description('check the config, or print it as it is understood')
+    .description('check the config, or print it with defaults filled in')
     .addHelpText('after', '\nExample:\n  tributary config check\n  tributary config print');
   const common = (command: Command): Command => withJson(withConfig(command));
   common(config.command('check').description('report every error in the config').addHelpText('after', CHECK)).action(

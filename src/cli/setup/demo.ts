@@ -18,9 +18,9 @@ Examples:
   tributary demo --remove     remove everything it created
 
 Starts the sandbox service and an embedded Postgres, syncs all three streams
-inside the plan's budget, and shows a first query. It needs no key, no Redis and
-no Postgres. Its rows live apart from yours: source demo, in a schema of its own
-(${SCHEMA}) of the database in .tributary/. tributary status shows it.`;
+within the plan's budget, and shows a first query. It needs no key, no Redis and
+no Postgres. Its rows are separate from yours: source demo, in schema ${SCHEMA}
+of the database in .tributary/. tributary status shows it.`;
 
 export const registerDemo: Register = (program, action) => {
   const command = program

@@ -54,7 +54,7 @@ function load(file: string): { config?: LoadedConfig['config']; findings: Findin
     const first =
       names.length > 0
         ? ok('config', `${file} is sound`)
-        : note('config', `${file} names no source`, 'add one under sources:, or run tributary init');
+        : note('config', `${file} defines no source`, 'add one under sources:, or run tributary init');
     return { config, findings: [first, ...warnings.map((warning) => note('config', warning))] };
   } catch (error) {
     return { findings: [findingOf('config', error)] };

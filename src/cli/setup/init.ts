@@ -50,10 +50,10 @@ export const registerInit: Register = (program, action) => {
     .option('--requests-per-second <N>', "required for enterprise; also to stay below the plan's rate")
     .option('--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)')
     .option('--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)')
-    .option('--streams <NAMES>', 'with commas: clicks,leads,sales (default: all)')
-    .option('--links <DURATION>', 'also list all links, so often: 1d (default: not)')
+    .option('--streams <NAMES>', 'separated by commas: clicks,leads,sales (default: all)')
+    .option('--links <DURATION>', 'how often to list all links, such as 1d (default: never)')
     .option('--since <DATE>', 'where the first sync begins (default: 30d)')
-    .option('--indexes <NAMES>', `further indexes, with commas: ${INDEXES.join(',')} (default: none)`)
+    .option('--indexes <NAMES>', `additional indexes, separated by commas: ${INDEXES.join(',')} (default: none)`)
     .option('--lake <PATH>', 'also Parquet files: a folder, or s3://bucket/prefix')
     .option('--yes', 'do not prompt: use defaults for missing values')
     .option('--untested', 'do not test the connection to the service')
@@ -154,8 +154,8 @@ async function write(file: string, text: string): Promise<void> {
 }
 
 const isThere = (file: string): ConfigError =>
-  new ConfigError(`${file} is there already`, {
-    kept: 'it was not touched',
+  new ConfigError(`${file} already exists`, {
+    kept: 'it was not changed',
     next: 'edit it, or write another: in a folder of its own, or with --config FILE',
   });
 
@@ -190,7 +190,7 @@ function checkFlags(given: Answers): void {
     const wrong = given[name] === undefined ? undefined : fault?.(given[name]);
     return wrong === undefined ? [] : [`${flagOf(name)} ${wrong}`];
   });
-  if (faults.length > 0) throw new ConfigError('these cannot be used:', { faults, next: 'see tributary init --help' });
+  if (faults.length > 0) throw new ConfigError('these are not valid:', { faults, next: 'see tributary init --help' });
 }
 
 const someOf =
@@ -272,7 +272,7 @@ const QUESTIONS: readonly Question[] = [
 /** Asks for values that no flag gave. Without a terminal, flags must give them. */
 async function askFor(given: Answers, terminal: Terminal, signal: AbortSignal): Promise<Answers> {
   if (!canAsk(terminal)) {
-    throw new ConfigError('there is no terminal to ask on', {
+    throw new ConfigError('there is no terminal for a prompt', {
       next: 'give --yes with --base-url and --plan; see tributary init --help',
     });
   }

@@ -44,13 +44,13 @@ export const registerSandbox: Register = (program, action) => {
   const command = program
     .command('sandbox')
     .description('simulate the service over HTTP on 127.0.0.1, with generated data')
-    .option('--port <N>', 'port to listen on; 0 takes a free one', whole('port', 65_535), 8787)
+    .option('--port <N>', 'port to listen on; 0: any free port', whole('port', 65_535), 8787)
     .option('--seed <N>', 'seed of the generated data, with the date', whole('seed', 1_000_000_000), 1)
     .addOption(new Option('--plan <NAME>', 'the plan whose limits it enforces').choices(PLANS).default('business'))
     .option('--clicks <N>', 'clicks of history', whole('clicks', 2_000_000), 12_000)
     .option('--leads <N>', 'leads of history', whole('leads', 2_000_000), 1500)
     .option('--sales <N>', 'sales of history', whole('sales', 2_000_000), 500)
-    .option('--links <N>', 'links without an event, besides those that have some', whole('links', 1_000_000), 24)
+    .option('--links <N>', 'additional links without events', whole('links', 1_000_000), 24)
     .option('--days <N>', 'days that the history spans, up to yesterday', whole('days', 36_500), 30)
     .option('--live <N>', 'new events per second', number('live', 10_000), 0)
     .option('--trait <NAME[=VALUE]>', 'a behaviour of deployed services; may be repeated', collect)
@@ -91,7 +91,7 @@ async function listen(options: SandboxOptions): Promise<Sandbox> {
     const reason = { EADDRINUSE: 'another program listens there', EACCES: 'this user may not' }[String(code)];
     if (reason === undefined) throw error;
     throw new ConfigError(`the sandbox cannot listen on port ${options.port}: ${reason}`, {
-      next: 'choose another with --port N; --port 0 takes a free one',
+      next: 'choose another with --port N; --port 0 uses any free port',
     });
   }
 }

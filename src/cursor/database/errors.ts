@@ -128,7 +128,7 @@ function refusal({ error, code, place }: Thrown, { user, host, port, database }:
       );
     case '42501':
       return wrong(
-        `user "${user}" may not do this in database "${database}": ${error.message}`,
+        `user "${user}" is not allowed to do this in database "${database}": ${error.message}`,
         `grant the missing right to "${user}", or use a database user who has it`,
       );
   }
@@ -145,13 +145,13 @@ function refusal({ error, code, place }: Thrown, { user, host, port, database }:
 function wrongServer({ error, place }: Thrown, { user }: Address): Fault | undefined {
   // pg's words for a server that wants a password where the URL, PGPASSWORD and .pgpass have none.
   if (/^SASL: .*password must be a (?:non-empty )?string/.test(error.message)) {
-    return new ConfigError(`${place} wants a password for user "${user}", and the database URL has none`, {
+    return new ConfigError(`${place} requires a password for user "${user}", and the database URL has none`, {
       next: 'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
       cause: error,
     });
   }
   if (error instanceof Unproven && error.asked) {
-    return new ConfigError(`${place} is not known to be the right server, and ${error.message}`, {
+    return new ConfigError(`${place} has not authenticated itself, and ${error.message}`, {
       kept: 'the password was not sent',
       next: `turn on TLS (sslmode=verify-full in the database URL) or scram-sha-256 in the server, or allow it by require_auth=${error.asked} in the URL`,
       cause: error,
@@ -159,7 +159,7 @@ function wrongServer({ error, place }: Thrown, { user }: Address): Fault | undef
   }
   // pg's words for SCRAM that went wrong, such as a signature of somebody who does not know the password.
   if (!(error instanceof Unproven) && !error.message.startsWith('SASL: ')) return undefined;
-  return new ConfigError(`${place} is not the server that it should be: ${error.message}`, {
+  return new ConfigError(`${place} could not authenticate itself: ${error.message}`, {
     kept: 'neither the password nor any row was sent',
     next: 'find out what listens there, and end it, or correct host and port in the database URL',
     cause: error,

@@ -36,10 +36,13 @@ export async function prepareCluster(home: Home, programs: Binaries, sync: boole
   const version = await versionOf(home);
   if (version !== programs.major) {
     const shown = dataDirectory(home.dir);
-    throw new ConfigError(`${shown} belongs to Postgres ${version}; this tributary brings Postgres ${programs.major}`, {
-      kept: 'nothing was changed',
-      next: `run the tributary version that made it, or move ${shown} aside and sync again, or set state.url`,
-    });
+    throw new ConfigError(
+      `${shown} was created by Postgres ${version}; this version of tributary includes Postgres ${programs.major}`,
+      {
+        kept: 'nothing was changed',
+        next: `run the tributary version that made it, or move ${shown} aside and sync again, or set state.url`,
+      },
+    );
   }
   return { data, password: await readFile(join(data, PASSWORD_FILE), 'utf8') };
 }

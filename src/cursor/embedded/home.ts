@@ -44,7 +44,7 @@ export async function openHome(dir: string): Promise<Home> {
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    throw new ConfigError(`the state folder ${dir} cannot be made (${(cause as NodeJS.ErrnoException).code})`, {
+    throw new ConfigError(`the state folder ${dir} cannot be created (${(cause as NodeJS.ErrnoException).code})`, {
       next: 'run it in a folder that this user may write, or set state.url to a Postgres server',
       cause,
     });
@@ -58,7 +58,7 @@ export async function openHome(dir: string): Promise<Home> {
  */
 async function openAsRoot(dir: string): Promise<Home> {
   const folder = await open(dir, constants.O_DIRECTORY | constants.O_NOFOLLOW).catch((cause: unknown) => {
-    throw new ConfigError(`the state folder ${dir} is a link or no folder, and root does not follow it`, {
+    throw new ConfigError(`the state folder ${dir} is a link or not a folder, and root does not follow links`, {
       kept: 'nothing was changed',
       next: 'run tributary as an ordinary user, in the folder itself, or set state.url to a Postgres server',
       cause,
@@ -124,11 +124,14 @@ export async function handOver(data: string, { uid, gid }: User): Promise<void> 
     execFileSync('chown', ['-R', '-h', `${uid}:${gid}`, '--', ...names], { cwd: data, stdio: 'pipe' });
     await lchown(data, uid, gid);
   } catch (cause) {
-    throw new ConfigError(`the data of the embedded Postgres cannot be given to user ${uid}, whom root runs it as`, {
-      kept: 'no row was changed',
-      next: 'run tributary as an ordinary user, on a file system where root may change owners, or set state.url',
-      cause,
-    });
+    throw new ConfigError(
+      `the data of the embedded Postgres cannot be handed over to user ${uid}, as whom the server runs`,
+      {
+        kept: 'no row was changed',
+        next: 'run tributary as an ordinary user, on a file system where root may change owners, or set state.url',
+        cause,
+      },
+    );
   }
 }
 
@@ -210,7 +213,7 @@ async function copyOut(native: string, version: string): Promise<string> {
     if (workshop) await rm(workshop, { recursive: true, force: true });
     // Recovery: another process was faster.
     if (await exists(copy)) return copy;
-    throw new ConfigError(`the embedded Postgres must not run as root, and another user cannot reach ${native}`, {
+    throw new ConfigError(`the embedded Postgres must not run as root, and other users have no access to ${native}`, {
       next: `run tributary as an ordinary user, in a folder that others may enter, make ${CACHE} writable, or set state.url`,
       cause,
     });

@@ -132,7 +132,7 @@ async function come({ cluster, way, start, name, dir }: Coming): Promise<Place> 
     const presence = await tryEnter(prepare, urlOf('postgres'), name);
     if (presence) return { presence, urlOf, hasExited };
   }
-  throw new RetryLater(`the embedded Postgres in ${dir} was starting or stopping for too long`, {
+  throw new RetryLater(`the embedded Postgres in ${dir} did not finish starting or stopping in time`, {
     next: 'see postgres.log in it, and run again',
   });
 }
@@ -163,12 +163,12 @@ async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
     throw new RetryLater(
       `the embedded Postgres in ${dir} is in use by another process: pid ${pid} (${command}), since ${holder.since.toISOString().slice(0, 16).replace('T', ' ')} UTC`,
       {
-        kept: 'nothing was changed; that process goes on undisturbed',
+        kept: 'nothing was changed; the other process is not affected',
         next: `wait until it ends, stop it (kill ${pid}), or set state.url to a Postgres server that processes can share`,
       },
     );
   }
-  throw new RetryLater(`the embedded Postgres in ${dir} changes hands all the time`, { next: 'run again' });
+  throw new RetryLater(`other processes keep restarting the embedded Postgres in ${dir}`, { next: 'run again' });
 }
 
 async function leavePlace({ presence, hasExited }: Place, { data }: Cluster, log: Log): Promise<void> {
@@ -276,7 +276,7 @@ function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: 
     if (wanted) current = comeBack(presence);
   };
   const comeBack = async (lost: Presence): Promise<Place | undefined> => {
-    log.warn({}, 'the embedded Postgres went away; coming back to it');
+    log.warn({}, 'the connection to the embedded Postgres was lost; reconnecting');
     try {
       await lost.close();
       const place = await again();
@@ -284,7 +284,7 @@ function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: 
       return place;
     } catch (error) {
       // Recovery: whoever works here ends, and is started again; what was committed stays.
-      log.error({ err: error }, 'the embedded Postgres did not come back');
+      log.error({ err: error }, 'the connection to the embedded Postgres could not be restored');
       onLost(error);
       return undefined;
     }

@@ -136,7 +136,7 @@ const VERBS: Readonly<Record<BackfillAction, typeof pauseBackfill>> = {
 const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
   pause: 'Stops after the current page; the rest waits.',
   resume: 'Goes on where it was paused.',
-  cancel: 'For good. What it has read stays.',
+  cancel: 'This cannot be undone. What it has read stays.',
   retry: 'Reads again the windows that failed, and only those.',
 };
 

@@ -36,14 +36,14 @@ export async function checkMove(
   const where = { source: track.source, stream: track.stream };
   const cursor = await readCursor(state, track);
   if (!cursor) {
-    throw new ConfigError(`nothing was ever synced into ${track.sink}: there is no cursor to move`, {
+    throw new ConfigError(`nothing has been synced into ${track.sink} yet: there is no cursor to move`, {
       where,
       next: 'run tributary sync; `since` in the config says where it begins',
     });
   }
   if (to < cursor.since) {
     throw new ConfigError(
-      `${describeInstant(to)} lies before the beginning of this stream, ${describeInstant(cursor.since)}`,
+      `${describeInstant(to)} is before the start of this stream, ${describeInstant(cursor.since)}`,
       {
         where,
         next: 'move `since` in the config back instead, or keep more in the sink (`keep`), and run tributary sync',
@@ -53,7 +53,7 @@ export async function checkMove(
   const floor = cursor.completeThrough ?? cursor.since;
   if (to > floor && !force) {
     throw new ConfigError(
-      `${describeInstant(to)} lies after the watermark, ${describeInstant(floor)}: the time between is not proven`,
+      `${describeInstant(to)} is after the watermark, ${describeInstant(floor)}: the time in between is not certified`,
       {
         where,
         kept: 'nothing was changed',

@@ -126,7 +126,7 @@ async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writin
 }
 
 const nowhere = (where: Where): ConfigError =>
-  new ConfigError('nothing was ever synced into these sinks: there is nowhere to write the records', {
+  new ConfigError('nothing has been synced into these sinks yet: there is nowhere to write the records', {
     where,
     kept: 'the records stay where they are',
     next: 'run tributary sync first',

@@ -40,8 +40,8 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   const { serverNow } = await job.probe(asked, { lane: 'repair', signal });
   const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - policy.settleMs) };
   if (window.start >= window.end)
-    throw new ConfigError(`nothing of ${describeRange(asked)} is old enough to be compared`, {
-      next: 'choose an earlier --to: what is younger may still be on its way',
+    throw new ConfigError(`no part of ${describeRange(asked)} is old enough to be compared`, {
+      next: 'choose an earlier --to: more recent events may still arrive',
     });
   const evolved = await readEvolved(state, name);
   const stream = evolvedStream(STREAMS[name], evolved);

@@ -88,7 +88,7 @@ export function drawFrame(place) {
       mark('waiting', 'Waiting');
       say(
         'server',
-        `The server does not answer. What you see is from ${since} (${zoneName()}); it goes on by itself once the server is back.`,
+        `The server does not answer. What you see is from ${since} (${zoneName()}); the page resumes when the server is back.`,
       );
     },
     /** @param {string} message @param {boolean} isEmpty */
@@ -105,7 +105,7 @@ export function drawFrame(place) {
         mark('away', `${away.map(({ part }) => (part === 'state' ? 'Postgres' : 'Queue')).join(' and ')} away`);
       else mark('live', 'Live');
       const names = away.map(({ part, message }) => (message ? `${part} (${message})` : part)).join(' and the ');
-      say('parts', names && `Away: the ${names}. Nothing is lost; work goes on by itself once it is back.`);
+      say('parts', names && `Not available: the ${names}. Nothing is lost; work resumes when it is back.`);
     },
     /** @param {Overview} overview */
     count({ streams }) {
@@ -211,7 +211,7 @@ const toggle = (id, name, paused) =>
     { class: 'quiet', 'aria-label': `${paused ? 'Resume' : 'Pause'} the backfill of ${name}` },
     paused ? 'Resume' : 'Pause',
     () =>
-      announce(`The backfill of ${name} ${paused ? 'goes on' : 'is paused'}.`, () =>
+      announce(`The backfill of ${name} ${paused ? 'resumes' : 'is paused'}.`, () =>
         post(`/api/backfills/${encodeURIComponent(id)}/${paused ? 'resume' : 'pause'}`),
       ),
   );

@@ -133,7 +133,7 @@ export function recordActions({ id }, onGone = () => {}) {
       leave();
     });
   const drop = async () => {
-    const consequence = 'For good: it is not kept anywhere else here.';
+    const consequence = 'This cannot be undone: no other copy is kept here.';
     if (!(await confirmed(`Drop record ${id}?`, consequence, 'Drop the record', String(id)))) return;
     await announce(`Record ${id} was dropped.`, async () => {
       await remove(path);

@@ -57,7 +57,7 @@ function form({ source, stream }) {
     event.preventDefault();
     const [from, to, format] = ['from', 'to', 'format'].map((name) => String(new FormData(form).get(name)));
     const isExport = /** @type {HTMLButtonElement} */ (event.submitter).value === 'export';
-    void announce(isExport ? 'The export is on its way.' : `${source}/${stream} is being verified.`, async () => {
+    void announce(isExport ? 'The export has started.' : `${source}/${stream} is being verified.`, async () => {
       if (!from || !to || from >= to) throw new Error('From must be before To.');
       if (isExport) download(`api/export/${stream}?${new URLSearchParams({ source, from, to, format: format ?? '' })}`);
       else await post('/api/verifications', { source, streams: [stream], from, to });

@@ -24,7 +24,7 @@ export const backfills = {
   },
   draw(/** @type {{ found: Backfills, streams: Of[] }} */ { found, streams }, address) {
     return [
-      opening('Backfills', 'Reads a range of dates. What is proven already is skipped, and syncs go first.'),
+      opening('Backfills', 'Reads a range of dates. Certified ranges are skipped, and syncs go first.'),
       backfillForm(streams, address.query),
       h(
         'section',
@@ -134,7 +134,7 @@ const actions = ({ id, source, stream, actions }) =>
       const act = async () => {
         if (
           action === 'cancel' &&
-          !(await confirmed(`Cancel ${what}?`, 'For good. What it has read stays.', 'Cancel the backfill'))
+          !(await confirmed(`Cancel ${what}?`, 'This cannot be undone. What it has read stays.', 'Cancel the backfill'))
         )
           return;
         await announce(`The backfill of ${source}/${stream} ${done}.`, () =>
@@ -195,7 +195,7 @@ export function backfillForm(
         ),
         dateField('from', 'From (UTC)', from),
         dateField('to', 'To, exclusive (UTC)', to),
-        check('force', 'Read again what is proven already', false),
+        check('force', 'Read certified ranges again', false),
         ask,
       ),
       answer,
@@ -240,7 +240,7 @@ const isAsked = ({ source, streams = [] }, of) =>
 
 /** @param {BackfillStart} request @param {HTMLElement} answer */
 async function startIt(request, answer) {
-  await announce('The backfill is on its way.', async () => {
+  await announce('The backfill has been queued.', async () => {
     const { backfills } = await post('/api/backfills', request);
     const text = `${counted(backfills.length, 'backfill')} started: see below.`;
     answer.replaceChildren(h('p', { tabindex: -1 }, text));

@@ -53,7 +53,7 @@ export const links = {
 
 /** @param {TopLinks} found @param {typeof BY[number]} by @param {string | undefined} q */
 function list({ sink, links: rows }, by, q) {
-  if (sink === null) return h('p', { class: 'empty' }, 'None of the sinks can be asked: this needs a Postgres sink.');
+  if (sink === null) return h('p', { class: 'empty' }, 'This view needs a Postgres sink, and none can be queried.');
   if (rows.length === 0)
     return h('p', { class: 'empty' }, q ? 'No link of this name or id.' : 'No events in this time.');
   const most = Math.max(1, ...rows.map((link) => link[by]));

@@ -69,7 +69,7 @@ export const streams = {
 /** @param {Overview} overview */
 function headline({ streams, troubles, activities }) {
   if (troubles.length > 0) return `Action needed: ${counted(troubles.length, 'problem')}`;
-  if (streams.length === 0) return 'The config names no stream yet';
+  if (streams.length === 0) return 'The config defines no stream yet';
   const first = streams.filter(({ configured, firstSync }) => configured && firstSync);
   if (first.length > 0) return firstSyncLine(first, activities);
   const unproven = streams.reduce((sum, { uncertifiedWindows }) => sum + uncertifiedWindows, 0);
