@@ -108,37 +108,36 @@ interface Thrown {
 
 /** The server refuses: a user, a database, a right, a setting. */
 function refusal({ error, code, place }: Thrown, { user, host, port, database }: Address): Fault | undefined {
-  const wrong = (message: string, next: string): Fault => new ConfigError(message, { next, cause: error });
   switch (code) {
     case '28P01':
     case '28000':
-      return wrong(
-        `${place} refused user "${user}": ${error.message}`,
-        'check the user name and the password in the database URL, and pg_hba.conf of the server',
-      );
+      return new ConfigError(`${place} refused user "${user}": ${error.message}`, {
+        next: 'check the user name and the password in the database URL, and pg_hba.conf of the server',
+        cause: error,
+      });
     case '3D000':
-      return wrong(
-        `${place} has no database "${database}"`,
-        `create it (CREATE DATABASE "${database}") or correct the name in the database URL`,
-      );
+      return new ConfigError(`${place} has no database "${database}"`, {
+        next: `create it (CREATE DATABASE "${database}") or correct the name in the database URL`,
+        cause: error,
+      });
     case 'ENOTFOUND':
-      return wrong(
-        `the host "${host}" of the database URL is not known`,
-        'correct the host name in the database URL, or check the name service of this machine',
-      );
+      return new ConfigError(`the host "${host}" of the database URL is not known`, {
+        next: 'correct the host name in the database URL, or check the name service of this machine',
+        cause: error,
+      });
     case '42501':
-      return wrong(
-        `user "${user}" is not allowed to do this in database "${database}": ${error.message}`,
-        `grant the missing right to "${user}", or use a database user who has it`,
-      );
+      return new ConfigError(`user "${user}" is not allowed to do this in database "${database}": ${error.message}`, {
+        next: `grant the missing right to "${user}", or use a database user who has it`,
+        cause: error,
+      });
   }
   // PgBouncer's words, which are in no other language.
   const [, parameter] = /^unsupported startup parameter(?: in options)?: (\S+)/.exec(error.message) ?? [];
   if (parameter === undefined) return undefined;
-  return wrong(
-    `the connection pooler at ${host}:${port} refuses the setting ${parameter}`,
-    `take ${parameter} out of the database URL, or add it to ignore_startup_parameters of the pooler`,
-  );
+  return new ConfigError(`the connection pooler at ${host}:${port} refuses the setting ${parameter}`, {
+    next: `take ${parameter} out of the database URL, or add it to ignore_startup_parameters of the pooler`,
+    cause: error,
+  });
 }
 
 /** Authentication fails on our side: there is no password, or the server does not prove that it knows it. */
