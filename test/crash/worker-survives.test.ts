@@ -180,7 +180,7 @@ describeBackends('workers with their queue in %s', (backend) => {
         .find(({ stream }) => stream === 'clicks');
     await until('it notices', () => news() !== undefined);
     // Where it was stopped in a transaction, its connection is gone as well.
-    expect(news()).toMatchObject({ state: 'incomplete', fault: expect.stringMatching(/lost the stream|connection/) });
+    expect(news()).toMatchObject({ state: 'incomplete', fault: expect.stringMatching(/lost its lease|connection/) });
   });
 
   it('the queue is emptied, and the queue or the database restarts', async () => {

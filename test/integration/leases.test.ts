@@ -77,7 +77,7 @@ it('cannot commit once it has expired, even when nobody took it', async () => {
   const fault = await faultOf(fence(lease));
   expect(fault).toBeInstanceOf(RetryLater);
   expect(fault.describe()).toMatch(
-    /source-\d+\/clicks: .*lost the stream[\s\S]*kept: .*not written[\s\S]*next: .*run again/,
+    /source-\d+\/clicks: .*lost its lease on the stream[\s\S]*kept: .*not written[\s\S]*next: .*run again/,
   );
 });
 

@@ -164,7 +164,7 @@ describe('data that is there, and a state that was never told', () => {
   it('is not told by somebody who has lost the stream', async () => {
     const { next, track } = await crash();
     const recovery = home.createSink().recover({ ...track, epoch: next.lease.epoch - 1 });
-    await expect(recovery).rejects.toThrow(/lost the stream/);
+    await expect(recovery).rejects.toThrow(/lost its lease on the stream/);
     expect(await readCursor(home.state, next.advance())).toBeUndefined();
   });
 

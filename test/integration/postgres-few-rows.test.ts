@@ -170,7 +170,7 @@ describe.each([
       await batch.write(first.map((row) => redraw(row, () => true)));
       await old.lease.release();
       const next = await createWriter(place, streams.sales, old.lease.source);
-      await expect(batch.commit(old.advance({ runId: 'late' }))).rejects.toThrow(/lost the stream/);
+      await expect(batch.commit(old.advance({ runId: 'late' }))).rejects.toThrow(/lost its lease on the stream/);
       expect(differing(await all(), before)).toEqual([]);
       expect(await next.commit(first)).toMatchObject({ unchanged: count });
     },

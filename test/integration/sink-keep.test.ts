@@ -111,7 +111,7 @@ it('a price, a comparison of two sinks and a cursor before what is kept are refu
     ['cursor', 'set', 'clicks', '--to', iso(cut() - 5 * DAY_MS), '--source', scene.source],
   ]) {
     const { code, text } = await scene.tributary(...args);
-    expect([code, text]).toEqual([2, expect.stringMatching(/nothing before|before the beginning of this stream/)]);
+    expect([code, text]).toEqual([2, expect.stringMatching(/nothing before|before the start of this stream/)]);
   }
   expect(await scene.through()).toBe(through);
 });

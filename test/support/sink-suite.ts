@@ -281,7 +281,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await list({ a: 'A', b: 'B2' })).toEqual(receipt({ changed: 1, unchanged: 2 }));
       expect(await list({ a: 'A', b: 'B2' })).toEqual(receipt({ unchanged: 2 }));
       expect(await list({ a: 'A', b: 'B2', c: 'C' })).toEqual(receipt({ changed: 1, unchanged: 2 }));
-      await expect(list({ a: 'A' }, true, lease.epoch - 1)).rejects.toThrow(/lost the stream/);
+      await expect(list({ a: 'A' }, true, lease.epoch - 1)).rejects.toThrow(/lost its lease on the stream/);
       expect(await list({ a: 'A', b: 'B2', c: 'C' })).toEqual(receipt({ unchanged: 3 }));
     });
 
@@ -324,7 +324,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     const rejected = [{ record: { odd: true }, reason: 'odd' }];
     const refuses = async (writer: Awaited<ReturnType<typeof createWriter>>): Promise<void> => {
       const { source } = writer.lease;
-      await expect(writer.commit([sale('late')], { spans }, rejected)).rejects.toThrow(/lost the stream/);
+      await expect(writer.commit([sale('late')], { spans }, rejected)).rejects.toThrow(/lost its lease on the stream/);
       expect(await rowsOf(place, stream, source)).toEqual(new Map());
       expect(await readLedger(place.state, writer.advance(), 0)).toEqual([]);
       const kept = { text: 'select * from tributary.quarantine where source = $1', values: [source] };

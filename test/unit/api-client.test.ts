@@ -90,7 +90,7 @@ describe('one request, one page', () => {
     expect(server.seen).toEqual([]);
     expect(() => createClient({ baseUrl: 'http://example.com', apiKey: 'k' })).toThrow(ConfigError);
     for (const apiKey of ['', 'sk_se\ncret', 'sk secret', 'sk_secrét']) {
-      expect(() => createClient({ baseUrl: server.baseUrl, apiKey })).toThrow(/^apiKey is empty or holds/);
+      expect(() => createClient({ baseUrl: server.baseUrl, apiKey })).toThrow(/^apiKey is empty or contains/);
     }
   });
 });
