@@ -7,16 +7,15 @@ import type { JsonObject } from './data/types.ts';
 import { envelope, HttpError } from './params.ts';
 import { FAULT_KEYS, type FaultRule } from './requests.ts';
 import type { SandboxService } from './service.ts';
-import { parseTrait, type Traits } from './traits.ts';
 
 export const CONTROL_PREFIX = '/_sandbox/';
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /**
  * Controls for users in another process:
- *   POST traits {"widen":"day","ties":null}          null removes a trait, the others stay
+ *   POST traits {"limitCap":50,"noAliases":null}     null removes a trait, the others stay
  *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
- *   POST events {"stream":"leads","records":[…]} or {"stream":"clicks","generate":100,"from":ms,"to":ms}
+ *   POST events {"stream":"clicks","generate":100,"from":ms,"to":ms}
  *   GET  stats
  *   GET  requests                                    what was asked for, and how many rows were shown; oldest first
  *   GET  truth                                       id and epoch milliseconds of every visible event, by stream
@@ -43,7 +42,7 @@ export async function control(service: SandboxService, request: IncomingMessage,
       case 'GET traits':
         return json(200, service.traits);
       case 'POST traits':
-        service.traits = changedTraits(service.traits, object(await bodyOf(request)));
+        service.changeTraits(traitTexts(object(await bodyOf(request))));
         return json(200, service.traits);
       case 'POST faults':
         service.faults.add(...readFaults(await bodyOf(request)));
@@ -61,13 +60,8 @@ export async function control(service: SandboxService, request: IncomingMessage,
   }
 }
 
-function changedTraits(current: Traits, changes: JsonObject): Traits {
-  const next = { ...current };
-  for (const [name, value] of Object.entries(changes)) {
-    parseTrait(value === null || value === false ? `${name}=` : `${name}=${String(value)}`, next);
-  }
-  return next;
-}
+const traitTexts = (changes: JsonObject): string[] =>
+  Object.entries(changes).map(([name, value]) => `${name}=${value === null || value === false ? '' : String(value)}`);
 
 function readFaults(value: unknown): FaultRule[] {
   const list = Array.isArray(value) ? value : [value];
@@ -88,11 +82,8 @@ function changeLinks({ linkListing }: SandboxService, { make = 0, remove = [] }:
 function takeEvents(service: SandboxService, body: JsonObject): object {
   const stream = STREAM_NAMES.find((name) => name === body.stream);
   if (!stream) throw new HttpError('bad_request', `stream must be one of ${STREAM_NAMES.join(', ')}`);
-  const records = Array.isArray(body.records) ? body.records : [];
-  for (const record of records) service.add(stream, object(record));
   const { generate = 0, from = service.now() - 1, to = service.now() - 1 } = body;
-  const ids = service.arrive(stream, Number(generate), { from: Number(from), to: Number(to) });
-  return { added: records.length, generated: ids };
+  return { generated: service.arrive(stream, Number(generate), { from: Number(from), to: Number(to) }) };
 }
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {

@@ -64,7 +64,7 @@ export interface EventsQuery {
 }
 
 /** Reads and checks the query, as strictly as the contract's table says. Unknown parameters are ignored. */
-export function readQuery(params: URLSearchParams, firstPage = 1): EventsQuery {
+export function readQuery(params: URLSearchParams): EventsQuery {
   const text = (name: string): string | undefined => params.get(name) || undefined;
   const oneOf = <T extends string>(name: string, values: readonly T[]): T | undefined => {
     const given = text(name);
@@ -109,7 +109,8 @@ export function readQuery(params: URLSearchParams, firstPage = 1): EventsQuery {
     start: text('start'),
     end: text('end'),
     timezone: readTimezone(text('timezone')),
-    page: whole('page', firstPage, Number.MAX_SAFE_INTEGER, firstPage),
+    // Whether there is a page 0 is for the listing to say.
+    page: whole('page', 1, Number.MAX_SAFE_INTEGER, 0),
     limit: whole('limit', 100, MAX_LIMIT),
     ascending: (oneOf('sortOrder', ['asc', 'desc']) ?? order ?? 'desc') === 'asc',
   };

@@ -1,30 +1,28 @@
 import { toIso } from '../../model/instant.ts';
-import type { Traits } from '../traits.ts';
 import { FIRST_NAMES, LAST_NAMES, WORKSPACE_ID } from './links.ts';
 import { shareOf } from './random.ts';
-import type { Click, Customer, Json, JsonObject, Link, StoredEvent } from './types.ts';
+import type { Click, Customer, JsonObject, Link, StoredEvent } from './types.ts';
 
-/** One reading of the store. `count` increases with every request; volatile values are derived from it. */
+/** One reading of the store: what the events of one answer have in common. */
 export interface Reading {
-  traits: Traits;
   baseUrl: string;
+  /** Increases with every request. */
   count: number;
   now: number;
   /** Links as they are now; the events of one reading share them. */
   links: Map<Link, JsonObject>;
+  /** Changes a link that was made by the contract. */
+  reshapeLink?: ((record: JsonObject, link: Link, reading: Reading) => void) | undefined;
 }
 
-export type Read = JsonObject;
-
 /** The value of required dates that have none: the contract allows no null there. */
-const NEVER = '2099-12-31T00:00:00.000Z';
+export const NEVER = '2099-12-31T00:00:00.000Z';
 const EVENT_NAME = { clicks: 'click', leads: 'lead', sales: 'sale' } as const;
 
-/** The event in the contract's shape, field by field; traits that change the shape are applied afterwards. */
-export function readEvent(event: StoredEvent, reading: Reading): Read {
+/** The event in the contract's shape, field by field. */
+export function readEvent(event: StoredEvent, reading: Reading): JsonObject {
   const { click, customer, sale } = event;
-  const moment = event.stream !== 'clicks' && reading.traits.clickTimeIsEventTime ? event.at : click.at;
-  const record: Read = {
+  const record: JsonObject = {
     event: EVENT_NAME[event.stream],
     timestamp: toIso(event.at),
     ...(event.stream !== 'clicks' && {
@@ -32,11 +30,11 @@ export function readEvent(event: StoredEvent, reading: Reading): Read {
       eventName: event.name ?? '',
       metadata: event.metadata ?? null,
     }),
-    click: readClick(click, moment),
+    click: readClick(click),
     link: sharedLink(click.link, reading),
     ...aliases(click),
   };
-  if (customer) record.customer = readCustomer(customer, reading);
+  if (customer) record.customer = readCustomer(customer);
   if (sale) {
     const { amount, invoiceId, paymentProcessor, currency } = sale;
     record.sale = { amount, invoiceId, paymentProcessor, currency };
@@ -47,11 +45,11 @@ export function readEvent(event: StoredEvent, reading: Reading): Read {
   return record;
 }
 
-function readClick(click: Click, moment: number): JsonObject {
-  const { id, link, place, agent, trigger, referer, refererUrl, ip } = click;
+function readClick(click: Click): JsonObject {
+  const { id, at, link, place, agent, trigger, referer, refererUrl, ip } = click;
   return {
     id,
-    timestamp: toIso(moment),
+    timestamp: toIso(at),
     url: link.url,
     country: place.country,
     city: place.city,
@@ -96,13 +94,10 @@ function sharedLink(link: Link, reading: Reading): JsonObject {
   return read;
 }
 
-export function readLink(link: Link, { traits, baseUrl, count, now }: Reading): JsonObject {
-  const moved = traits.volatile ? count : 0;
+export function readLink(link: Link, reading: Reading): JsonObject {
   const shortLink = link.key === '_root' ? `https://${link.domain}` : `https://${link.domain}/${link.key}`;
-  const { expiresAt, disabledAt, testStartedAt, testCompletedAt, password, ...rest } = link.rest;
-  const date = (value: Json | undefined): Json => value ?? (traits.nulls ? null : traits.emptyStrings ? '' : NEVER);
-  const lastClicked = link.lastClicked === null ? null : toIso(traits.volatile ? now + moved : link.lastClicked);
-  return {
+  const { expiresAt, disabledAt, testStartedAt, testCompletedAt, ...rest } = link.rest;
+  const record: JsonObject = {
     id: link.id,
     domain: link.domain,
     key: link.key,
@@ -112,50 +107,40 @@ export function readLink(link: Link, { traits, baseUrl, count, now }: Reading): 
     programId: link.partner?.programId ?? null,
     partnerId: link.partner?.id ?? null,
     ...rest,
-    expiresAt: date(expiresAt),
-    disabledAt: date(disabledAt),
-    password: traits.password ? `secret-${link.key}` : (password ?? null),
+    expiresAt: expiresAt ?? NEVER,
+    disabledAt: disabledAt ?? NEVER,
     tags: link.tags.map((tag) => ({ ...tag })),
     folderId: link.folderId,
     shortLink,
-    qrCode: `${baseUrl}/qr?url=${encodeURIComponent(shortLink)}`,
+    qrCode: `${reading.baseUrl}/qr?url=${encodeURIComponent(shortLink)}`,
     utm_source: link.utm.source,
     utm_medium: link.utm.medium,
     utm_campaign: link.utm.campaign,
     utm_term: link.utm.term,
     utm_content: link.utm.content,
-    testStartedAt: date(testStartedAt),
-    testCompletedAt: date(testCompletedAt),
+    testStartedAt: testStartedAt ?? NEVER,
+    testCompletedAt: testCompletedAt ?? NEVER,
     workspaceId: WORKSPACE_ID,
-    clicks: link.clicks + moved,
-    leads: link.leads + moved,
-    conversions: link.conversions + moved,
-    sales: link.sales + moved,
-    saleAmount: link.saleAmount + moved * 100,
-    lastClicked: date(traits.nulls && shareOf(link.id, 'nulls') < 0.3 ? null : lastClicked),
+    clicks: link.clicks,
+    leads: link.leads,
+    conversions: link.conversions,
+    sales: link.sales,
+    saleAmount: link.saleAmount,
+    lastClicked: link.lastClicked === null ? NEVER : toIso(link.lastClicked),
     createdAt: toIso(link.createdAt),
-    updatedAt: toIso(traits.volatile ? now + moved : link.updatedAt),
+    updatedAt: toIso(link.updatedAt),
     tagId: link.tags[0]?.id ?? null,
     projectId: WORKSPACE_ID,
   };
+  reading.reshapeLink?.(record, link, reading);
+  return record;
 }
 
-function readCustomer(customer: Customer, { traits, count }: Reading): JsonObject {
-  if (traits.deletedCustomers && isDeleted(customer, traits.deletedCustomers)) {
-    return {
-      id: customer.id,
-      externalId: customer.id,
-      name: 'Deleted customer',
-      email: null,
-      avatar: null,
-      country: null,
-      createdAt: '1970-01-01T00:00:00.000Z',
-    };
-  }
+function readCustomer(customer: Customer): JsonObject {
   return {
     id: customer.id,
     externalId: customer.externalId,
-    name: customer.name ?? generatedName(customer.id, traits.volatile ? count : 0),
+    name: customer.name ?? generatedName(customer.id),
     email: customer.email,
     avatar: `https://avatars.sandbox.invalid/${customer.id}.png`,
     country: customer.country,
@@ -163,9 +148,7 @@ function readCustomer(customer: Customer, { traits, count }: Reading): JsonObjec
   };
 }
 
-const isDeleted = (customer: Customer, share: number): boolean => shareOf(customer.id, 'deleted') < share;
-
-function generatedName(id: string, reading: number): string {
-  const index = Math.floor(shareOf(id, 'name') * FIRST_NAMES.length) + reading;
-  return `${FIRST_NAMES[index % FIRST_NAMES.length]} ${LAST_NAMES[index % LAST_NAMES.length]}`;
+function generatedName(id: string): string {
+  const index = Math.floor(shareOf(id, 'name') * FIRST_NAMES.length);
+  return `${FIRST_NAMES[index]} ${LAST_NAMES[index % LAST_NAMES.length]}`;
 }
