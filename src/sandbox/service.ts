@@ -1,5 +1,5 @@
-import type { StreamName } from '../model/streams.ts';
 import { stringifyJson } from '../model/json.ts';
+import type { StreamName } from '../model/streams.ts';
 import { type Behaviour, createBehaviour } from './behaviour.ts';
 import { createArrivals } from './data/arrivals.ts';
 import { createRandom } from './data/random.ts';

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createLimiter, type LimiterForm, type Plan } from '../../src/sandbox/answer.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { contractTable } from '../support/contract.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { ask, errorOf, smallSandbox } from '../support/sandbox.ts';
 
 const ERRORS = contractTable('Errors');

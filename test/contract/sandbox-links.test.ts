@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { contractTable } from '../support/contract.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { type Query, sandboxWith, smallSandbox } from '../support/sandbox.ts';
 
 const askLinks = (sandbox: Sandbox, query: Query = {}): Promise<Response> =>

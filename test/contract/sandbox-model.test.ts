@@ -8,7 +8,7 @@ import {
   type RowFacts,
 } from '../../src/sandbox/listing.ts';
 import { HttpError } from '../../src/sandbox/params.ts';
-import { parseTraits } from '../../src/sandbox/traits.ts';
+import { parseTraits } from '../support/odd-service/traits.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseInstant } from '../../src/model/instant.ts';
 import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { contractTable } from '../support/contract.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { ask, at, errorOf, idOf, idsOf, type Query, rows, smallSandbox, sorted } from '../support/sandbox.ts';
 
 const PARAMETERS = contractTable('Query parameters');

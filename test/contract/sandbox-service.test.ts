@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/model/errors.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import { parseTrait, parseTraits, TRAITS } from '../../src/sandbox/traits.ts';
+import { parseTrait, parseTraits, TRAITS } from '../support/odd-service/traits.ts';
 import { ask, at, idsOf, rows, STREAMS, sandboxWith, smallSandbox, sorted, steer } from '../support/sandbox.ts';
 
 describe('traits', () => {

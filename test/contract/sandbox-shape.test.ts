@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseInstant } from '../../src/model/instant.ts';
 import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
-import { parseTraits } from '../../src/sandbox/traits.ts';
 import { type ContractRow, contractTable } from '../support/contract.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
+import { parseTraits } from '../support/odd-service/traits.ts';
 import { at, rows, STREAMS, smallSandbox } from '../support/sandbox.ts';
 
 const CLICK_EVENT = contractTable('Click event (`event` = `click`)');

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { TRAIT_NAMES } from '../../src/sandbox/traits.ts';
 import { freshPlace, type Running } from '../support/cli.ts';
+import { TRAIT_NAMES } from '../support/odd-service/traits.ts';
 
 const place = await freshPlace();
 const SMALL = ['--clicks', '50', '--leads', '5', '--sales', '5'];

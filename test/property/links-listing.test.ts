@@ -5,7 +5,7 @@ import type { AskPage } from '../../src/extract/links/pass.ts';
 import { StopStream } from '../../src/model/errors.ts';
 import { createLinkListing } from '../../src/sandbox/link-listing.ts';
 import { HttpError } from '../../src/sandbox/params.ts';
-import { parseTraits } from '../../src/sandbox/traits.ts';
+import { parseTraits } from '../support/odd-service/traits.ts';
 
 /** The reader against the sandbox's listing, without HTTP: what it is shown, what it says, and what was there. */
 async function list(count: number, traits: string[], { seed = 1, hadLinks = false, change = NOTHING } = {}) {

@@ -1,6 +1,6 @@
 import type { Random } from '../../src/sandbox/data/random.ts';
-import { parseTraits, type TraitName, type Traits } from '../../src/sandbox/traits.ts';
 import { isKnownUnsound } from './known-unsound.ts';
+import { parseTraits, type TraitName, type Traits } from './odd-service/traits.ts';
 
 interface Draw {
   random: Random;

@@ -1,6 +1,6 @@
 import { request as forward, type IncomingHttpHeaders, type RequestListener } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
-import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { Sandbox } from './odd-service/service.ts';
 
 /** Passes requests on to a sandbox, and may change the headers of what it answers. */
 export const passTo =

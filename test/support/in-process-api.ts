@@ -1,7 +1,7 @@
 import { type EventsQuery, toSearchParams } from '../../src/api/client.ts';
 import type { EventsApi } from '../../src/api/events-api.ts';
 import { HttpError } from '../../src/sandbox/params.ts';
-import type { SandboxService } from '../../src/sandbox/service.ts';
+import type { SandboxService } from './odd-service/service.ts';
 import { serviceError } from './service-error.ts';
 
 export interface InProcessApi extends EventsApi {

@@ -1,8 +1,8 @@
 import { afterAll, expect } from 'vitest';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
-import { parseTraits } from '../../src/sandbox/traits.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from './odd-service/service.ts';
+import { parseTraits } from './odd-service/traits.ts';
 
 const open: Sandbox[] = [];
 

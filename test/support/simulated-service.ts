@@ -5,7 +5,7 @@ import type { Instant } from '../../src/model/instant.ts';
 import type { Random } from '../../src/sandbox/data/random.ts';
 import { clockOf, isInSeconds, listPage, type Moment, type RowFacts } from '../../src/sandbox/listing.ts';
 import { HttpError } from '../../src/sandbox/params.ts';
-import type { Traits } from '../../src/sandbox/traits.ts';
+import type { Traits } from './odd-service/traits.ts';
 import { serviceError } from './service-error.ts';
 import { createSimulatedStore, type SimulatedEvent, type SimulatedStore } from './simulated-store.ts';
 

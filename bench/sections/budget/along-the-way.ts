@@ -1,5 +1,5 @@
-import { startSandbox } from '../../../src/sandbox/server.ts';
 import { budgetUse, countOf } from '../../../test/support/budget-processes.ts';
+import { startSandbox } from '../../../test/support/odd-service/service.ts';
 import { farAway } from '../../support/far-away.ts';
 import type { Home } from '../../support/home.ts';
 import type { Bar, Size, Table } from '../../support/report.ts';

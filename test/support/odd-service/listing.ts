@@ -1,36 +1,15 @@
-import { shareOf } from './data/random.ts';
+import { shareOf } from '../../../src/sandbox/data/random.ts';
+import { firstAt, type Moment, type PageQuery, type Listed as PlainlyListed } from '../../../src/sandbox/listing.ts';
 import { type Traits, wordAndNumber } from './traits.ts';
 import { answeredRange, refuse, type TimeRange } from './window.ts';
 
-/**
- * The model of the service: rows and a query give a page. It is pure; randomness of traits is derived from the
- * seed, the request's number and the row's id. The HTTP sandbox and the in-memory simulation both use it.
- */
-export interface Listed {
-  readonly id: string;
-  readonly at: number;
+export interface Listed extends PlainlyListed {
   /** When the service learned of it, if that was later than its own time. */
   readonly arrivedAt?: number | undefined;
 }
 
-export interface PageQuery {
-  start: number;
-  end: number;
-  ascending: boolean;
-  page: number;
-  limit: number;
-}
-
-export interface Moment {
-  seed: number;
-  /** The first request of a stream is 1. */
-  request: number;
-  /** By the service's clock. */
-  now: number;
-}
-
 /** What the model needs to know about a row. */
-export interface RowFacts<R> {
+export interface OddFacts<R> {
   /** Whether the filters of the query let it through. */
   filter?: ((row: R) => boolean) | undefined;
   /** Removed after LIMIT and OFFSET: it takes a place on its page and is not shown. */
@@ -46,13 +25,16 @@ const DEEP = 20;
 const FRAGILE_ABOVE = 100;
 const FALL_BACK_MS = 30 * 86_400_000;
 
-/** The page that answers the query, or an HttpError. `rows` are sorted by time; their order among equals is the stable one. */
-export function listPage<R extends Listed>(
+/**
+ * The page that answers the query, or an HttpError. It is pure; randomness of traits is derived from the seed, the request's number and the row's
+ * id. The HTTP service and the in-memory simulation both use it. `rows` are sorted by time; their order among equals is the stable one.
+ */
+export function listOddPage<R extends Listed>(
   rows: readonly R[],
-  query: PageQuery,
+  query: Required<PageQuery>,
   traits: Traits,
   moment: Moment,
-  facts: RowFacts<R> = {},
+  facts: OddFacts<R> = {},
 ): R[] {
   const { page, limit, offset } = placeOf(query, traits);
   const range = answeredRange(query, traits, moment.now);
@@ -92,14 +74,14 @@ export function clockOf({ clockJitter = 0 }: Traits, { seed, request, now }: Mom
 export const isInSeconds = ({ timestampForm }: Traits, { request }: Moment): boolean =>
   timestampForm === 'seconds' || (timestampForm === 'varies' && request % 2 === 0);
 
-/** How pages with a high number are answered: `slow`, `empty`, `repeat`, or a status. */
-export function deepPage({ page }: PageQuery, { deepPages }: Traits): string | undefined {
+/** How pages with a high number are answered: `empty`, `repeat`, or a status. */
+function deepPage({ page }: PageQuery, { deepPages }: Traits): string | undefined {
   if (!deepPages) return undefined;
   const { word, number } = wordAndNumber(deepPages, DEEP);
   return page > number ? (word === 'fail' ? '500' : word) : undefined;
 }
 
-function placeOf(query: PageQuery, traits: Traits): { page: number; limit: number; offset: number } {
+function placeOf(query: Required<PageQuery>, traits: Traits): { page: number; limit: number; offset: number } {
   if (traits.limitMax !== undefined && query.limit > traits.limitMax) {
     refuse(422, `invalid limit: at most ${traits.limitMax}`);
   }
@@ -144,7 +126,7 @@ function rowsIn<R extends Listed>(
   range: TimeRange,
   traits: Traits,
   { seed, request, now }: Moment,
-  { filter }: RowFacts<R>,
+  { filter }: OddFacts<R>,
 ): SortedSlice<R> {
   const low = firstAt(rows, range.from);
   const high = Math.max(low, firstAt(rows, range.until));
@@ -168,18 +150,6 @@ function rowsIn<R extends Listed>(
 /** Whether the row is one of those that come and go. */
 export const flaps = ({ id }: Listed, { flapping = 0 }: Traits, seed: number): boolean =>
   flapping > 0 && shareOf(id, `flaps${seed}`) < flapping;
-
-/** The index of the first row at or after the instant. */
-export function firstAt(rows: readonly Listed[], at: number): number {
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((rows[middle]?.at ?? Number.POSITIVE_INFINITY) < at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
 
 type Rank = ((row: Listed) => number) | undefined;
 
@@ -225,7 +195,7 @@ function rankedSlice<R extends Listed>({ rows, low, high }: SortedSlice<R>, from
 }
 
 /** Answers that are too large are refused, or cut. */
-function withinSize<R>(rows: R[], traits: Traits, { bytes = () => 1000 }: RowFacts<R>): R[] {
+function withinSize<R>(rows: R[], traits: Traits, { bytes = () => 1000 }: OddFacts<R>): R[] {
   const { refuseAbove, maxBytes, cutBytes } = traits;
   if (refuseAbove) {
     const { word, number } = wordAndNumber(refuseAbove, 500);
@@ -246,7 +216,7 @@ interface Disturbance<R> {
   range: TimeRange;
   traits: Traits;
   moment: Moment;
-  facts: RowFacts<R>;
+  facts: OddFacts<R>;
   ascending: boolean;
   limit: number;
 }
