@@ -30,6 +30,8 @@ export interface SandboxOptions extends ServiceOptions {
   requestsPerSecond?: number | null | undefined;
   /** Replaces the plan's limit on `GET /links`; null: no limit. */
   requestsPerMinute?: number | null | undefined;
+  /** Counts the requests for events (default: in any second). */
+  limiter?: Limiter | undefined;
 }
 
 export interface Sandbox<S extends SandboxService = SandboxService> {
@@ -51,11 +53,11 @@ export async function serve<S extends SandboxService>(
   service: S,
   options: Omit<SandboxOptions, keyof ServiceOptions>,
 ): Promise<Sandbox<S>> {
-  const { apiKey = 'sandbox-key', plan = 'business' } = options;
+  const { apiKey = 'sandbox-key', plan = 'business', limiter = createLimiter() } = options;
   const limit = options.requestsPerSecond === undefined ? planLimit(plan) : options.requestsPerSecond;
   const perMinute = options.requestsPerMinute === undefined ? standardLimit(plan) : options.requestsPerMinute;
   const budgets: Record<string, Budget> = {
-    '/events': { limit, limiter: createLimiter(), unit: 'second', list: service.list },
+    '/events': { limit, limiter, unit: 'second', list: service.list },
     '/links': { limit: perMinute, limiter: createLimiter(MINUTE), unit: 'minute', list: service.listLinks },
   };
   const closing = new AbortController();

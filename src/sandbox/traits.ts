@@ -62,7 +62,7 @@ export const SWITCHES = {
 } as const;
 
 type ValueOf<R> = R extends TraitRow<infer T> ? T : never;
-export type TraitsOf<S> = { [K in keyof S]?: ValueOf<S[K]> | undefined };
+export type TraitsOf<S> = { -readonly [K in keyof S]?: ValueOf<S[K]> | undefined };
 export type Traits = TraitsOf<typeof SWITCHES>;
 
 /** For help texts: one line for each trait. */

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import {
-  clockOf,
-  type Listed,
-  listPage,
-  type Moment,
-  type PageQuery,
-  type RowFacts,
-} from '../../src/sandbox/listing.ts';
+import type { Moment } from '../../src/sandbox/listing.ts';
 import { HttpError } from '../../src/sandbox/params.ts';
+import { clockOf, type Listed, listPage, type PageQuery, type RowFacts } from '../support/odd-service/listing.ts';
 import { parseTraits } from '../support/odd-service/traits.ts';
 
 const HOUR = 3_600_000;

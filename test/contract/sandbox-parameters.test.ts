@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseInstant } from '../../src/model/instant.ts';
 import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
 import { contractTable } from '../support/contract.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { ask, at, errorOf, idOf, idsOf, type Query, rows, smallSandbox, sorted } from '../support/sandbox.ts';
+import { ask, at, errorOf, idOf, idsOf, plainSandbox, type Query, rows, sorted } from '../support/sandbox.ts';
 
 const PARAMETERS = contractTable('Query parameters');
 const DAY = 86_400_000;
@@ -15,7 +15,7 @@ let clicks: JsonObject[];
 let leads: JsonObject[];
 let sales: JsonObject[];
 beforeAll(async () => {
-  sandbox = await smallSandbox({ now: () => NOW, days: 500 });
+  sandbox = await plainSandbox({ now: () => NOW, days: 500 });
   clicks = sandbox.service.events('clicks');
   leads = sandbox.service.events('leads');
   sales = sandbox.service.events('sales');
@@ -38,7 +38,7 @@ async function refused(query: Query, status = 422): Promise<void> {
 }
 
 const partnerOf = (record: JsonObject) =>
-  sandbox.service.links.find((link) => link.id === at(record, 'link.id'))?.partner ?? null;
+  sandbox.service.world.links.find((link) => link.id === at(record, 'link.id'))?.partner ?? null;
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 
 /** Where the records themselves show what an advanced filter looks at. */

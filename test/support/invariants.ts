@@ -1,9 +1,9 @@
 import type { Advance } from '../../src/cursor/ledger.ts';
 import { toIso } from '../../src/model/instant.ts';
 import { describeWindow, holds } from '../../src/model/window.ts';
-import { flaps } from '../../src/sandbox/listing.ts';
 import { isKnownUnsound } from './known-unsound.ts';
 import type { MemorySink } from './memory-sink.ts';
+import { flaps } from './odd-service/listing.ts';
 import { wordAndDuration } from './odd-service/traits.ts';
 import type { Scenario } from './scenario.ts';
 import { shownAt } from './simulated-service.ts';

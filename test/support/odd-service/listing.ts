@@ -1,7 +1,14 @@
 import { shareOf } from '../../../src/sandbox/data/random.ts';
-import { firstAt, type Moment, type PageQuery, type Listed as PlainlyListed } from '../../../src/sandbox/listing.ts';
+import {
+  firstAt,
+  type Moment,
+  type Listed as PlainlyListed,
+  type PageQuery as PlainQuery,
+} from '../../../src/sandbox/listing.ts';
 import { type Traits, wordAndNumber } from './traits.ts';
 import { answeredRange, refuse, type TimeRange } from './window.ts';
+
+export type PageQuery = Required<PlainQuery>;
 
 export interface Listed extends PlainlyListed {
   /** When the service learned of it, if that was later than its own time. */
@@ -9,7 +16,7 @@ export interface Listed extends PlainlyListed {
 }
 
 /** What the model needs to know about a row. */
-export interface OddFacts<R> {
+export interface RowFacts<R> {
   /** Whether the filters of the query let it through. */
   filter?: ((row: R) => boolean) | undefined;
   /** Removed after LIMIT and OFFSET: it takes a place on its page and is not shown. */
@@ -29,12 +36,12 @@ const FALL_BACK_MS = 30 * 86_400_000;
  * The page that answers the query, or an HttpError. It is pure; randomness of traits is derived from the seed, the request's number and the row's
  * id. The HTTP service and the in-memory simulation both use it. `rows` are sorted by time; their order among equals is the stable one.
  */
-export function listOddPage<R extends Listed>(
+export function listPage<R extends Listed>(
   rows: readonly R[],
-  query: Required<PageQuery>,
+  query: PageQuery,
   traits: Traits,
   moment: Moment,
-  facts: OddFacts<R> = {},
+  facts: RowFacts<R> = {},
 ): R[] {
   const { page, limit, offset } = placeOf(query, traits);
   const range = answeredRange(query, traits, moment.now);
@@ -81,7 +88,7 @@ function deepPage({ page }: PageQuery, { deepPages }: Traits): string | undefine
   return page > number ? (word === 'fail' ? '500' : word) : undefined;
 }
 
-function placeOf(query: Required<PageQuery>, traits: Traits): { page: number; limit: number; offset: number } {
+function placeOf(query: PageQuery, traits: Traits): { page: number; limit: number; offset: number } {
   if (traits.limitMax !== undefined && query.limit > traits.limitMax) {
     refuse(422, `invalid limit: at most ${traits.limitMax}`);
   }
@@ -126,7 +133,7 @@ function rowsIn<R extends Listed>(
   range: TimeRange,
   traits: Traits,
   { seed, request, now }: Moment,
-  { filter }: OddFacts<R>,
+  { filter }: RowFacts<R>,
 ): SortedSlice<R> {
   const low = firstAt(rows, range.from);
   const high = Math.max(low, firstAt(rows, range.until));
@@ -195,7 +202,7 @@ function rankedSlice<R extends Listed>({ rows, low, high }: SortedSlice<R>, from
 }
 
 /** Answers that are too large are refused, or cut. */
-function withinSize<R>(rows: R[], traits: Traits, { bytes = () => 1000 }: OddFacts<R>): R[] {
+function withinSize<R>(rows: R[], traits: Traits, { bytes = () => 1000 }: RowFacts<R>): R[] {
   const { refuseAbove, maxBytes, cutBytes } = traits;
   if (refuseAbove) {
     const { word, number } = wordAndNumber(refuseAbove, 500);
@@ -216,7 +223,7 @@ interface Disturbance<R> {
   range: TimeRange;
   traits: Traits;
   moment: Moment;
-  facts: OddFacts<R>;
+  facts: RowFacts<R>;
   ascending: boolean;
   limit: number;
 }

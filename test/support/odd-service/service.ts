@@ -10,7 +10,7 @@ import {
   type SandboxService as PlainService,
 } from '../../../src/sandbox/service.ts';
 import { eventFromRecord } from './from-record.ts';
-import { listOddPage } from './listing.ts';
+import { listPage } from './listing.ts';
 import { createPlanted } from './planted.ts';
 import { reshape, reshapeLink } from './records.ts';
 import { readOddTrait, type TraitName, type Traits } from './traits.ts';
@@ -62,10 +62,10 @@ export function createOddBehaviour(traits: Traits = {}) {
     page(rows, { start, end, ...query }, moment, facts) {
       if (start === undefined || end === undefined) {
         const paging = Object.fromEntries(PAGING.map((name) => [name, odd.traits[name]]));
-        return listOddPage(rows, { ...query, start: 0, end: Number.MAX_SAFE_INTEGER }, paging, moment);
+        return listPage(rows, { ...query, start: 0, end: Number.MAX_SAFE_INTEGER }, paging, moment);
       }
       if (odd.traits.forbidden) throw new HttpError('forbidden', 'Analytics and events need a paid plan.');
-      return listOddPage(rows, { ...query, start, end }, odd.traits, moment, {
+      return listPage(rows, { ...query, start, end }, odd.traits, moment, {
         ...facts,
         hidden: odd.traits.dropAfterLimit ? hides : undefined,
         poison: odd.traits.poison ? planted.isPoison : undefined,
