@@ -208,7 +208,6 @@ describe('pages and limits', () => {
     expect(page(4, 'deepPages=422@3')).toBe(422);
     expect(page(4, 'deepPages=empty@3')).toEqual([]);
     expect(page(4, 'deepPages=repeat@3')).toEqual(hours(20, 30));
-    expect(page(4, 'deepPages=slow@3')).toEqual(hours(30, 40));
   });
 
   test('the page parameter', () => {

@@ -116,7 +116,7 @@ describe('a listing that cannot be trusted is not proven', () => {
 
 describe('links are made and removed while pages are turned', () => {
   const isLong = process.env.TRIBUTARY_PROVE === '1';
-  const seeds = isLong ? 8 : 2;
+  const seeds = isLong ? 8 : 4;
   const every = isLong ? [2, 3, 5] : [3];
   const DRIFTS = ['both', 'insert', 'delete'].flatMap((what) => every.map((requests) => ({ what, requests })));
   const ODD = [[], ['limitCap=40'], ['ignoreLimit=37'], ['sortOrder=ignored'], ['pagesFromZero'], ['repeatRows=0.2']];
