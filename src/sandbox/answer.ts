@@ -48,13 +48,14 @@ export async function send(
   response.write(body.subarray(0, Math.floor(body.length / 2)), () => response.destroy());
 }
 
-/** The four headers of the contract. `now` is by the service's clock, like the decision. */
-export function rateHeaders({ allowed, remaining, resetAt }: RateDecision, limit: number, now: number): Headers {
+/** The four headers of the contract. Budgets are kept in real time; the service's clock may be ahead of it. */
+export function rateHeaders(decision: RateDecision, limit: number, aheadMs: number): Headers {
+  const { allowed, remaining, resetAt } = decision;
   return {
     'X-RateLimit-Limit': String(limit),
     'X-RateLimit-Remaining': String(remaining),
-    'X-RateLimit-Reset': String(Math.ceil(resetAt / 1000)),
-    ...(!allowed && { 'Retry-After': String(Math.max(1, Math.ceil((resetAt - now) / 1000))) }),
+    'X-RateLimit-Reset': String(Math.ceil((resetAt + aheadMs) / 1000)),
+    ...(!allowed && { 'Retry-After': String(Math.max(1, Math.ceil((resetAt - Date.now()) / 1000))) }),
   };
 }
 
@@ -72,16 +73,15 @@ export interface Limiter {
 
 const SECOND = 1000;
 export const MINUTE = 60_000;
-const PLAN_LIMITS = { free: 0, pro: 2, business: 4, advanced: 8, enterprise: null } as const;
+/** Requests per second on the analytics endpoints, and per minute on all others; null is no limit, 0 no access. */
+export const PLAN_LIMITS = {
+  free: { perSecond: 0, perMinute: 60 },
+  pro: { perSecond: 2, perMinute: 600 },
+  business: { perSecond: 4, perMinute: 1200 },
+  advanced: { perSecond: 8, perMinute: 3000 },
+  enterprise: { perSecond: null, perMinute: null },
+} as const;
 export type Plan = keyof typeof PLAN_LIMITS;
-
-/** Requests per second on the analytics endpoints; null is no limit, 0 no access. */
-export const planLimit = (plan: Plan): number | null => PLAN_LIMITS[plan];
-
-const STANDARD_LIMITS = { free: 60, pro: 600, business: 1200, advanced: 3000, enterprise: null } as const;
-
-/** Requests per minute on all other endpoints. */
-export const standardLimit = (plan: Plan): number | null => STANDARD_LIMITS[plan];
 
 /** So many requests in any second, or minute. */
 export function createLimiter(span = SECOND): Limiter {

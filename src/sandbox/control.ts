@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { ConfigError } from '../model/errors.ts';
 import { parseJson } from '../model/json.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
@@ -9,19 +10,8 @@ import { FAULT_KEYS, type FaultRule } from './requests.ts';
 import type { SandboxService } from './service.ts';
 
 export const CONTROL_PREFIX = '/_sandbox/';
-const MOST_BYTES = 64 * 1024 * 1024;
 
-/**
- * Controls for users in another process:
- *   POST traits {"limitCap":50,"noAliases":null}     null removes a trait, the others stay
- *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
- *   POST events {"stream":"clicks","generate":100,"from":ms,"to":ms}
- *   GET  stats
- *   GET  requests                                    what was asked for, and how many rows were shown; oldest first
- *   GET  truth                                       id and epoch milliseconds of every visible event, by stream
- *   GET  links                                       the id of every link
- *   POST links {"make":3,"remove":["link_…"]}         makes and removes quiet links
- */
+/** Controls for users in another process: docs/sandbox.md. */
 export async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
   const call = `${request.method} ${path.slice(CONTROL_PREFIX.length)}`;
   try {
@@ -29,7 +19,7 @@ export async function control(service: SandboxService, request: IncomingMessage,
       case 'GET stats':
         return json(200, service.stats());
       case 'GET requests':
-        return json(200, service.requests);
+        return json(200, service.log.entries);
       case 'GET truth':
         return json(200, Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])));
       case 'GET links':
@@ -87,15 +77,9 @@ function takeEvents(service: SandboxService, body: JsonObject): object {
 }
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += (chunk as Buffer).length;
-    if (size > MOST_BYTES) throw new HttpError('bad_request', 'the body is too large');
-    chunks.push(chunk as Buffer);
-  }
+  const body = await text(request);
   try {
-    return parseJson(Buffer.concat(chunks).toString('utf8'));
+    return parseJson(body);
   } catch {
     throw new HttpError('bad_request', 'the body is no JSON');
   }

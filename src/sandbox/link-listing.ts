@@ -3,7 +3,7 @@ import { generateLinks } from './data/links.ts';
 import { createRandom } from './data/random.ts';
 import { type Reading, readLink } from './data/shape.ts';
 import type { Link } from './data/types.ts';
-import { invalid } from './params.ts';
+import { paramReader } from './params.ts';
 
 /** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
 export interface LinkListing {
@@ -104,21 +104,12 @@ export function createLinkListing({
 }
 
 function readQuery(params: URLSearchParams) {
-  const whole = (name: string, fallback: number, least: number, most: number): number => {
-    const given = params.get(name) || String(fallback);
-    const value = /^\d+$/.test(given) ? Number(given) : -1;
-    if (value < least || value > most) invalid(name, `expected a whole number from ${least} to ${most}`);
-    return value;
-  };
-  const oneOf = <T extends string>(name: string, values: readonly [T, ...T[]]): T => {
-    const given = params.get(name) || values[0];
-    return values.find((value) => value === given) ?? invalid(name, `expected one of ${values.join(', ')}`);
-  };
+  const { oneOf, whole } = paramReader(params);
   return {
     // Whether there is a page 0 is for the listing to say.
     page: whole('page', 1, 0, Number.MAX_SAFE_INTEGER),
     limit: whole('pageSize', MAX_PAGE_SIZE, 1, MAX_PAGE_SIZE),
-    sortBy: oneOf('sortBy', SORTS),
+    sortBy: oneOf('sortBy', SORTS) ?? 'createdAt',
     ascending: oneOf('sortOrder', ['desc', 'asc']) === 'asc',
   };
 }

@@ -9,12 +9,10 @@ import {
   type Headers,
   type Limiter,
   MINUTE,
+  PLAN_LIMITS,
   type Plan,
-  planLimit,
-  type RateDecision,
   rateHeaders,
   send,
-  standardLimit,
 } from './answer.ts';
 import { CONTROL_PREFIX, control } from './control.ts';
 import { codeOf, HttpError } from './params.ts';
@@ -54,21 +52,16 @@ export async function serve<S extends SandboxService>(
   options: Omit<SandboxOptions, keyof ServiceOptions>,
 ): Promise<Sandbox<S>> {
   const { apiKey = 'sandbox-key', plan = 'business', limiter = createLimiter() } = options;
-  const limit = options.requestsPerSecond === undefined ? planLimit(plan) : options.requestsPerSecond;
-  const perMinute = options.requestsPerMinute === undefined ? standardLimit(plan) : options.requestsPerMinute;
+  const granted = PLAN_LIMITS[plan];
+  const { requestsPerSecond: perSecond = granted.perSecond, requestsPerMinute: perMinute = granted.perMinute } =
+    options;
   const budgets: Record<string, Budget> = {
-    '/events': { limit, limiter, unit: 'second', list: service.list },
+    '/events': { limit: perSecond, limiter, unit: 'second', list: service.list },
     '/links': { limit: perMinute, limiter: createLimiter(MINUTE), unit: 'minute', list: service.listLinks },
   };
   const closing = new AbortController();
   // Every delayed answer adds a listener, and many may be delayed at once.
   setMaxListeners(0, closing.signal);
-
-  /** Budgets are kept in real time; the headers about them use the service's own clock. */
-  const onServiceClock = (decision: RateDecision): RateDecision => ({
-    ...decision,
-    resetAt: decision.resetAt + service.now() - Date.now(),
-  });
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(`${service.baseUrl}${request.url}`);
@@ -84,7 +77,7 @@ export async function serve<S extends SandboxService>(
       const { limit, limiter, unit, list } = budgets[url.pathname] ?? notFound(url.pathname);
       checkAccess(request, url.pathname, plan);
       const decision = limit === null ? undefined : limiter.take(limit, Date.now());
-      if (decision && limit !== null) headers = rateHeaders(onServiceClock(decision), limit, service.now());
+      if (decision && limit !== null) headers = rateHeaders(decision, limit, service.now() - Date.now());
       fault = service.faults.take(info);
       if (fault?.delayMs) await sleep(fault.delayMs, undefined, { signal: closing.signal });
       if (fault?.hang) return;

@@ -7,7 +7,7 @@ import { type Reading, readEvent } from './data/shape.ts';
 import type { JsonObject, StoredEvent } from './data/types.ts';
 import { createWorld, type World } from './data/world.ts';
 import { createLinkListing, type LinkListing } from './link-listing.ts';
-import { filterOf, readQuery } from './params.ts';
+import { readQuery } from './params.ts';
 import { createFaults, createRequestLog, type Faults, type RequestLog } from './requests.ts';
 import type { Traits } from './traits.ts';
 import { askedWindow } from './window.ts';
@@ -44,7 +44,6 @@ export interface SandboxService<T extends object = object> {
   events(stream: StreamName): JsonObject[];
   /** The same without the records: `click.id` or `eventId`, and the time; what was ingested twice is here twice. */
   truth(stream: StreamName): { id: string; at: number }[];
-  ids(stream: StreamName): string[];
   /** Generates this many new events between the two instants (default: just now). Returns their ids. */
   arrive(stream: StreamName, number: number, span?: { from: number; to: number }): string[];
   traits: T;
@@ -52,7 +51,6 @@ export interface SandboxService<T extends object = object> {
   changeTraits(texts: readonly string[]): void;
   readonly faults: Faults;
   readonly log: RequestLog;
-  readonly requests: RequestLog['entries'];
   stats(): SandboxStats;
   now(): number;
   /** The service's own URL; the HTTP server sets it when it listens. */
@@ -133,7 +131,6 @@ export function createService<T extends Pick<Traits, 'lateness'>>(
     world,
     faults,
     log,
-    requests: log.entries,
     now,
     get traits() {
       return behaviour.traits;
@@ -148,7 +145,7 @@ export function createService<T extends Pick<Traits, 'lateness'>>(
     list(params) {
       arrivals.catchUp(now());
       reads += 1;
-      const query = readQuery(params);
+      const query = readQuery(params, world.customers);
       const { stream } = query;
       requests[stream] += 1;
       const moment = reading();
@@ -159,10 +156,7 @@ export function createService<T extends Pick<Traits, 'lateness'>>(
         store.all(stream),
         { ...query, ...askedWindow(query, now()) },
         { seed, request: requests[stream], now: now() },
-        {
-          filter: filterOf(query, (id) => world.customers.find((customer) => customer.id === id)?.click.id),
-          bytes: (event) => Buffer.byteLength(text(event)),
-        },
+        { filter: query.filter, bytes: (event) => Buffer.byteLength(text(event)) },
       );
       return { body: `[${page.map(text).join(',')}]`, rows: page.length };
     },
@@ -177,7 +171,6 @@ export function createService<T extends Pick<Traits, 'lateness'>>(
       return visible(stream).map((event) => render(event, moment));
     },
     truth: (stream) => visible(stream).map(({ id, at }) => ({ id, at })),
-    ids: (stream) => visible(stream).map((event) => event.id),
     arrive(stream, number, span = { from: now() - 1, to: now() - 1 }) {
       const times = Array.from({ length: number }, () => random.int(span.from, span.to)).sort((a, b) => a - b);
       const events = times.map((at) => world.make(stream, at));

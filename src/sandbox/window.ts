@@ -28,21 +28,12 @@ function readTime(name: string, text: string, now: number): number {
   );
 }
 
+const DAYS = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '1y': 365 } as const;
+
 function startOf(interval: Interval, end: number, timezone: string): number {
-  switch (interval) {
-    case '24h':
-      return end - DAY;
-    case '7d':
-    case '30d':
-    case '90d':
-      return end - Number.parseInt(interval, 10) * DAY;
-    case '1y':
-      return end - 365 * DAY;
-    case 'all':
-      return Number.MIN_SAFE_INTEGER;
-    default:
-      return calendarStart(interval, end, timezone);
-  }
+  if (interval === 'all') return Number.MIN_SAFE_INTEGER;
+  if (interval === 'mtd' || interval === 'qtd' || interval === 'ytd') return calendarStart(interval, end, timezone);
+  return end - DAYS[interval] * DAY;
 }
 
 /** The first instant of the month, quarter or year that holds the instant, on the calendar of the time zone. */
@@ -54,17 +45,6 @@ function calendarStart(interval: 'mtd' | 'qtd' | 'ytd', at: number, timezone: st
   return asUtc - (Date.UTC(y, m - 1, d, hour, minute, second) - asUtc);
 }
 
-function localParts(at: number, timeZone: string): number[] {
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  });
-  const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
-  return (['year', 'month', 'day', 'hour', 'minute', 'second'] as const).map((type) => parts.get(type) ?? 0);
-}
+/** Year, month, day, hour, minute and second: the calendar of Sweden writes them in this order. */
+const localParts = (at: number, timeZone: string): number[] =>
+  [...new Date(at).toLocaleString('sv-SE', { timeZone }).matchAll(/\d+/g)].map(Number);

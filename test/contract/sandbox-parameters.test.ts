@@ -100,7 +100,7 @@ const CHECKS: Record<string, () => Promise<void>> = {
     expect(sorted(idsOf(await rows(sandbox)))).toEqual(sorted(idsOf(clicks)));
     for (const event of ['clicks', 'leads', 'sales'] as const) {
       const found = await rows(sandbox, { event });
-      expect(sorted(idsOf(found))).toEqual(sorted(sandbox.service.ids(event)));
+      expect(sorted(idsOf(found))).toEqual(sorted(sandbox.service.truth(event).map(({ id }) => id)));
       expect(new Set(found.map((record) => record.event))).toEqual(new Set([event.slice(0, -1)]));
     }
     await refused({ event: 'click' });

@@ -51,8 +51,8 @@ describe('the service in hand', () => {
       await plainSandbox({ seed: 8, now }),
     ];
     for (const stream of STREAMS) {
-      expect(one.service.ids(stream)).toEqual(same.service.ids(stream));
-      expect(one.service.ids(stream)).not.toEqual(other.service.ids(stream));
+      expect(one.service.truth(stream)).toEqual(same.service.truth(stream));
+      expect(one.service.truth(stream)).not.toEqual(other.service.truth(stream));
     }
   });
 
@@ -117,7 +117,7 @@ describe('the service in hand', () => {
     const sandbox = await plainSandbox();
     await rows(sandbox, { event: 'leads', limit: 3 });
     await ask(sandbox, { limit: 0 });
-    expect(sandbox.service.requests.map(({ query, status, rows }) => [query.limit, status, rows])).toEqual([
+    expect(sandbox.service.log.entries.map(({ query, status, rows }) => [query.limit, status, rows])).toEqual([
       ['3', 200, 3],
       ['0', 422, 0],
     ]);
@@ -230,7 +230,7 @@ describe('over HTTP', () => {
     expect((await steer(sandbox, 'stats', undefined, 'wrong')).status).toBe(401);
     expect((await steer(sandbox, 'stats')).status).toBe(200);
     expect((await steer(sandbox, 'nothing')).status).toBe(404);
-    expect(sandbox.service.requests).toEqual([]);
+    expect(sandbox.service.log.entries).toEqual([]);
   });
 
   test('traits are switched on and off, one by one', async () => {
@@ -254,7 +254,14 @@ describe('over HTTP', () => {
     const made = (await (await steer(sandbox, 'events', { stream: 'clicks', generate: 3 })).json()) as {
       generated: string[];
     };
-    expect(sorted(sandbox.service.ids('clicks').slice(-3))).toEqual(sorted(made.generated));
+    expect(
+      sorted(
+        sandbox.service
+          .truth('clicks')
+          .slice(-3)
+          .map(({ id }) => id),
+      ),
+    ).toEqual(sorted(made.generated));
     expect((await steer(sandbox, 'events', { stream: 'orders' })).status).toBe(400);
   });
 });

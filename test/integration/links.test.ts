@@ -180,10 +180,10 @@ it('keeps what links were, where history is on', async () => {
         where _source = $1 and link_id = $2 order by valid_from`,
       values: [sourceOf(config), link.id],
     });
-  link.utm.campaign = 'before';
+  link.utm.utm_campaign = 'before';
   await syncDone(config);
   Object.assign(link, { updatedAt: Math.max(link.updatedAt + 1, Date.now() - 1000), clicks: link.clicks + 1 });
-  link.utm.campaign = 'after';
+  link.utm.utm_campaign = 'after';
   await syncDone(config);
   link.clicks += 1;
   await syncDone(config);

@@ -1,7 +1,7 @@
-import type { JsonObject } from './types.ts';
+import type { Json, JsonObject } from './types.ts';
 
 /** Deprecated name at the top of an event → the object and field that replaced it. */
-const ALIASES: Readonly<Record<string, readonly ['click' | 'link', string]>> = {
+const ALIASES: Readonly<Record<string, readonly ['click' | 'link' | 'sale', string]>> = {
   click_id: ['click', 'id'],
   link_id: ['link', 'id'],
   domain: ['link', 'domain'],
@@ -15,17 +15,31 @@ const ALIASES: Readonly<Record<string, readonly ['click' | 'link', string]>> = {
   os: ['click', 'os'],
   qr: ['click', 'qr'],
   ip: ['click', 'ip'],
+  saleAmount: ['sale', 'amount'],
+  invoice_id: ['sale', 'invoiceId'],
+  payment_processor: ['sale', 'paymentProcessor'],
 };
-export const SALE_ALIASES = ['saleAmount', 'invoice_id', 'payment_processor'];
+
+/** Each alias with the part that holds its field; only sales have a sale. */
+const aliasesOf = (record: JsonObject): [alias: string, part: JsonObject, field: string][] =>
+  Object.entries(ALIASES).flatMap(([alias, [name, field]]) =>
+    record[name] ? [[alias, part(record, name), field]] : [],
+  );
+
+export function addAliases(record: JsonObject): void {
+  for (const [alias, part, field] of aliasesOf(record)) record[alias] = asAlias(part[field] ?? null);
+}
+
+/** Where a field says yes or no, its alias says 1 or 0. */
+const asAlias = (value: Json): Json => (typeof value === 'boolean' ? Number(value) : value);
 
 export function dropAliases(record: JsonObject): void {
-  for (const name of [...Object.keys(ALIASES), ...SALE_ALIASES]) delete record[name];
+  for (const alias of Object.keys(ALIASES)) delete record[alias];
 }
 
 /** The link is shared with other records; leaving a field out twice does no harm. */
 export function dropCanonical(record: JsonObject): void {
-  for (const [object, field] of Object.values(ALIASES)) delete part(record, object)[field];
-  if (record.sale) record.sale = { currency: part(record, 'sale').currency ?? null };
+  for (const [, part, field] of aliasesOf(record)) delete part[field];
 }
 
 /** An object inside of a record. */

@@ -1,4 +1,5 @@
 import { toIso } from '../../model/instant.ts';
+import { addAliases } from './aliases.ts';
 import { FIRST_NAMES, LAST_NAMES, WORKSPACE_ID } from './links.ts';
 import { shareOf } from './random.ts';
 import type { Click, Customer, JsonObject, Link, StoredEvent } from './types.ts';
@@ -17,6 +18,7 @@ export interface Reading {
 
 /** The value of required dates that have none: the contract allows no null there. */
 export const NEVER = '2099-12-31T00:00:00.000Z';
+const MAY_BE_NEVER = ['expiresAt', 'disabledAt', 'testStartedAt', 'testCompletedAt'];
 const EVENT_NAME = { clicks: 'click', leads: 'lead', sales: 'sale' } as const;
 
 /** The event in the contract's shape, field by field. */
@@ -32,58 +34,18 @@ export function readEvent(event: StoredEvent, reading: Reading): JsonObject {
     }),
     click: readClick(click),
     link: sharedLink(click.link, reading),
-    ...aliases(click),
   };
   if (customer) record.customer = readCustomer(customer);
   if (sale) {
-    const { amount, invoiceId, paymentProcessor, currency } = sale;
-    record.sale = { amount, invoiceId, paymentProcessor, currency };
-    record.saleAmount = amount;
-    record.invoice_id = invoiceId;
-    record.payment_processor = paymentProcessor;
+    const { first: _first, ...shown } = sale;
+    record.sale = shown;
   }
+  addAliases(record);
   return record;
 }
 
-function readClick(click: Click): JsonObject {
-  const { id, at, link, place, agent, trigger, referer, refererUrl, ip } = click;
-  return {
-    id,
-    timestamp: toIso(at),
-    url: link.url,
-    country: place.country,
-    city: place.city,
-    region: place.region,
-    continent: place.continent,
-    device: agent.device,
-    browser: agent.browser,
-    os: agent.os,
-    trigger,
-    referer,
-    refererUrl,
-    qr: trigger === 'qr',
-    ip,
-  };
-}
-
-/** The deprecated names at the top of the event. */
-function aliases(click: Click): JsonObject {
-  const { link, place, agent } = click;
-  return {
-    click_id: click.id,
-    link_id: link.id,
-    domain: link.domain,
-    key: link.key,
-    url: link.url,
-    continent: place.continent,
-    country: place.country,
-    city: place.city,
-    device: agent.device,
-    browser: agent.browser,
-    os: agent.os,
-    qr: click.trigger === 'qr' ? 1 : 0,
-    ip: click.ip,
-  };
+function readClick({ at, link, place, agent, ...same }: Click): JsonObject {
+  return { ...same, ...place, ...agent, timestamp: toIso(at), url: link.url, qr: same.trigger === 'qr' };
 }
 
 function sharedLink(link: Link, reading: Reading): JsonObject {
@@ -95,56 +57,35 @@ function sharedLink(link: Link, reading: Reading): JsonObject {
 }
 
 export function readLink(link: Link, reading: Reading): JsonObject {
+  const { partner, tags, utm, rest, createdAt, updatedAt, lastClicked, ...same } = link;
   const shortLink = link.key === '_root' ? `https://${link.domain}` : `https://${link.domain}/${link.key}`;
-  const { expiresAt, disabledAt, testStartedAt, testCompletedAt, ...rest } = link.rest;
   const record: JsonObject = {
-    id: link.id,
-    domain: link.domain,
-    key: link.key,
-    url: link.url,
-    externalId: link.externalId,
-    tenantId: link.tenantId,
-    programId: link.partner?.programId ?? null,
-    partnerId: link.partner?.id ?? null,
+    ...same,
+    ...utm,
     ...rest,
-    expiresAt: expiresAt ?? NEVER,
-    disabledAt: disabledAt ?? NEVER,
-    tags: link.tags.map((tag) => ({ ...tag })),
-    folderId: link.folderId,
+    programId: partner?.programId ?? null,
+    partnerId: partner?.id ?? null,
+    tags: tags.map((tag) => ({ ...tag })),
+    tagId: tags[0]?.id ?? null,
     shortLink,
     qrCode: `${reading.baseUrl}/qr?url=${encodeURIComponent(shortLink)}`,
-    utm_source: link.utm.source,
-    utm_medium: link.utm.medium,
-    utm_campaign: link.utm.campaign,
-    utm_term: link.utm.term,
-    utm_content: link.utm.content,
-    testStartedAt: testStartedAt ?? NEVER,
-    testCompletedAt: testCompletedAt ?? NEVER,
     workspaceId: WORKSPACE_ID,
-    clicks: link.clicks,
-    leads: link.leads,
-    conversions: link.conversions,
-    sales: link.sales,
-    saleAmount: link.saleAmount,
-    lastClicked: link.lastClicked === null ? NEVER : toIso(link.lastClicked),
-    createdAt: toIso(link.createdAt),
-    updatedAt: toIso(link.updatedAt),
-    tagId: link.tags[0]?.id ?? null,
     projectId: WORKSPACE_ID,
+    lastClicked: lastClicked === null ? NEVER : toIso(lastClicked),
+    createdAt: toIso(createdAt),
+    updatedAt: toIso(updatedAt),
   };
+  for (const name of MAY_BE_NEVER) record[name] ??= NEVER;
   reading.reshapeLink?.(record, link, reading);
   return record;
 }
 
-function readCustomer(customer: Customer): JsonObject {
+function readCustomer({ click: _click, purchases: _purchases, createdAt, ...same }: Customer): JsonObject {
   return {
-    id: customer.id,
-    externalId: customer.externalId,
-    name: customer.name ?? generatedName(customer.id),
-    email: customer.email,
-    avatar: `https://avatars.sandbox.invalid/${customer.id}.png`,
-    country: customer.country,
-    createdAt: toIso(customer.createdAt),
+    ...same,
+    name: same.name ?? generatedName(same.id),
+    avatar: `https://avatars.sandbox.invalid/${same.id}.png`,
+    createdAt: toIso(createdAt),
   };
 }
 

@@ -1,5 +1,5 @@
 import { toIso } from '../../../src/model/instant.ts';
-import { dropAliases, dropCanonical, part, SALE_ALIASES } from '../../../src/sandbox/data/aliases.ts';
+import { dropAliases, dropCanonical, part } from '../../../src/sandbox/data/aliases.ts';
 import { shareOf } from '../../../src/sandbox/data/random.ts';
 import { NEVER, type Reading } from '../../../src/sandbox/data/shape.ts';
 import type { Customer, JsonObject, Link, StoredEvent } from '../../../src/sandbox/data/types.ts';
@@ -83,7 +83,7 @@ function contradict(record: JsonObject): void {
 }
 
 function saleShape(record: JsonObject, shape: NonNullable<Traits['saleShape']>): void {
-  if (shape === 'canonical') for (const name of SALE_ALIASES) delete record[name];
+  if (shape === 'canonical') for (const name of ['saleAmount', 'invoice_id', 'payment_processor']) delete record[name];
   if (shape === 'flat') delete record.sale;
   if (shape === 'no-customer') delete record.customer;
 }

@@ -3,6 +3,7 @@ import type { Behaviour } from '../../../src/sandbox/behaviour.ts';
 import { shareOf } from '../../../src/sandbox/data/random.ts';
 import type { Customer, JsonObject, Link, StoredEvent } from '../../../src/sandbox/data/types.ts';
 import { HttpError } from '../../../src/sandbox/params.ts';
+import type { RequestLog } from '../../../src/sandbox/requests.ts';
 import { type Sandbox as Served, type SandboxOptions as ServedOptions, serve } from '../../../src/sandbox/server.ts';
 import {
   createService,
@@ -28,6 +29,9 @@ export interface SandboxService extends PlainService<Traits> {
   /** Ids of events that were visible once and are gone, by `remove` or `deleteLink`. */
   removed(stream: StreamName): string[];
   poisoned(stream: StreamName): string[];
+  /** `click.id` or `eventId` of all that is visible, oldest first; what was ingested twice is here twice. */
+  ids(stream: StreamName): string[];
+  readonly requests: RequestLog['entries'];
   readonly links: readonly Link[];
   readonly customers: readonly Customer[];
 }
@@ -90,6 +94,8 @@ export function createSandboxService({ traits, ...options }: ServiceOptions = {}
   return Object.assign(service, {
     links,
     customers,
+    requests: service.log.entries,
+    ids: (stream: StreamName) => service.truth(stream).map(({ id }) => id),
     add(stream: StreamName, record: JsonObject) {
       service.world.put([eventFromRecord(stream, record, service.now())]);
     },
