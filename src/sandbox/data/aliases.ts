@@ -37,8 +37,9 @@ export function dropAliases(record: JsonObject): void {
   for (const alias of Object.keys(ALIASES)) delete record[alias];
 }
 
-/** The link is shared with other records; leaving a field out twice does no harm. */
 export function dropCanonical(record: JsonObject): void {
+  // Other records share the link, and make their aliases of it.
+  record.link = { ...part(record, 'link') };
   for (const [, part, field] of aliasesOf(record)) delete part[field];
 }
 
