@@ -68,7 +68,8 @@ export function createOddBehaviour(traits: Traits = {}) {
         const paging = Object.fromEntries(PAGING.map((name) => [name, odd.traits[name]]));
         return listPage(rows, { ...query, start: 0, end: Number.MAX_SAFE_INTEGER }, paging, moment);
       }
-      if (odd.traits.forbidden) throw new HttpError('forbidden', 'Analytics and events need a paid plan.');
+      if (odd.traits.forbidden)
+        throw new HttpError('forbidden', 'Analytics and events need a paid plan: upgrade to Business or higher.');
       return listPage(rows, { ...query, start, end }, odd.traits, moment, {
         ...facts,
         hidden: odd.traits.dropAfterLimit ? hides : undefined,
