@@ -36,7 +36,7 @@ export const share = (bare: number): Kind<number> => ({
 });
 
 export const duration = (bare: string): Kind<number> => ({
-  values: 'milliseconds, or 90s, 5m, 2h, 30d; may be negative',
+  values: 'milliseconds, or 90s, 5m, 2h, 30d',
   bare,
   read(text) {
     const match = /^(-?\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text);
