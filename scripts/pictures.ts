@@ -7,9 +7,8 @@ import { runStartApp } from '../src/app/start.ts';
 import { parseConfig } from '../src/config/index.ts';
 import { openEmbedded } from '../src/cursor/embedded/index.ts';
 import type { Overview, Quarantine, Runs } from '../src/http/api-types.ts';
-
-import { type Sandbox, type SandboxOptions, startSandbox } from '../src/sandbox/server.ts';
 import { findOrInstall } from '../test/support/machine.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../test/support/odd-service/service.ts';
 import { silentLog } from '../test/support/silent-log.ts';
 import { withPalette } from './palette-png.ts';
 

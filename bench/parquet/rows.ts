@@ -2,8 +2,8 @@ import type { Value } from '../../src/model/columns.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import { stringifyJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, SOURCE, STREAMS } from '../../src/model/streams.ts';
-import { createSandboxService } from '../../src/sandbox/service.ts';
 import type { FileColumn } from '../../src/sinks/parquet/format/index.ts';
+import { createSandboxService } from '../../test/support/odd-service/service.ts';
 
 export interface Table {
   columns: FileColumn[];

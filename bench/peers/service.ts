@@ -1,6 +1,6 @@
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
-import type { Traits } from '../../src/sandbox/traits.ts';
+import { startSandbox } from '../../test/support/odd-service/service.ts';
+import type { Traits } from '../../test/support/odd-service/traits.ts';
 
 /** The service that every tool reads: the same leads each time, up to ten minutes before it is opened. */
 export interface Service {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { type Sandbox, startSandbox } from '../../test/support/odd-service/service.ts';
 import { configOf, sync } from '../support/engine.ts';
 import { type Home, withHome } from '../support/home.ts';
 import { median } from '../support/measure.ts';

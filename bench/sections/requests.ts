@@ -1,4 +1,4 @@
-import type { Traits } from '../../src/sandbox/traits.ts';
+import type { Traits } from '../../test/support/odd-service/traits.ts';
 import { createSandboxSync, type SandboxSync } from '../../test/support/sandbox-sync.ts';
 import { count, type Report, type Section, type Size } from '../support/report.ts';
 

@@ -1,6 +1,6 @@
 import { type Instant, toIso } from '../../src/model/instant.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import { createSandboxService } from '../../src/sandbox/service.ts';
+import { createSandboxService } from '../../test/support/odd-service/service.ts';
 
 /**
  * A history of any length that takes no memory: the n-th click is one of a few thousand records of the sandbox, with an id and a time

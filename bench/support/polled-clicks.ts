@@ -1,6 +1,6 @@
 import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import { createSandboxService } from '../../src/sandbox/service.ts';
+import { createSandboxService } from '../../test/support/odd-service/service.ts';
 
 /** Clicks by number, each with the content of one that the sandbox made. */
 const stream = STREAMS.clicks;

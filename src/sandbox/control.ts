@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { ConfigError } from '../model/errors.ts';
 import { parseJson } from '../model/json.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
@@ -7,22 +8,10 @@ import type { JsonObject } from './data/types.ts';
 import { envelope, HttpError } from './params.ts';
 import { FAULT_KEYS, type FaultRule } from './requests.ts';
 import type { SandboxService } from './service.ts';
-import { parseTrait, type Traits } from './traits.ts';
 
 export const CONTROL_PREFIX = '/_sandbox/';
-const MOST_BYTES = 64 * 1024 * 1024;
 
-/**
- * Controls for users in another process:
- *   POST traits {"widen":"day","ties":null}          null removes a trait, the others stay
- *   POST faults [{"status":500,"times":3,"match":{"event":"leads"}}]
- *   POST events {"stream":"leads","records":[…]} or {"stream":"clicks","generate":100,"from":ms,"to":ms}
- *   GET  stats
- *   GET  requests                                    what was asked for, and how many rows were shown; oldest first
- *   GET  truth                                       id and epoch milliseconds of every visible event, by stream
- *   GET  links                                       the id of every link
- *   POST links {"make":3,"remove":["link_…"]}         makes and removes quiet links
- */
+/** Controls for users in another process: docs/sandbox.md. */
 export async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
   const call = `${request.method} ${path.slice(CONTROL_PREFIX.length)}`;
   try {
@@ -30,7 +19,7 @@ export async function control(service: SandboxService, request: IncomingMessage,
       case 'GET stats':
         return json(200, service.stats());
       case 'GET requests':
-        return json(200, service.requests);
+        return json(200, service.log.entries);
       case 'GET truth':
         return json(200, Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])));
       case 'GET links':
@@ -43,7 +32,7 @@ export async function control(service: SandboxService, request: IncomingMessage,
       case 'GET traits':
         return json(200, service.traits);
       case 'POST traits':
-        service.traits = changedTraits(service.traits, object(await bodyOf(request)));
+        service.changeTraits(traitTexts(object(await bodyOf(request))));
         return json(200, service.traits);
       case 'POST faults':
         service.faults.add(...readFaults(await bodyOf(request)));
@@ -61,13 +50,8 @@ export async function control(service: SandboxService, request: IncomingMessage,
   }
 }
 
-function changedTraits(current: Traits, changes: JsonObject): Traits {
-  const next = { ...current };
-  for (const [name, value] of Object.entries(changes)) {
-    parseTrait(value === null || value === false ? `${name}=` : `${name}=${String(value)}`, next);
-  }
-  return next;
-}
+const traitTexts = (changes: JsonObject): string[] =>
+  Object.entries(changes).map(([name, value]) => `${name}=${value === null || value === false ? '' : String(value)}`);
 
 function readFaults(value: unknown): FaultRule[] {
   const list = Array.isArray(value) ? value : [value];
@@ -88,23 +72,14 @@ function changeLinks({ linkListing }: SandboxService, { make = 0, remove = [] }:
 function takeEvents(service: SandboxService, body: JsonObject): object {
   const stream = STREAM_NAMES.find((name) => name === body.stream);
   if (!stream) throw new HttpError('bad_request', `stream must be one of ${STREAM_NAMES.join(', ')}`);
-  const records = Array.isArray(body.records) ? body.records : [];
-  for (const record of records) service.add(stream, object(record));
   const { generate = 0, from = service.now() - 1, to = service.now() - 1 } = body;
-  const ids = service.arrive(stream, Number(generate), { from: Number(from), to: Number(to) });
-  return { added: records.length, generated: ids };
+  return { generated: service.arrive(stream, Number(generate), { from: Number(from), to: Number(to) }) };
 }
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += (chunk as Buffer).length;
-    if (size > MOST_BYTES) throw new HttpError('bad_request', 'the body is too large');
-    chunks.push(chunk as Buffer);
-  }
+  const body = await text(request);
   try {
-    return parseJson(Buffer.concat(chunks).toString('utf8'));
+    return parseJson(body);
   } catch {
     throw new HttpError('bad_request', 'the body is no JSON');
   }

@@ -1,10 +1,9 @@
+import type { Behaviour } from './behaviour.ts';
 import { generateLinks } from './data/links.ts';
 import { createRandom } from './data/random.ts';
 import { type Reading, readLink } from './data/shape.ts';
 import type { Link } from './data/types.ts';
-import { listPage } from './listing.ts';
-import { invalid } from './params.ts';
-import { type Traits, wordAndNumber } from './traits.ts';
+import { paramReader } from './params.ts';
 
 /** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
 export interface LinkListing {
@@ -17,7 +16,7 @@ export interface LinkListing {
   page(params: URLSearchParams, reading: Reading): { body: string; rows: number };
 }
 
-/** As `listPage` wants it. */
+/** A row of the listing. */
 interface LinkListed {
   id: string;
   at: number;
@@ -31,18 +30,12 @@ interface ListingOptions {
   seed: number;
   historyStart: number;
   now(): number;
-  traits(): Traits;
+  page: Behaviour['page'];
 }
 
 const MAX_PAGE_SIZE = 100;
 const SORTS = ['createdAt', 'updatedAt', 'clicks'] as const;
 const DAY = 86_400_000;
-
-/** The traits that concern paging. Those about windows of time mean nothing here. */
-const PAGING = [
-  ...(['limitCap', 'limitMax', 'ignoreLimit', 'ignorePage', 'pagesFromZero', 'lastPage', 'deepPages'] as const),
-  ...(['sortOrder', 'shuffleTies', 'emptyAnswers', 'partial', 'dropLast', 'repeatRows', 'flapping'] as const),
-];
 
 export function createLinkListing({
   active,
@@ -50,7 +43,7 @@ export function createLinkListing({
   seed,
   historyStart,
   now,
-  traits,
+  page: pageOf,
 }: ListingOptions): LinkListing {
   // A generator of its own: how many quiet links there are must not change the events.
   const random = createRandom(seed ^ 0x51e7);
@@ -88,16 +81,6 @@ export function createLinkListing({
     return link;
   };
 
-  /** What other clients do between two of our pages. */
-  function meanwhile(): void {
-    const { linkDrift } = traits();
-    if (!linkDrift) return;
-    const { word, number } = wordAndNumber(linkDrift, 3);
-    if (requests % number !== 0) return;
-    if (word !== 'delete') make();
-    if (word !== 'insert' && quiet.length > 0) take(random.int(0, quiet.length - 1));
-  }
-
   return {
     all: () => [...sorted().links],
     make,
@@ -107,41 +90,26 @@ export function createLinkListing({
     },
     page(params, reading) {
       requests += 1;
-      meanwhile();
-      const { sortBy, ...query } = readQuery(params, traits());
+      const { sortBy, ...query } = readQuery(params);
       const rows =
         sortBy === 'createdAt'
           ? sorted().rows
           : sorted()
               .rows.map((row) => ({ ...row, at: row.link[sortBy] }))
               .sort((a, b) => a.at - b.at);
-      const shown = listPage(
-        rows,
-        { ...query, start: 0, end: Number.MAX_SAFE_INTEGER },
-        Object.fromEntries(PAGING.map((name) => [name, traits()[name]])),
-        { seed, request: requests, now: now() },
-      );
+      const shown = pageOf(rows, query, { seed, request: requests, now: now() });
       return { body: JSON.stringify(shown.map(({ link }) => readLink(link, reading))), rows: shown.length };
     },
   };
 }
 
-function readQuery(params: URLSearchParams, { pagesFromZero }: Traits) {
-  const whole = (name: string, fallback: number, least: number, most: number): number => {
-    const given = params.get(name) || String(fallback);
-    const value = /^\d+$/.test(given) ? Number(given) : -1;
-    if (value < least || value > most) invalid(name, `expected a whole number from ${least} to ${most}`);
-    return value;
-  };
-  const oneOf = <T extends string>(name: string, values: readonly [T, ...T[]]): T => {
-    const given = params.get(name) || values[0];
-    return values.find((value) => value === given) ?? invalid(name, `expected one of ${values.join(', ')}`);
-  };
-  const first = pagesFromZero ? 0 : 1;
+function readQuery(params: URLSearchParams) {
+  const { oneOf, whole } = paramReader(params);
   return {
-    page: whole('page', first, first, Number.MAX_SAFE_INTEGER),
+    // Whether there is a page 0 is for the listing to say.
+    page: whole('page', 1, 0, Number.MAX_SAFE_INTEGER),
     limit: whole('pageSize', MAX_PAGE_SIZE, 1, MAX_PAGE_SIZE),
-    sortBy: oneOf('sortBy', SORTS),
+    sortBy: oneOf('sortBy', SORTS) ?? 'createdAt',
     ascending: oneOf('sortOrder', ['desc', 'asc']) === 'asc',
   };
 }

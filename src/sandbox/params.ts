@@ -1,5 +1,5 @@
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import type { StoredEvent } from './data/types.ts';
+import type { Customer, StoredEvent } from './data/types.ts';
 
 const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'] as const;
 export type Interval = (typeof INTERVALS)[number];
@@ -8,52 +8,10 @@ const TRIGGER_VALUES = ['qr', 'link', 'pageview'];
 const MAX_LIMIT = 1000;
 const MAX_QUERY_LENGTH = 10_000;
 
-/** Parameters with advanced filtering: one value, a list, or an exclusion. */
-const ADVANCED = [
-  'domain',
-  'linkId',
-  'tenantId',
-  'tagId',
-  'folderId',
-  'partnerTagId',
-  'groupId',
-  'partnerId',
-  'country',
-  'city',
-  'region',
-  'continent',
-  'device',
-  'browser',
-  'os',
-  'trigger',
-  'referer',
-  'refererUrl',
-  'url',
-  'utm_source',
-  'utm_medium',
-  'utm_campaign',
-  'utm_term',
-  'utm_content',
-] as const;
-type AdvancedName = (typeof ADVANCED)[number];
-
-interface AdvancedFilter {
-  exclude: boolean;
-  values: ReadonlySet<string>;
-}
-
 export interface EventsQuery {
   stream: StreamName;
-  advanced: ReadonlyMap<AdvancedName, AdvancedFilter>;
-  key: string | undefined;
-  externalId: string | undefined;
-  customerId: string | undefined;
-  programId: string | undefined;
-  tagIds: ReadonlySet<string> | undefined;
-  root: boolean | undefined;
-  qr: boolean | undefined;
-  saleType: 'new' | 'recurring' | undefined;
-  metadata: { key: string; value: string } | undefined;
+  /** All filters as one predicate, or undefined without filters: then a page needs no scan. */
+  filter: Predicate | undefined;
   interval: Interval | undefined;
   start: string | undefined;
   end: string | undefined;
@@ -63,54 +21,47 @@ export interface EventsQuery {
   ascending: boolean;
 }
 
-/** Reads and checks the query, as strictly as the contract's table says. Unknown parameters are ignored. */
-export function readQuery(params: URLSearchParams, firstPage = 1): EventsQuery {
-  const text = (name: string): string | undefined => params.get(name) || undefined;
-  const oneOf = <T extends string>(name: string, values: readonly T[]): T | undefined => {
-    const given = text(name);
-    const value = values.find((known) => known === given);
-    if (given !== undefined && value === undefined) invalid(name, `expected one of ${values.join(', ')}`);
-    return value;
-  };
-  const bool = (name: string): boolean | undefined => {
-    const value = oneOf(name, ['true', 'false']);
-    return value === undefined ? undefined : value === 'true';
-  };
-  const whole = (name: string, fallback: number, most: number, least = 1): number => {
-    const given = text(name) ?? String(fallback);
-    const value = /^\d+$/.test(given) ? Number(given) : -1;
-    if (value < least || value > most) invalid(name, `expected a whole number from ${least} to ${most}`);
-    return value;
-  };
+type Predicate = (event: StoredEvent) => boolean;
 
+/** Reads parameters of a query, or refuses them. Absent and empty are the same. */
+export function paramReader(params: URLSearchParams) {
+  const text = (name: string): string | undefined => params.get(name) || undefined;
+  return {
+    text,
+    oneOf: <T extends string>(name: string, values: readonly T[]): T | undefined => {
+      const given = text(name);
+      return given === undefined ? undefined : known(name, given, values);
+    },
+    whole(name: string, fallback: number, least: number, most: number): number {
+      const given = text(name) ?? String(fallback);
+      const value = /^\d+$/.test(given) ? Number(given) : -1;
+      if (value < least || value > most) invalid(name, `expected a whole number from ${least} to ${most}`);
+      return value;
+    },
+  };
+}
+
+/** Reads and checks the query, as strictly as the contract's table says. Unknown parameters are ignored. */
+export function readQuery(params: URLSearchParams, customers: readonly Customer[]): EventsQuery {
+  const { text, oneOf, whole } = paramReader(params);
   const stream = oneOf('event', STREAM_NAMES) ?? 'clicks';
-  const advanced = new Map<AdvancedName, AdvancedFilter>();
-  for (const name of ADVANCED) {
+  const tests = Object.entries(FILTERS).flatMap(([name, filterBy]) => {
     const given = text(name);
-    if (given !== undefined) advanced.set(name, readAdvanced(name, given));
-  }
-  const key = text('key');
-  if (key && !advanced.has('domain')) throw new HttpError('bad_request', 'key must be used together with domain');
+    return given === undefined ? [] : [filterBy(given, { name, stream, customers })];
+  });
+  if (text('key') && !text('domain')) throw new HttpError('bad_request', 'key must be used together with domain');
   oneOf('sortBy', ['timestamp']);
   const order = oneOf('order', ['asc', 'desc']);
   return {
     stream,
-    advanced,
-    key,
-    externalId: readExternalId(text('externalId')),
-    customerId: text('customerId'),
-    programId: text('programId'),
-    tagIds: text('tagIds') ? new Set(text('tagIds')?.split(',')) : undefined,
-    root: bool('root'),
-    qr: bool('qr'),
-    saleType: oneOf('saleType', ['new', 'recurring']),
-    metadata: readMetadataQuery(text('query'), stream),
+    filter: tests.length === 0 ? undefined : (event) => tests.every((test) => test(event)),
     interval: oneOf('interval', INTERVALS),
     start: text('start'),
     end: text('end'),
     timezone: readTimezone(text('timezone')),
-    page: whole('page', firstPage, Number.MAX_SAFE_INTEGER, firstPage),
-    limit: whole('limit', 100, MAX_LIMIT),
+    // Whether there is a page 0 is for the listing to say.
+    page: whole('page', 1, 0, Number.MAX_SAFE_INTEGER),
+    limit: whole('limit', 100, 1, MAX_LIMIT),
     ascending: (oneOf('sortOrder', ['asc', 'desc']) ?? order ?? 'desc') === 'asc',
   };
 }
@@ -119,33 +70,8 @@ export function invalid(name: string, why: string): never {
   throw new HttpError('unprocessable_entity', `invalid ${name}: ${why}`);
 }
 
-function readAdvanced(name: AdvancedName, given: string): AdvancedFilter {
-  const exclude = given.startsWith('-');
-  const plain = (value: string): string => (exclude && value.startsWith('-') ? value.slice(1) : value);
-  const values = given
-    .split(',')
-    .map(plain)
-    .filter((value) => value !== '');
-  if (values.length === 0) invalid(name, 'no value');
-  const known = name === 'continent' ? CONTINENTS : name === 'trigger' ? TRIGGER_VALUES : undefined;
-  const odd = known && values.find((value) => !known.includes(value));
-  if (odd !== undefined) invalid(name, `"${odd}" is not one of ${known?.join(', ')}`);
-  return { exclude, values: new Set(values) };
-}
-
-function readExternalId(given: string | undefined): string | undefined {
-  if (given !== undefined && !given.startsWith('ext_')) invalid('externalId', 'it must be prefixed with ext_');
-  return given?.slice('ext_'.length);
-}
-
-function readMetadataQuery(given: string | undefined, stream: StreamName): EventsQuery['metadata'] {
-  if (given === undefined) return undefined;
-  if (given.length > MAX_QUERY_LENGTH) invalid('query', `longer than ${MAX_QUERY_LENGTH} characters`);
-  if (stream === 'clicks') invalid('query', 'only lead and sale events have metadata');
-  const match = /^metadata\['([^']+)'\]:'([^']*)'$/.exec(given);
-  if (!match) invalid('query', "expected metadata['<key>']:'<value>'");
-  return { key: match[1] ?? '', value: match[2] ?? '' };
-}
+const known = <T extends string>(name: string, given: string, values: readonly T[]): T =>
+  values.find((value) => value === given) ?? invalid(name, `expected one of ${values.join(', ')}`);
 
 function readTimezone(given = 'UTC'): string {
   try {
@@ -155,70 +81,99 @@ function readTimezone(given = 'UTC'): string {
   }
 }
 
+interface Asked {
+  name: string;
+  stream: StreamName;
+  customers: readonly Customer[];
+}
+
+type FilterBy = (given: string, asked: Asked) => Predicate;
 type Value = string | null | undefined | readonly string[];
 
-/** The field that each parameter filters by. A link without partner has no group: it matches no value and survives every exclusion. */
-const FIELD_OF: Record<AdvancedName, (event: StoredEvent) => Value> = {
-  domain: ({ click }) => click.link.domain,
-  linkId: ({ click }) => click.link.id,
-  tenantId: ({ click }) => click.link.tenantId,
-  tagId: ({ click }) => click.link.tags.map((tag) => tag.id),
-  folderId: ({ click }) => click.link.folderId,
-  partnerTagId: ({ click }) => click.link.partner?.tagIds,
-  groupId: ({ click }) => click.link.partner?.groupId,
-  partnerId: ({ click }) => click.link.partner?.id,
-  country: ({ click }) => click.place.country,
-  city: ({ click }) => click.place.city,
-  region: ({ click }) => click.place.region,
-  continent: ({ click }) => click.place.continent,
-  device: ({ click }) => click.agent.device,
-  browser: ({ click }) => click.agent.browser,
-  os: ({ click }) => click.agent.os,
-  trigger: ({ click }) => click.trigger,
-  referer: ({ click }) => click.referer,
-  refererUrl: ({ click }) => click.refererUrl,
-  url: ({ click }) => click.link.url,
-  utm_source: ({ click }) => click.link.utm.source,
-  utm_medium: ({ click }) => click.link.utm.medium,
-  utm_campaign: ({ click }) => click.link.utm.campaign,
-  utm_term: ({ click }) => click.link.utm.term,
-  utm_content: ({ click }) => click.link.utm.content,
-};
-
-type Predicate = (event: StoredEvent) => boolean;
-
-/** All filters as one predicate, or undefined without filters: then a page needs no scan. */
-export function filterOf(
-  query: EventsQuery,
-  clickOfCustomer: (id: string) => string | undefined,
-): Predicate | undefined {
-  const tests: Predicate[] = [];
-  for (const [name, { exclude, values }] of query.advanced) {
-    const fieldOf = FIELD_OF[name];
-    tests.push((event) => holds(fieldOf(event), values) !== exclude);
-  }
-  const { key, externalId, customerId, programId, tagIds, root, qr, saleType, metadata } = query;
-  if (key !== undefined) tests.push(({ click }) => click.link.key === key);
-  if (externalId !== undefined) tests.push(({ click }) => click.link.externalId === externalId);
-  if (programId !== undefined) tests.push(({ click }) => click.link.partner?.programId === programId);
-  if (tagIds !== undefined) tests.push(({ click }) => click.link.tags.some((tag) => tagIds.has(tag.id)));
-  if (root !== undefined) tests.push(({ click }) => (click.link.key === '_root') === root);
-  if (qr !== undefined) tests.push(({ click }) => (click.trigger === 'qr') === qr);
-  if (customerId !== undefined) {
-    // A click carries no customer; it belongs to the customer who came by it.
-    const clickId = clickOfCustomer(customerId);
-    tests.push(({ customer, id }) => (customer ? customer.id === customerId : id === clickId));
-  }
-  // saleType applies to sales only; on other streams it filters nothing.
-  if (saleType !== undefined) tests.push(({ sale }) => !sale || sale.first === (saleType === 'new'));
-  if (metadata !== undefined) tests.push((event) => metadataValue(event, metadata.key) === metadata.value);
-  return tests.length === 0 ? undefined : (event) => tests.every((test) => test(event));
-}
+/** Advanced filtering: one value, a list, or an exclusion. What has no value matches none and survives every exclusion. */
+const advanced =
+  (fieldOf: (event: StoredEvent) => Value, allowed?: readonly string[]): FilterBy =>
+  (given, { name }) => {
+    const exclude = given.startsWith('-');
+    const plain = (value: string): string => (exclude && value.startsWith('-') ? value.slice(1) : value);
+    const wanted = given
+      .split(',')
+      .map(plain)
+      .filter((value) => value !== '');
+    if (wanted.length === 0) invalid(name, 'no value');
+    if (allowed) for (const value of wanted) known(name, value, allowed);
+    const values = new Set(wanted);
+    return (event) => holds(fieldOf(event), values) !== exclude;
+  };
 
 function holds(value: Value, wanted: ReadonlySet<string>): boolean {
   if (value === null || value === undefined) return false;
   return typeof value === 'string' ? wanted.has(value) : value.some((one) => wanted.has(one));
 }
+
+const yesOrNo =
+  (isSo: Predicate): FilterBy =>
+  (given, { name }) => {
+    const wanted = known(name, given, ['true', 'false']) === 'true';
+    return (event) => isSo(event) === wanted;
+  };
+
+/** Every parameter that selects events. */
+const FILTERS: Record<string, FilterBy> = {
+  domain: advanced(({ click }) => click.link.domain),
+  linkId: advanced(({ click }) => click.link.id),
+  tenantId: advanced(({ click }) => click.link.tenantId),
+  tagId: advanced(({ click }) => click.link.tags.map((tag) => tag.id)),
+  folderId: advanced(({ click }) => click.link.folderId),
+  partnerTagId: advanced(({ click }) => click.link.partner?.tagIds),
+  groupId: advanced(({ click }) => click.link.partner?.groupId),
+  partnerId: advanced(({ click }) => click.link.partner?.id),
+  country: advanced(({ click }) => click.place.country),
+  city: advanced(({ click }) => click.place.city),
+  region: advanced(({ click }) => click.place.region),
+  continent: advanced(({ click }) => click.place.continent, CONTINENTS),
+  device: advanced(({ click }) => click.agent.device),
+  browser: advanced(({ click }) => click.agent.browser),
+  os: advanced(({ click }) => click.agent.os),
+  trigger: advanced(({ click }) => click.trigger, TRIGGER_VALUES),
+  referer: advanced(({ click }) => click.referer),
+  refererUrl: advanced(({ click }) => click.refererUrl),
+  url: advanced(({ click }) => click.link.url),
+  utm_source: advanced(({ click }) => click.link.utm.utm_source),
+  utm_medium: advanced(({ click }) => click.link.utm.utm_medium),
+  utm_campaign: advanced(({ click }) => click.link.utm.utm_campaign),
+  utm_term: advanced(({ click }) => click.link.utm.utm_term),
+  utm_content: advanced(({ click }) => click.link.utm.utm_content),
+  key: (given) => (event) => event.click.link.key === given,
+  programId: (given) => (event) => event.click.link.partner?.programId === given,
+  root: yesOrNo(({ click }) => click.link.key === '_root'),
+  qr: yesOrNo(({ click }) => click.trigger === 'qr'),
+  externalId(given, { name }) {
+    if (!given.startsWith('ext_')) invalid(name, 'it must be prefixed with ext_');
+    return ({ click }) => click.link.externalId === given.slice('ext_'.length);
+  },
+  tagIds(given) {
+    const wanted = new Set(given.split(','));
+    return ({ click }) => click.link.tags.some((tag) => wanted.has(tag.id));
+  },
+  customerId(given, { customers }) {
+    // A click carries no customer; it belongs to the customer who came by it.
+    const clickId = customers.find((customer) => customer.id === given)?.click.id;
+    return ({ customer, id }) => (customer ? customer.id === given : id === clickId);
+  },
+  saleType(given, { name }) {
+    const isNew = known(name, given, ['new', 'recurring']) === 'new';
+    // It applies to sales only; on other streams it filters nothing.
+    return ({ sale }) => !sale || sale.first === isNew;
+  },
+  query(given, { name, stream }) {
+    if (given.length > MAX_QUERY_LENGTH) invalid(name, `longer than ${MAX_QUERY_LENGTH} characters`);
+    if (stream === 'clicks') invalid(name, 'only lead and sale events have metadata');
+    const [, key, value] = /^metadata\['([^']+)'\]:'([^']*)'$/.exec(given) ?? [];
+    if (key === undefined) invalid(name, "expected metadata['<key>']:'<value>'");
+    return (event) => metadataValue(event, key) === value;
+  },
+};
 
 function metadataValue({ metadata }: StoredEvent, key: string): string | undefined {
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return undefined;

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,21 +7,17 @@ import {
   createLimiter,
   errorAnswer,
   type Headers,
-  json,
-  type LimiterForm,
+  type Limiter,
   MINUTE,
+  PLAN_LIMITS,
   type Plan,
-  planLimit,
-  type RateDecision,
   rateHeaders,
   send,
-  standardLimit,
 } from './answer.ts';
 import { CONTROL_PREFIX, control } from './control.ts';
 import { codeOf, HttpError } from './params.ts';
 import type { FaultRule } from './requests.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './service.ts';
-import type { Traits } from './traits.ts';
 
 export interface SandboxOptions extends ServiceOptions {
   /** 0 takes a free port (default). */
@@ -33,38 +28,40 @@ export interface SandboxOptions extends ServiceOptions {
   requestsPerSecond?: number | null | undefined;
   /** Replaces the plan's limit on `GET /links`; null: no limit. */
   requestsPerMinute?: number | null | undefined;
-  limiter?: LimiterForm | undefined;
+  /** Counts the requests for events (default: in any second). */
+  limiter?: Limiter | undefined;
 }
 
-export interface Sandbox {
+export interface Sandbox<S extends SandboxService = SandboxService> {
   baseUrl: string;
   apiKey: string;
   port: number;
-  service: SandboxService;
+  service: S;
   /** Closes open connections too, promptly. */
   close(): Promise<void>;
 }
 
 const HOST = '127.0.0.1';
 
-export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { apiKey = 'sandbox-key', plan = 'business', limiter: form = 'sliding' } = options;
-  const service = createSandboxService(options);
-  const limit = options.requestsPerSecond === undefined ? planLimit(plan) : options.requestsPerSecond;
-  const perMinute = options.requestsPerMinute === undefined ? standardLimit(plan) : options.requestsPerMinute;
+export const startSandbox = (options: SandboxOptions = {}): Promise<Sandbox> =>
+  serve(createSandboxService(options), options);
+
+/** Serves it over HTTP. */
+export async function serve<S extends SandboxService>(
+  service: S,
+  options: Omit<SandboxOptions, keyof ServiceOptions>,
+): Promise<Sandbox<S>> {
+  const { apiKey = 'sandbox-key', plan = 'business', limiter = createLimiter() } = options;
+  const granted = PLAN_LIMITS[plan];
+  const { requestsPerSecond: perSecond = granted.perSecond, requestsPerMinute: perMinute = granted.perMinute } =
+    options;
   const budgets: Record<string, Budget> = {
-    '/events': { limit, limiter: createLimiter(), unit: 'second', list: service.list },
+    '/events': { limit: perSecond, limiter, unit: 'second', list: service.list },
     '/links': { limit: perMinute, limiter: createLimiter(MINUTE), unit: 'minute', list: service.listLinks },
   };
   const closing = new AbortController();
   // Every delayed answer adds a listener, and many may be delayed at once.
   setMaxListeners(0, closing.signal);
-
-  /** Budgets are kept in real time; the headers about them use the service's own clock. */
-  const onServiceClock = (decision: RateDecision): RateDecision => ({
-    ...decision,
-    resetAt: decision.resetAt + service.now() - Date.now(),
-  });
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(`${service.baseUrl}${request.url}`);
@@ -75,18 +72,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     let fault: FaultRule | undefined;
     let answer: Answer;
     let rows = 0;
-    let date: number | undefined;
     try {
       checkKey(request, apiKey);
-      const { traits } = service;
-      if (traits.redirect) {
-        service.log.answered(entry, 302);
-        return await send(request, response, redirectTo(traits.redirect), { date: service.now() });
-      }
       const { limit, limiter, unit, list } = budgets[url.pathname] ?? notFound(url.pathname);
-      checkAccess(request, url.pathname, plan, traits);
-      const decision = limit === null ? undefined : limiter.take(traits.limiter ?? form, limit, Date.now());
-      if (decision && limit !== null) headers = rateHeaders(onServiceClock(decision), limit, traits, service.now());
+      checkAccess(request, url.pathname, plan);
+      const decision = limit === null ? undefined : limiter.take(limit, Date.now());
+      if (decision && limit !== null) headers = rateHeaders(decision, limit, service.now() - Date.now());
       fault = service.faults.take(info);
       if (fault?.delayMs) await sleep(fault.delayMs, undefined, { signal: closing.signal });
       if (fault?.hang) return;
@@ -98,22 +89,19 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         throw new HttpError('rate_limit_exceeded', `More than ${limit} requests per ${unit}.`);
       }
       if (fault && (fault.status !== undefined || fault.body !== undefined)) {
-        answer = faultAnswer(fault, service, headers);
+        answer = faultAnswer(fault, headers);
       } else {
         const page = list(url.searchParams);
-        if (page.delayMs > 0) await sleep(page.delayMs, undefined, { signal: closing.signal });
         rows = page.rows;
-        date = page.date;
         const type = { 'Content-Type': 'application/json' };
         answer = { status: 200, body: page.body, headers: { ...type, ...headers, ...fault?.headers } };
-        if (traits.etag) answer = tagged(answer, request.headers['if-none-match']);
       }
     } catch (error) {
       if (closing.signal.aborted) return;
-      answer = errorAnswer(httpErrorOf(error), service.traits.errorBody, headers);
+      answer = errorAnswer(httpErrorOf(error), headers);
     }
     service.log.answered(entry, answer.status, rows);
-    await send(request, response, answer, { date: date ?? service.now(), cut: fault?.cut ?? false });
+    await send(request, response, answer, { date: service.now(), cut: fault?.cut ?? false });
   }
 
   async function handleControl(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
@@ -122,7 +110,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       checkKey(request, apiKey);
       answer = await control(service, request, path);
     } catch (error) {
-      answer = errorAnswer(httpErrorOf(error), undefined);
+      answer = errorAnswer(httpErrorOf(error));
     }
     await send(request, response, answer, { date: service.now() });
   }
@@ -159,27 +147,12 @@ function httpErrorOf(error: unknown): { status: number; code: string; message: s
   return { status: 500, code: 'internal_server_error', message: `the sandbox failed: ${String(error)}` };
 }
 
-function faultAnswer(fault: FaultRule, service: SandboxService, limits: Headers): Answer {
+function faultAnswer(fault: FaultRule, limits: Headers): Answer {
   const { status = 200, code = codeOf(status), message = `Injected fault: ${status}.` } = fault;
   const headers = { ...limits, ...fault.headers };
-  if (fault.body === undefined) return errorAnswer({ status, code, message }, service.traits.errorBody, headers);
+  if (fault.body === undefined) return errorAnswer({ status, code, message }, headers);
   return { status, body: fault.body, headers: { 'Content-Type': 'application/json', ...headers } };
 }
-
-/** The answer with its ETag, or 304 without a body if the client has it already. */
-function tagged(answer: Answer, known: string | undefined): Answer {
-  const tag = `W/"${createHash('sha256').update(answer.body).digest('base64url')}"`;
-  const headers = { ...answer.headers, ETag: tag };
-  return known === tag ? { status: 304, body: '', headers } : { ...answer, headers };
-}
-
-const redirectTo = (location: string): Answer => json(302, {}, { Location: location });
-
-const FORBIDDEN = {
-  permission: 'Your API key lacks the permission analytics.read for this workspace.',
-  plan: 'Analytics and events need a paid plan: upgrade to Business or higher.',
-  usage: 'Your workspace has exceeded its monthly events usage. Upgrade, or wait for the next billing cycle.',
-} as const;
 
 function checkKey(request: IncomingMessage, apiKey: string): void {
   const given = request.headers.authorization;
@@ -190,7 +163,7 @@ function checkKey(request: IncomingMessage, apiKey: string): void {
 /** The endpoints have budgets of their own. */
 interface Budget {
   limit: number | null;
-  limiter: ReturnType<typeof createLimiter>;
+  limiter: Limiter;
   unit: string;
   list: SandboxService['list'];
 }
@@ -199,10 +172,9 @@ function notFound(path: string): never {
   throw new HttpError('not_found', `Nothing is found at ${path}.`);
 }
 
-/** Refuses a request with a valid key for its method, the plan or a missing permission. Only analytics needs a paid plan. */
-function checkAccess(request: IncomingMessage, path: string, plan: Plan, { forbidden }: Traits): void {
+/** Refuses a request with a valid key for its method or its plan. Only analytics needs a paid plan. */
+function checkAccess(request: IncomingMessage, path: string, plan: Plan): void {
   if (request.method !== 'GET') throw new HttpError('bad_request', `${request.method} is not allowed here.`, 405);
-  if (path === '/links') return;
-  if (plan === 'free') throw new HttpError('forbidden', FORBIDDEN.plan);
-  if (forbidden) throw new HttpError('forbidden', FORBIDDEN[forbidden]);
+  if (path === '/links' || plan !== 'free') return;
+  throw new HttpError('forbidden', 'Analytics and events need a paid plan: upgrade to Business or higher.');
 }

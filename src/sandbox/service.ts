@@ -1,15 +1,15 @@
-import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import { createArrivals, createPlanted } from './data/planted.ts';
-import { createRandom, shareOf } from './data/random.ts';
-import { createRendering, eventFromRecord, render } from './data/render.ts';
-import type { Reading } from './data/shape.ts';
-import type { Customer, JsonObject, Link, StoredEvent } from './data/types.ts';
-import { createWorld } from './data/world.ts';
+import { stringifyJson } from '../model/json.ts';
+import type { StreamName } from '../model/streams.ts';
+import { type Behaviour, createBehaviour } from './behaviour.ts';
+import { createArrivals } from './data/arrivals.ts';
+import { createRandom } from './data/random.ts';
+import { type Reading, readEvent } from './data/shape.ts';
+import type { JsonObject, StoredEvent } from './data/types.ts';
+import { createWorld, type World } from './data/world.ts';
 import { createLinkListing, type LinkListing } from './link-listing.ts';
-import { clockOf, deepPage, isInSeconds, listPage, type Moment } from './listing.ts';
-import { filterOf, readQuery } from './params.ts';
+import { readQuery } from './params.ts';
 import { createFaults, createRequestLog, type Faults, type RequestLog } from './requests.ts';
-import { type Traits, wordAndNumber } from './traits.ts';
+import type { Traits } from './traits.ts';
 import { askedWindow } from './window.ts';
 
 export interface ServiceOptions {
@@ -29,45 +29,28 @@ export interface ServiceOptions {
 export interface EventsPage {
   body: string;
   rows: number;
-  delayMs: number;
-  /** The value of the Date header. */
-  date: number;
 }
 
-/** The service without HTTP: its data, its answers, and the controls for tests. */
-export interface SandboxService {
+/** The service without HTTP: its data, its answers, and its controls. */
+export interface SandboxService<T extends object = object> {
   /** Answers `GET /events`, or throws an HttpError. */
   list(params: URLSearchParams): EventsPage;
   /** Answers `GET /links`, or throws an HttpError. */
   listLinks(params: URLSearchParams): EventsPage;
   /** What `GET /links` is about: every link, and how to make and remove quiet ones. */
   readonly linkListing: Omit<LinkListing, 'page'>;
+  readonly world: World;
   /** The truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
   events(stream: StreamName): JsonObject[];
-  /** The same without the records. */
+  /** The same without the records: `click.id` or `eventId`, and the time; what was ingested twice is here twice. */
   truth(stream: StreamName): { id: string; at: number }[];
-  /** Only the ids: `click.id` or `eventId`, oldest first; what was ingested twice is here twice. */
-  ids(stream: StreamName): string[];
-  /** Inserts a record in the API's shape, possibly late or backdated; it is returned unchanged. */
-  add(stream: StreamName, record: JsonObject): void;
   /** Generates this many new events between the two instants (default: just now). Returns their ids. */
   arrive(stream: StreamName, number: number, span?: { from: number; to: number }): string[];
-  remove(stream: StreamName, id: string): boolean;
-  /** Removes the link's events. Returns how many. */
-  deleteLink(linkId: string): number;
-  renameLink(linkId: string, to: { domain?: string; key?: string; url?: string }): void;
-  /** Changes counters, lastClicked and updatedAt of every link, as clicks do. */
-  touchCounters(): void;
-  /** Ids of events that were visible once and are gone: by remove, deleteLink, drift or vanish. */
-  removed(stream: StreamName): string[];
-  poisoned(stream: StreamName): string[];
-  readonly links: readonly Link[];
-  readonly customers: readonly Customer[];
-  get traits(): Traits;
-  set traits(traits: Traits);
+  traits: T;
+  /** Each `name`, `name=value` or `name=`, which removes it; the others stay. */
+  changeTraits(texts: readonly string[]): void;
   readonly faults: Faults;
   readonly log: RequestLog;
-  readonly requests: RequestLog['entries'];
   stats(): SandboxStats;
   now(): number;
   /** The service's own URL; the HTTP server sets it when it listens. */
@@ -84,13 +67,17 @@ export interface SandboxStats {
 }
 
 const DEFAULT_ROWS = { clicks: 12_000, leads: 1_500, sales: 500 };
-const SLOW_PAGE_MS = 1000;
 const QUIET_LINKS = 24;
 
-export function createSandboxService(options: ServiceOptions = {}): SandboxService {
+export const createSandboxService = ({ traits, ...options }: ServiceOptions = {}): SandboxService<Traits> =>
+  createService(options, createBehaviour(traits));
+
+export function createService<T extends Pick<Traits, 'lateness'>>(
+  options: Omit<ServiceOptions, 'traits'>,
+  behaviour: Behaviour<T>,
+): SandboxService<T> {
   const clock = options.now ?? Date.now;
-  let traits: Traits = { ...options.traits };
-  const now = (): number => clock() + (traits.clockSkew ?? 0);
+  const now = (): number => clock() + (behaviour.aheadMs?.() ?? 0);
   const { seed = 1 } = options;
   const random = createRandom(seed);
   const world = createWorld({
@@ -105,7 +92,7 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
     random,
     perSecond: options.live?.perSecond ?? 0,
     startedAt: now(),
-    traits: () => traits,
+    latenessMs: () => behaviour.traits.lateness ?? 0,
   });
   const linkListing = createLinkListing({
     active: world.links,
@@ -113,147 +100,88 @@ export function createSandboxService(options: ServiceOptions = {}): SandboxServi
     seed,
     historyStart: world.historyStart,
     now,
-    traits: () => traits,
+    page: behaviour.page,
   });
-  const planted = createPlanted(world);
-  planted.apply(traits, now());
-  const gone: Record<StreamName, string[]> = { clicks: [], leads: [], sales: [] };
+  behaviour.plant?.(world, now());
   const faults = createFaults();
   const log = createRequestLog();
   let reads = 0;
   const requests: Record<StreamName, number> = { clicks: 0, leads: 0, sales: 0 };
 
-  const moment = (stream: StreamName): Moment => ({ seed, request: requests[stream], now: now() });
-  const reading = (): Reading => {
-    const timestampForm = isInSeconds(traits, { seed, request: reads, now: 0 }) ? 'seconds' : traits.timestampForm;
-    return {
-      traits: { ...traits, timestampForm },
-      baseUrl: service.baseUrl,
-      count: reads,
-      now: now(),
-      links: new Map(),
-    };
+  const reading = (): Reading => ({
+    baseUrl: service.baseUrl,
+    count: reads,
+    now: now(),
+    links: new Map(),
+    reshapeLink: behaviour.reshapeLink,
+  });
+  const render = (event: StoredEvent, reading: Reading): JsonObject => {
+    if (event.raw) return structuredClone(event.raw);
+    const record = readEvent(event, reading);
+    behaviour.reshape(record, event, reading);
+    return record;
   };
-  const survives = ({ id }: StoredEvent): boolean =>
-    !traits.dropAfterLimit || shareOf(id, 'drop') >= traits.dropAfterLimit;
   const visible = (stream: StreamName): StoredEvent[] => {
     arrivals.catchUp(now());
-    return store.all(stream).filter(survives);
-  };
-  const take = (stream: StreamName, drop: (event: StoredEvent) => boolean): number => {
-    const taken = store.remove(stream, drop);
-    gone[stream].push(...taken.map((event) => event.id));
-    return taken.length;
+    return store.all(stream).filter((event) => !behaviour.hides?.(event));
   };
 
-  /** What other clients of the service change between two of our pages. */
-  function meanwhile(stream: StreamName): void {
-    const { drift, vanish } = traits;
-    if (drift) {
-      const { word, number } = wordAndNumber(drift, 1);
-      const span = now() - world.historyStart;
-      for (let i = 0; i < number; i++) {
-        if (word !== 'delete') world.put([world.make(stream, world.historyStart + Math.floor(random.next() * span))]);
-        const existing = word === 'insert' ? undefined : store.all(stream)[random.int(0, store.all(stream).length - 1)];
-        if (existing) take(stream, (event) => event === existing);
-      }
-    }
-    if (vanish && reads % vanish === 0 && world.links.length > 1) service.deleteLink(random.pick(world.links).id);
-  }
-
-  const service: SandboxService = {
+  const service: SandboxService<T> = {
     baseUrl: 'http://127.0.0.1',
-    links: world.links,
-    customers: world.customers,
+    world,
     faults,
     log,
-    requests: log.entries,
     now,
     get traits() {
-      return traits;
+      return behaviour.traits;
     },
     set traits(next) {
-      traits = { ...next };
-      planted.apply(traits, now());
+      behaviour.traits = { ...next };
+      behaviour.plant?.(world, now());
+    },
+    changeTraits(texts) {
+      service.traits = texts.reduce((traits, text) => behaviour.readTrait(text, traits), { ...behaviour.traits });
     },
     list(params) {
       arrivals.catchUp(now());
       reads += 1;
-      const query = readQuery(params, traits.pagesFromZero ? 0 : 1);
+      const query = readQuery(params, world.customers);
       const { stream } = query;
       requests[stream] += 1;
-      const question = { ...query, ...askedWindow(query, traits, now()) };
-      meanwhile(stream);
-      const rendering = createRendering(reading());
-      const page = listPage(
+      const moment = reading();
+      // Only records that a test inserted can hold integers that JSON.stringify refuses.
+      const text = (event: StoredEvent): string =>
+        event.raw ? stringifyJson(event.raw) : JSON.stringify(render(event, moment));
+      const page = behaviour.page(
         store.all(stream),
-        question,
-        traits,
+        { ...query, ...askedWindow(query, now()) },
         { seed, request: requests[stream], now: now() },
-        {
-          filter: filterOf(query, (id) => world.customers.find((customer) => customer.id === id)?.click.id),
-          hidden: traits.dropAfterLimit ? (event) => !survives(event) : undefined,
-          poison: traits.poison ? planted.isPoison : undefined,
-          fragile: traits.fragile ? planted.isFragile : undefined,
-          bytes: rendering.bytes,
-        },
+        { filter: query.filter, bytes: (event) => Buffer.byteLength(text(event)) },
       );
-      const delayMs = deepPage(question, traits) === 'slow' ? SLOW_PAGE_MS : 0;
-      return { body: rendering.page(page), rows: page.length, delayMs, date: clockOf(traits, moment(stream)) };
+      return { body: `[${page.map(text).join(',')}]`, rows: page.length };
     },
     linkListing,
     listLinks(params) {
       arrivals.catchUp(now());
       reads += 1;
-      return { ...linkListing.page(params, reading()), delayMs: 0, date: now() };
+      return linkListing.page(params, reading());
     },
     events(stream) {
       const moment = reading();
       return visible(stream).map((event) => render(event, moment));
     },
     truth: (stream) => visible(stream).map(({ id, at }) => ({ id, at })),
-    ids: (stream) => visible(stream).map((event) => event.id),
-    add(stream, record) {
-      world.put([eventFromRecord(stream, record, now())]);
-    },
     arrive(stream, number, span = { from: now() - 1, to: now() - 1 }) {
       const times = Array.from({ length: number }, () => random.int(span.from, span.to)).sort((a, b) => a - b);
-      const events = times.map((at) => arrivals.happen(stream, at));
+      const events = times.map((at) => world.make(stream, at));
       arrivals.take(events, now());
       return events.map((event) => event.id);
     },
-    remove: (stream, id) => take(stream, (event) => event.id === id) > 0,
-    deleteLink(linkId) {
-      const index = world.links.findIndex((link) => link.id === linkId);
-      if (index >= 0) world.links.splice(index, 1);
-      const ofLink = (event: StoredEvent): boolean => event.click.link.id === linkId;
-      return STREAM_NAMES.reduce((sum, stream) => sum + take(stream, ofLink), 0);
-    },
-    renameLink(linkId, to) {
-      const link = world.links.find(({ id }) => id === linkId);
-      if (link) Object.assign(link, to, { updatedAt: now() });
-    },
-    touchCounters() {
-      for (const link of world.links) {
-        link.clicks += 1;
-        link.leads += 1;
-        link.conversions += 1;
-        link.sales += 1;
-        link.saleAmount += 100;
-        link.lastClicked = now();
-        link.updatedAt = now();
-      }
-    },
-    removed: (stream) => [...gone[stream]],
-    poisoned: (stream) =>
-      store
-        .all(stream)
-        .filter(planted.isPoison)
-        .map((event) => event.id),
     stats() {
       const rows = { clicks: visible('clicks').length, leads: visible('leads').length, sales: visible('sales').length };
-      const waiting = arrivals.waiting().length;
-      return { rows, ...log.totals(), pendingFaults: faults.pending, waiting, now: new Date(now()).toISOString() };
+      const pendingFaults = faults.pending;
+      const waiting = arrivals.waiting();
+      return { rows, ...log.totals(), pendingFaults, waiting, now: new Date(now()).toISOString() };
     },
   };
   return service;

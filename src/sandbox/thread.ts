@@ -8,7 +8,7 @@ export type SandboxThread = Pick<Sandbox, 'baseUrl' | 'apiKey' | 'close'>;
  * Starts the sandbox on its own thread. On the main thread it would count requests late whenever a page is being parsed, and refuse
  * well-spaced requests as a burst. The thread ends with the process.
  */
-export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now'>): Promise<SandboxThread> {
+export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now' | 'limiter'>): Promise<SandboxThread> {
   const thread = new Worker(new URL('./thread.js', import.meta.url), { workerData: { sandbox } });
   const [{ baseUrl, apiKey }] = (await once(thread, 'message')) as [{ baseUrl: string; apiKey: string }];
   return { baseUrl, apiKey, close: async () => void (await thread.terminate()) };

@@ -1,9 +1,9 @@
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { axeFaults } from '../support/axe.ts';
 import { goTo, hasBrowser, type Visit } from '../support/browser.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { DAYS, type OperatorScene, openOperatorScene, signIn } from '../support/operator-scene.ts';
 import { hasRedis, type TestRedis } from '../support/redis.ts';
 

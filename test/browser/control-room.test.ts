@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { axeFaults } from '../support/axe.ts';
 import { goTo, hasBrowser, type Visit } from '../support/browser.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { BEHIND_DAYS, type OperatorScene, openOperatorScene, signIn, TOKEN } from '../support/operator-scene.ts';
 import { hasRedis } from '../support/redis.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
-import { createSandboxService } from '../../src/sandbox/service.ts';
 import {
   CLICK_EVENT,
   CLICK_OBJECT,
@@ -13,6 +12,7 @@ import {
   snake,
 } from '../support/contract-fields.ts';
 import { flat, recordWith } from '../support/flat.ts';
+import { createSandboxService } from '../support/odd-service/service.ts';
 
 const KEEP_ALL = { linkPassword: 'keep', ip: 'keep', customer: 'keep' } as const;
 

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createLimiter, type LimiterForm, type Plan } from '../../src/sandbox/answer.ts';
+import type { Plan } from '../../src/sandbox/answer.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { contractTable } from '../support/contract.ts';
-import { ask, errorOf, smallSandbox } from '../support/sandbox.ts';
+import { type LimiterForm, limiterOf } from '../support/odd-service/limiters.ts';
+import { ask, errorOf, plainSandbox } from '../support/sandbox.ts';
 
 const ERRORS = contractTable('Errors');
 const HEADERS = contractTable('Rate limit response headers');
@@ -27,10 +28,7 @@ async function statuses(sandbox: Sandbox, number: number): Promise<number[]> {
 const CAUSES: Record<string, (sandbox: Sandbox) => Promise<Response>> = {
   bad_request: (sandbox) => ask(sandbox, { key: 'abc' }),
   unauthorized: (sandbox) => ask(sandbox, {}, { headers: { authorization: 'Bearer wrong' } }),
-  forbidden: async (sandbox) => {
-    sandbox.service.traits = { forbidden: 'permission' };
-    return ask(sandbox);
-  },
+  forbidden: async () => ask(await plainSandbox({ plan: 'free' })),
   not_found: (sandbox) =>
     fetch(`${sandbox.baseUrl}/nowhere`, { headers: { authorization: `Bearer ${sandbox.apiKey}` } }),
   unprocessable_entity: (sandbox) => ask(sandbox, { limit: 5000 }),
@@ -43,7 +41,7 @@ const CAUSES: Record<string, (sandbox: Sandbox) => Promise<Response>> = {
 
 describe('errors', () => {
   test.each(ERRORS)('$code', async ({ code = '', ...row }) => {
-    const sandbox = await smallSandbox({ requestsPerSecond: 2 });
+    const sandbox = await plainSandbox({ requestsPerSecond: 2 });
     const status = Number(row['HTTP status']);
     sandbox.service.faults.add(...(CAUSES[code] ? [] : [{ status }]));
     const response = await (CAUSES[code] ?? ask)(sandbox);
@@ -57,7 +55,7 @@ describe('errors', () => {
   });
 
   test.each(ERRORS)('$code as an injected fault', async ({ code = '', ...row }) => {
-    const sandbox = await smallSandbox();
+    const sandbox = await plainSandbox();
     sandbox.service.faults.add({ status: Number(row['HTTP status']) });
     const response = await ask(sandbox);
     expect(response.status).toBe(Number(row['HTTP status']));
@@ -66,7 +64,7 @@ describe('errors', () => {
   });
 
   test('no key, a wrong scheme and another method are refused', async () => {
-    const sandbox = await smallSandbox();
+    const sandbox = await plainSandbox();
     expect((await fetch(`${sandbox.baseUrl}/events`)).status).toBe(401);
     const basic = { headers: { authorization: `Basic ${sandbox.apiKey}` } };
     expect((await ask(sandbox, {}, basic)).status).toBe(401);
@@ -79,7 +77,7 @@ describe('errors', () => {
 describe('rate limit headers', () => {
   test.each(HEADERS)('$Header', async ({ Header = '' }) => {
     stopTheClock();
-    const sandbox = await smallSandbox({ requestsPerSecond: 3, limiter: 'fixed' });
+    const sandbox = await plainSandbox({ requestsPerSecond: 3, limiter: limiterOf('fixed') });
     const granted = await ask(sandbox);
     await statuses(sandbox, 2);
     const limited = await ask(sandbox);
@@ -98,7 +96,7 @@ describe('rate limit headers', () => {
 describe('budget by plan', () => {
   test.each(PLANS)('$Plan: $Limit', async ({ Plan: name = '', Limit = '' }) => {
     stopTheClock();
-    const sandbox = await smallSandbox({ plan: name.toLowerCase() as Plan, requestsPerSecond: undefined });
+    const sandbox = await plainSandbox({ plan: name.toLowerCase() as Plan, requestsPerSecond: undefined });
     const perSecond = /^(\d+) requests per second/.exec(Limit)?.[1];
     if (perSecond) {
       const granted = Array(Number(perSecond)).fill(200);
@@ -112,12 +110,12 @@ describe('budget by plan', () => {
 
   test('an enterprise plan takes the limit it is given', async () => {
     stopTheClock();
-    const sandbox = await smallSandbox({ plan: 'enterprise', requestsPerSecond: 1 });
+    const sandbox = await plainSandbox({ plan: 'enterprise', requestsPerSecond: 1 });
     expect(await statuses(sandbox, 3)).toEqual([200, 429, 429]);
   });
 
   test('real time restores it', async () => {
-    const sandbox = await smallSandbox({ requestsPerSecond: 1 });
+    const sandbox = await plainSandbox({ requestsPerSecond: 1 });
     let answers: number[] = [];
     // Two at once cannot both be granted unless a second lies between them.
     while (!answers.includes(429)) answers = await statuses(sandbox, 2);
@@ -127,8 +125,8 @@ describe('budget by plan', () => {
 
 describe('the three ways to count a second', () => {
   const granted = (form: LimiterForm, times: number[], perSecond = 4): number[] => {
-    const limiter = createLimiter();
-    return times.filter((at) => limiter.take(form, perSecond, at).allowed);
+    const limiter = limiterOf(form);
+    return times.filter((at) => limiter.take(perSecond, at).allowed);
   };
   const burst = (at: number, number = 4): number[] => Array(number).fill(at);
 

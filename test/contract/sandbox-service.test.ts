@@ -2,44 +2,42 @@ import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/model/errors.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import { parseTrait, parseTraits, TRAITS } from '../../src/sandbox/traits.ts';
-import { ask, at, idsOf, rows, STREAMS, sandboxWith, smallSandbox, sorted, steer } from '../support/sandbox.ts';
+import { readTrait } from '../../src/sandbox/traits.ts';
+import { ODD, parseTraits, readOddTrait } from '../support/odd-service/traits.ts';
+import { ask, at, plainSandbox, rows, STREAMS, sandboxWith, smallSandbox, sorted, steer } from '../support/sandbox.ts';
 
 describe('traits', () => {
-  test('every one of the 27 field notes has a trait', () => {
-    const notes = new Set(TRAITS.map((trait) => trait.note));
-    expect([...notes].sort((a, b) => a - b)).toEqual(Array.from({ length: 27 }, (_, i) => i + 1));
-  });
-
-  test.each(TRAITS)('$name can be switched on by its help line, and survives JSON', async ({ name, bare, doc }) => {
-    expect(doc).not.toBe('');
-    const traits = parseTrait(bare === undefined ? `${name}=2024-01-01` : name);
+  test.each(Object.keys(ODD))('%s can be switched on by its name, and survives JSON', (name) => {
+    const traits = readOddTrait(name === 'founded' ? `${name}=2024-01-01` : name);
     expect(Object.keys(traits)).toEqual([name]);
     const again = parseTraits(Object.entries(traits).map(([key, value]) => `${key}=${String(value)}`));
     expect(again).toEqual(traits);
-    expect(parseTrait(`${name}=`, traits)).toEqual({});
+    expect(readOddTrait(`${name}=`, traits)).toEqual({});
   });
 
   test('values are read in their units', () => {
-    const given = ['clockSkew=-5m', 'maxBytes=4mb', 'founded=2024-01-01', 'drift=both:3', 'deepPages=fail@7'];
+    const given = ['clockSkew=-5m', 'maxBytes=4mb', 'founded=2024-01-01', 'emptyAnswers=every:3', 'deepPages=fail@7'];
     expect(parseTraits(given)).toEqual({
       clockSkew: -300_000,
       maxBytes: 4_194_304,
       founded: Date.UTC(2024, 0, 1),
-      drift: 'both:3',
+      emptyAnswers: 'every:3',
       deepPages: 'fail@7',
     });
   });
 
   test('an unknown trait names the known ones, a wrong value the right ones', () => {
-    expect(() => parseTrait('wyden=day')).toThrow(ConfigError);
+    expect(() => readTrait('widen=day')).toThrow(ConfigError);
     try {
-      parseTrait('wyden=day');
+      readTrait('widen=day');
     } catch (error) {
-      expect((error as ConfigError).describe()).toMatch(/"wyden".*\n.*widen, widenStart/);
+      expect((error as ConfigError).describe()).toMatch(/"widen".*\n.*limitCap, sortOrder, repeatRows/);
     }
-    for (const wrong of ['widen=week', 'ties=many', 'founded', 'dropAfterLimit=2', 'drift=up', 'deepPages=fail@x']) {
-      expect(() => parseTrait(wrong), wrong).toThrow(ConfigError);
+    for (const wrong of ['limitCap=many', 'sortOrder=up', 'repeatRows=2', 'lateness=soon', 'noAliases=perhaps']) {
+      expect(() => readTrait(wrong), wrong).toThrow(ConfigError);
+    }
+    for (const wrong of ['widen=week', 'founded', 'emptyAnswers=up', 'deepPages=fail@x']) {
+      expect(() => readOddTrait(wrong), wrong).toThrow(ConfigError);
     }
   });
 });
@@ -48,13 +46,13 @@ describe('the service in hand', () => {
   test('one seed, one history; another seed, another', async () => {
     const now = () => Date.UTC(2026, 0, 1);
     const [one, same, other] = [
-      await smallSandbox({ seed: 7, now }),
-      await smallSandbox({ seed: 7, now }),
-      await smallSandbox({ seed: 8, now }),
+      await plainSandbox({ seed: 7, now }),
+      await plainSandbox({ seed: 7, now }),
+      await plainSandbox({ seed: 8, now }),
     ];
     for (const stream of STREAMS) {
-      expect(one.service.ids(stream)).toEqual(same.service.ids(stream));
-      expect(one.service.ids(stream)).not.toEqual(other.service.ids(stream));
+      expect(one.service.truth(stream)).toEqual(same.service.truth(stream));
+      expect(one.service.truth(stream)).not.toEqual(other.service.truth(stream));
     }
   });
 
@@ -105,7 +103,7 @@ describe('the service in hand', () => {
 
   test('live: events appear as time goes by', async () => {
     let now = Date.UTC(2026, 0, 1);
-    const sandbox = await smallSandbox({ now: () => now, live: { perSecond: 5 } });
+    const sandbox = await plainSandbox({ now: () => now, live: { perSecond: 5 } });
     const before = sandbox.service.stats().rows;
     now += 60_000;
     const { rows: after } = sandbox.service.stats();
@@ -116,10 +114,10 @@ describe('the service in hand', () => {
   });
 
   test('the log keeps query, status and rows of every request', async () => {
-    const sandbox = await smallSandbox();
+    const sandbox = await plainSandbox();
     await rows(sandbox, { event: 'leads', limit: 3 });
     await ask(sandbox, { limit: 0 });
-    expect(sandbox.service.requests.map(({ query, status, rows }) => [query.limit, status, rows])).toEqual([
+    expect(sandbox.service.log.entries.map(({ query, status, rows }) => [query.limit, status, rows])).toEqual([
       ['3', 200, 3],
       ['0', 422, 0],
     ]);
@@ -127,9 +125,39 @@ describe('the service in hand', () => {
   });
 });
 
+describe('the traits of a user', () => {
+  test('limitCap, sortOrder and repeatRows, of events and of links', async () => {
+    const sandbox = await plainSandbox({ traits: { limitCap: 40, sortOrder: 'ignored', repeatRows: 0.2 } });
+    const links = await fetch(`${sandbox.baseUrl}/links?sortOrder=asc`, {
+      headers: { authorization: `Bearer ${sandbox.apiKey}` },
+    });
+    const found = [
+      [await rows(sandbox, { sortOrder: 'asc' }), 'timestamp'],
+      [(await links.json()) as JsonObject[], 'createdAt'],
+    ] as const;
+    for (const [page, time] of found) {
+      expect(new Set(page.map((row) => JSON.stringify(row))).size).toBe(40);
+      expect(page.length).toBeGreaterThan(40);
+      const times = page.map((row) => String(row[time]));
+      expect(times).toEqual([...times].sort().reverse());
+    }
+  });
+
+  test('they are switched on and off while it runs, and those of tests are unknown', async () => {
+    const sandbox = await plainSandbox();
+    const answer = await steer(sandbox, 'traits', { limitCap: 5, noAliases: true });
+    expect(await answer.json()).toEqual({ limitCap: 5, noAliases: true });
+    expect(await rows(sandbox)).toHaveLength(5);
+    await steer(sandbox, 'traits', { limitCap: null });
+    expect(await rows(sandbox)).toHaveLength(900);
+    const unknown = await steer(sandbox, 'traits', { widen: 'day' });
+    expect([unknown.status, await unknown.text()]).toEqual([400, expect.stringContaining('limitCap, sortOrder')]);
+  });
+});
+
 describe('faults', () => {
   test('play so many times, for the requests they match, in order', async () => {
-    const sandbox = await smallSandbox();
+    const sandbox = await plainSandbox();
     const headers = { 'Retry-After': '7' };
     sandbox.service.faults.add({ status: 503, times: 2, match: { event: 'leads' }, body: '<html>', headers });
     sandbox.service.faults.add({ status: 429, when: ({ query }) => query.page === '2' });
@@ -144,7 +172,7 @@ describe('faults', () => {
   });
 
   test('cut breaks off in the middle, drop says nothing, delay answers in the end', async () => {
-    const sandbox = await smallSandbox();
+    const sandbox = await plainSandbox();
     sandbox.service.faults.add({ cut: true }, { drop: true }, { delayMs: 20 });
     const cut = await ask(sandbox, { interval: 'all' });
     expect(cut.status).toBe(200);
@@ -154,7 +182,7 @@ describe('faults', () => {
   });
 
   test('hang never answers, and close does not wait for it', async () => {
-    const sandbox = await smallSandbox();
+    const sandbox = await plainSandbox();
     sandbox.service.faults.add({ hang: true });
     const hanging = ask(sandbox);
     const outcome = expect(hanging).rejects.toThrow();
@@ -166,7 +194,7 @@ describe('faults', () => {
 
 describe('over HTTP', () => {
   test('gzip only when the client accepts it', async () => {
-    const sandbox = await smallSandbox();
+    const sandbox = await plainSandbox();
     const encodingFor = (accept: string): Promise<string | undefined> =>
       new Promise((resolve, reject) => {
         const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'accept-encoding': accept };
@@ -181,23 +209,6 @@ describe('over HTTP', () => {
     const unpacked = await ask(sandbox, { interval: 'all' }, { headers: { 'accept-encoding': 'gzip' } });
     expect(unpacked.headers.get('content-encoding')).toBe('gzip');
     expect(await unpacked.json()).toEqual(await rows(sandbox, { limit: 100 }));
-  });
-
-  test('etag: what the client has already is answered with 304', async () => {
-    const sandbox = await sandboxWith(['etag']);
-    const first = await ask(sandbox, { interval: 'all', limit: 5 });
-    const tag = first.headers.get('etag') ?? '';
-    const again = await ask(sandbox, { interval: 'all', limit: 5 }, { headers: { 'if-none-match': tag } });
-    expect([first.status, again.status, await again.text()]).toEqual([200, 304, '']);
-    const other = await ask(sandbox, { interval: 'all', limit: 6 }, { headers: { 'if-none-match': tag } });
-    expect([other.status, ((await other.json()) as unknown[]).length]).toEqual([200, 6]);
-  });
-
-  test('clockJitter: every answer names another time', async () => {
-    const sandbox = await sandboxWith(['clockJitter=2h']);
-    const dates = new Set<string | null>();
-    for (let i = 0; i < 5; i++) dates.add((await ask(sandbox, { limit: 1 })).headers.get('date'));
-    expect(dates.size).toBe(5);
   });
 
   test('timestampForm=varies: milliseconds come and go', async () => {
@@ -215,19 +226,19 @@ describe('over HTTP', () => {
   });
 
   test('control needs the key, and costs no budget', async () => {
-    const sandbox = await smallSandbox({ requestsPerSecond: 0 });
+    const sandbox = await plainSandbox({ requestsPerSecond: 0 });
     expect((await steer(sandbox, 'stats', undefined, 'wrong')).status).toBe(401);
     expect((await steer(sandbox, 'stats')).status).toBe(200);
     expect((await steer(sandbox, 'nothing')).status).toBe(404);
-    expect(sandbox.service.requests).toEqual([]);
+    expect(sandbox.service.log.entries).toEqual([]);
   });
 
   test('traits are switched on and off, one by one', async () => {
     const sandbox = await smallSandbox();
-    await steer(sandbox, 'traits', { widen: 'day', ties: 5, shuffleTies: true, drift: 'insert:2' });
-    expect(sandbox.service.traits).toEqual({ widen: 'day', ties: 5, shuffleTies: true, drift: 'insert:2' });
+    await steer(sandbox, 'traits', { widen: 'day', ties: 5, shuffleTies: true });
+    expect(sandbox.service.traits).toEqual({ widen: 'day', ties: 5, shuffleTies: true });
     expect(sandbox.service.ids('sales')).toHaveLength(205);
-    const answer = await steer(sandbox, 'traits', { ties: null, shuffleTies: false, drift: null });
+    const answer = await steer(sandbox, 'traits', { ties: null, shuffleTies: false });
     expect(await answer.json()).toEqual({ widen: 'day' });
     expect(sandbox.service.ids('sales')).toHaveLength(200);
     const wrong = await steer(sandbox, 'traits', { nonsense: true });
@@ -235,20 +246,22 @@ describe('over HTTP', () => {
   });
 
   test('faults and events are taken in; what makes no sense is refused', async () => {
-    const sandbox = await smallSandbox();
+    const sandbox = await plainSandbox();
     expect((await steer(sandbox, 'faults', [{ status: 500 }, { status: 503, times: 2 }])).status).toBe(200);
     expect(sandbox.service.faults.pending).toBe(3);
     expect((await steer(sandbox, 'faults', [{ statuss: 500 }])).status).toBe(400);
     expect((await steer(sandbox, 'faults', 'not json')).status).toBe(400);
-    const record = { ...sandbox.service.events('sales')[0], eventId: 'posted' };
-    await steer(sandbox, 'events', { stream: 'sales', records: [record] });
     const made = (await (await steer(sandbox, 'events', { stream: 'clicks', generate: 3 })).json()) as {
       generated: string[];
     };
-    expect(sandbox.service.ids('sales')).toContain('posted');
-    expect(sorted(sandbox.service.ids('clicks').slice(-3))).toEqual(sorted(made.generated));
+    expect(
+      sorted(
+        sandbox.service
+          .truth('clicks')
+          .slice(-3)
+          .map(({ id }) => id),
+      ),
+    ).toEqual(sorted(made.generated));
     expect((await steer(sandbox, 'events', { stream: 'orders' })).status).toBe(400);
-    sandbox.service.faults.clear();
-    expect(idsOf(await rows(sandbox, { event: 'sales' }))).toContain('posted');
   });
 });

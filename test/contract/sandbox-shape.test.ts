@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { parseInstant } from '../../src/model/instant.ts';
 import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
-import { parseTraits } from '../../src/sandbox/traits.ts';
 import { type ContractRow, contractTable } from '../support/contract.ts';
-import { at, rows, STREAMS, smallSandbox } from '../support/sandbox.ts';
+import { parseTraits } from '../support/odd-service/traits.ts';
+import { at, plainSandbox, rows, STREAMS, smallSandbox } from '../support/sandbox.ts';
 
 const CLICK_EVENT = contractTable('Click event (`event` = `click`)');
 const LEAD_EVENT = contractTable('Lead event (`event` = `lead`)');
@@ -21,7 +21,7 @@ let clicks: JsonObject[];
 let leads: JsonObject[];
 let sales: JsonObject[];
 beforeAll(async () => {
-  sandbox = await smallSandbox();
+  sandbox = await plainSandbox();
   clicks = await rows(sandbox);
   leads = await rows(sandbox, { event: 'leads' });
   sales = await rows(sandbox, { event: 'sales' });

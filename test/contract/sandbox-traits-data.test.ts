@@ -1,7 +1,7 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseJson } from '../../src/model/json.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import { ask, at, errorOf, rows, STREAMS, sandboxWith, smallSandbox } from '../support/sandbox.ts';
+import { ask, at, plainSandbox, rows, STREAMS, sandboxWith } from '../support/sandbox.ts';
 
 const ALIASES = 'click_id link_id domain key url continent country city device browser os qr ip'.split(' ');
 
@@ -64,7 +64,7 @@ describe('shape', () => {
   });
 
   test('note 20, noAliases and oldAliasesOnly', async () => {
-    const sandbox = await sandboxWith(['noAliases']);
+    const sandbox = await plainSandbox({ traits: { noAliases: true } });
     for (const event of STREAMS) {
       const [row = {}] = await rows(sandbox, { event, limit: 1 });
       expect(ALIASES.filter((name) => name in row)).toEqual([]);
@@ -86,95 +86,6 @@ describe('shape', () => {
     const differ = found.filter((row) => row.country !== at(row, 'click.country'));
     expect(differ.length).toBeGreaterThan(100);
     expect(differ.length).toBeLessThan(300);
-  });
-});
-
-describe('limits and errors', () => {
-  test('note 21, limiter: the form of counting can be switched', async () => {
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2026, 0, 1, 0, 0, 0, 900) });
-    try {
-      for (const [form, granted] of Object.entries({ fixed: 4, sliding: 2, weighted: 2 })) {
-        vi.setSystemTime(Date.UTC(2026, 0, 1, 0, 0, 0, 900));
-        const sandbox = await sandboxWith([`limiter=${form}`], { requestsPerSecond: 2 });
-        const statuses: number[] = [];
-        for (let i = 0; i < 6; i++) {
-          if (i === 3) vi.setSystemTime(Date.UTC(2026, 0, 1, 0, 0, 1, 0));
-          statuses.push((await ask(sandbox, { limit: 1 })).status);
-        }
-        expect(
-          statuses.filter((status) => status === 200),
-          form,
-        ).toHaveLength(granted);
-      }
-    } finally {
-      vi.useRealTimers();
-    }
-  });
-
-  test.each([
-    ['retryAfter=seconds', 'retry-after', /^1$/],
-    ['retryAfter=date', 'retry-after', /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} .* GMT$/],
-    ['retryAfter=epoch', 'retry-after', /^\d{10}$/],
-    ['retryAfter=epoch-ms', 'retry-after', /^\d{13}$/],
-    ['retryAfter=none', 'retry-after', /^null$/],
-    ['retryAfter=garbage', 'retry-after', /^\D+$/],
-    ['retryAfter=zero', 'retry-after', /^0$/],
-    ['reset=seconds', 'x-ratelimit-reset', /^\d{10}$/],
-    ['reset=ms', 'x-ratelimit-reset', /^\d{13}$/],
-    ['reset=none', 'x-ratelimit-reset', /^null$/],
-    ['reset=garbage', 'x-ratelimit-reset', /^\D+$/],
-    ['rateHeaders=none', 'x-ratelimit-limit', /^null$/],
-    ['rateHeaders=only-429', 'x-ratelimit-limit', /^0$/],
-  ])('note 22, %s', async (trait, header, pattern) => {
-    const sandbox = await sandboxWith([trait], { requestsPerSecond: 0 });
-    const response = await ask(sandbox);
-    expect(response.status).toBe(429);
-    expect(String(response.headers.get(header))).toMatch(pattern);
-  });
-
-  test('note 22, a 200 may carry no rate headers', async () => {
-    const sandbox = await sandboxWith(['rateHeaders=only-429'], { requestsPerSecond: 50 });
-    const response = await ask(sandbox);
-    expect(response.status).toBe(200);
-    expect([...response.headers.keys()].filter((name) => name.startsWith('x-ratelimit'))).toEqual([]);
-  });
-
-  test('note 23, forbidden has three meanings and one code', async () => {
-    const messages = new Set<string>();
-    for (const meaning of ['permission', 'plan', 'usage']) {
-      const response = await ask(await sandboxWith([`forbidden=${meaning}`]));
-      expect(response.status).toBe(403);
-      const { code, message } = await errorOf(response);
-      expect(code).toBe('forbidden');
-      messages.add(message);
-    }
-    expect(messages.size).toBe(3);
-  });
-
-  test('note 24, errorBody: html, empty, envelope200, unknown-code, no-doc-url', async () => {
-    const answer = async (form: string): Promise<[number, string]> => {
-      const response = await ask(await sandboxWith([`errorBody=${form}`]), { limit: 9999 });
-      return [response.status, await response.text()];
-    };
-    expect(await answer('html')).toEqual([422, expect.stringMatching(/^<!doctype html>/)]);
-    expect(await answer('empty')).toEqual([422, '']);
-    const [status, envelope] = await answer('envelope200');
-    expect(status).toBe(200);
-    expect(JSON.parse(envelope).error.code).toBe('unprocessable_entity');
-    expect(JSON.parse((await answer('unknown-code'))[1]).error.code).toBe('quantum_flux');
-    expect(Object.keys(JSON.parse((await answer('no-doc-url'))[1]).error)).toEqual(['code', 'message']);
-  });
-
-  test('note 25, redirect: 302 to another host', async () => {
-    const sandbox = await sandboxWith(['redirect']);
-    const response = await ask(sandbox);
-    expect(response.status).toBe(302);
-    expect(new URL(response.headers.get('location') ?? '').host).not.toBe(new URL(sandbox.baseUrl).host);
-    const other = await smallSandbox();
-    sandbox.service.traits = { redirect: `${other.baseUrl}/events` };
-    // Another port is another origin: fetch follows, and leaves the key behind.
-    expect((await ask(sandbox, {}, { redirect: 'follow' })).status).toBe(401);
-    expect(other.service.requests).toHaveLength(1);
   });
 });
 

@@ -56,23 +56,6 @@ describe('time', () => {
     expect(idsOf(found)).toEqual(expected);
   });
 
-  test('note 3, ignoreEndWithoutStart, swapReversed, defaultWindow', async () => {
-    const sandbox = await smallSandbox();
-    const { service } = sandbox;
-    const since = (age: number) => service.events('clicks').filter((row) => timeOf(row) >= service.now() - age).length;
-    const reversed = { start: iso(service.now() - 5 * DAY), end: iso(service.now() - 10 * DAY) };
-    const lone = { end: iso(service.now() - 10 * DAY), interval: '7d' };
-    expect((await ask(sandbox, reversed)).status).toBe(422);
-    const honoured = await rows(sandbox, lone);
-    service.traits = { ignoreEndWithoutStart: true, swapReversed: true, defaultWindow: 15 * DAY };
-    const ignored = await rows(sandbox, lone);
-    expect(idsOf(honoured).filter((id) => idsOf(ignored).includes(id))).toEqual([]);
-    expect(ignored).toHaveLength(since(7 * DAY));
-    expect(await rows(sandbox, reversed)).toHaveLength(since(10 * DAY) - since(5 * DAY));
-    const answer = (await (await ask(sandbox, { limit: 1000 })).json()) as JsonObject[];
-    expect(answer).toHaveLength(since(15 * DAY));
-  });
-
   test.each([
     ['iso', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, 1],
     ['seconds', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/, 1000],
@@ -131,6 +114,5 @@ describe('time', () => {
     expect(response.status).toBe(422);
     expect((await errorOf(response)).message).toContain('2024-06-01');
     expect((await ask(sandbox, { start: '2024-06-01' })).status).toBe(200);
-    expect((await ask(sandbox, { interval: 'all' })).status).toBe(200);
   });
 });

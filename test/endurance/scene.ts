@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { RetryLater } from '../../src/model/errors.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
-import { parseTraits } from '../../src/sandbox/traits.ts';
+import { type Sandbox, startSandbox } from '../support/odd-service/service.ts';
+import { parseTraits } from '../support/odd-service/traits.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { silentLog } from '../support/silent-log.ts';
 

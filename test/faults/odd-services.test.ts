@@ -1,11 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { type Finished, freshPlace, type Place, type Running } from '../support/cli.ts';
+import { untilToday } from '../../src/sandbox/data/world.ts';
+import { type Finished, freshPlace, type Place } from '../support/cli.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
+import type { Traits } from '../support/odd-service/traits.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { sandboxWith } from '../support/sandbox.ts';
 
 /**
- * Services that answer oddly, played by `tributary sandbox` and read by the built `tributary`. A run ends complete, or says by
+ * Services that answer oddly, played by the sandbox with a behaviour of the tests and read by the built `tributary`. A run ends complete, or says by
  * exit code 4 and in words what is not proven; what the ledger calls certified is complete either way; nobody asks without end.
  */
 interface World {
@@ -21,8 +25,8 @@ interface World {
   mostRequests: number;
   /** Any row may be on no answer that was asked for: no client can tell, so only an honest end within bounds is asked for. */
   mayMissRows?: boolean;
-  /** What is changed after the first sync, as `POST /_sandbox/traits` takes it. */
-  later?: Record<string, string | null>;
+  /** Traits that change after the first sync. */
+  later?: Traits;
 }
 
 const WORLDS: readonly World[] = [
@@ -228,26 +232,20 @@ afterAll(async () => {
 describe.concurrent('a service that answers oddly is read completely, or honestly not', () => {
   for (const [index, world] of WORLDS.entries()) {
     it(world.name, { timeout: 600_000 }, async () => {
-      const service = await play(world);
-      try {
-        await read(world, service, `world${index}`);
-      } finally {
-        service.process.child.kill('SIGTERM');
-        await service.process.done;
-      }
+      await read(world, await play(world), `world${index}`);
     });
   }
 });
 
-async function read(world: World, service: Service, source: string): Promise<void> {
-  const run = await commandsOf(world, service, source);
+async function read(world: World, sandbox: Sandbox, source: string): Promise<void> {
+  const run = await commandsOf(world, sandbox, source);
   const exits: (number | null)[] = [];
   for (let syncs = 1; syncs <= MOST_SYNCS; syncs++) {
     const done = await run('sync', 'clicks');
     exits.push(done.code);
-    await soundSoFar(world, service, source, done, true);
+    await soundSoFar(world, sandbox, source, done, true);
     if (world.completeAfter !== undefined && syncs >= world.completeAfter) expect(exits.at(-1), done.text).toBe(0);
-    if (syncs === 1 && world.later) await service.change(world.later);
+    if (syncs === 1 && world.later) sandbox.service.traits = { ...sandbox.service.traits, ...world.later };
     else if (done.code === 0) break;
   }
 
@@ -260,8 +258,8 @@ async function read(world: World, service: Service, source: string): Promise<voi
     ['backfill', 'clicks', '--from', from, '--to', to, '--force'],
   ]) {
     const done = await run(...command);
-    await soundSoFar(world, service, source, done);
-    const missing = world.mayMissRows ? 0 : await missingFrom(service, source, () => true);
+    await soundSoFar(world, sandbox, source, done);
+    const missing = world.mayMissRows ? 0 : await missingFrom(sandbox, source, () => true);
     if (missing > 0) expect(done.code, `${missing} rows are missing: ${done.text}`).not.toBe(0);
     else if (canReadAgain) expect(done.code, done.text).toBe(0);
   }
@@ -270,7 +268,7 @@ async function read(world: World, service: Service, source: string): Promise<voi
 /** After every command: an honest exit, and nothing missing from what the ledger calls certified. */
 async function soundSoFar(
   world: World,
-  service: Service,
+  sandbox: Sandbox,
   source: string,
   { code, text }: Finished,
   isSync = false,
@@ -285,7 +283,7 @@ async function soundSoFar(
   const isCertified = (at: number): boolean =>
     windows.some(({ start, end }) => at >= Number(start) && at < Number(end));
   if (!world.mayMissRows)
-    expect(await missingFrom(service, source, isCertified), `certified and missing; ${text}`).toBe(0);
+    expect(await missingFrom(sandbox, source, isCertified), `certified and missing; ${text}`).toBe(0);
 
   const [cursor] = await db.query<{ through: string | null }>({
     text: `select extract(epoch from complete_through) * 1000 as through from tributary.cursors
@@ -299,68 +297,30 @@ async function soundSoFar(
   if (code === 4) expect(text).toMatch(/certified|NOT as it should be|not comparable/);
 }
 
-async function missingFrom(service: Service, source: string, must: (at: number) => boolean): Promise<number> {
+async function missingFrom(sandbox: Sandbox, source: string, must: (at: number) => boolean): Promise<number> {
   const stored = await db.query<{ event_id: string }>({
     text: 'select event_id from attribution.clicks where _source = $1',
     values: [source],
   });
   const ids = new Set(stored.map((row) => row.event_id));
-  return (await service.truth()).filter(({ id, at }) => must(at) && !ids.has(id)).length;
+  return sandbox.service.truth('clicks').filter(({ id, at }) => must(at) && !ids.has(id)).length;
 }
 
-interface Service {
-  process: Running;
-  baseUrl: string;
-  apiKey: string;
-  truth(): Promise<{ id: string; at: number }[]>;
-  requests(): Promise<number>;
-  /** The last ones, a line each. */
-  lastRequests(): Promise<string>;
-  change(traits: Record<string, string | null>): Promise<void>;
-}
+const play = ({ traits, clicks, days }: World): Promise<Sandbox> =>
+  sandboxWith([...traits], { ...untilToday(1), rows: { clicks, leads: 0, sales: 0 }, days });
 
-async function play({ traits, clicks, days }: World): Promise<Service> {
-  const rows = ['--clicks', clicks, '--leads', 0, '--sales', 0, '--days', days].map(String);
-  const switches = traits.flatMap((trait) => ['--trait', trait]);
-  const process = place.start(['sandbox', '--json', '--port', '0', '--plan', 'enterprise', ...rows, ...switches]);
-  let line = '';
-  process.child.stdout?.on('data', (chunk: string) => {
-    line += chunk;
-  });
-  await process.saw('\n');
-  const { baseUrl, apiKey } = JSON.parse(line) as { baseUrl: string; apiKey: string };
-  const control = async (path: string, body?: unknown): Promise<Record<string, unknown>> => {
-    const response = await fetch(`${baseUrl}/_sandbox/${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { authorization: `Bearer ${apiKey}` },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    expect(response.status).toBe(200);
-    return (await response.json()) as Record<string, unknown>;
-  };
-  return {
-    process,
-    baseUrl,
-    apiKey,
-    truth: async () => (await control('truth')).clicks as { id: string; at: number }[],
-    requests: async () => (await control('stats')).requests as number,
-    async lastRequests() {
-      const all = Object.values(await control('requests')) as { query: object; status: number; rows: number }[];
-      return all
-        .slice(-60)
-        .map(({ query, status, rows }) => `${JSON.stringify(query)} → ${status}, ${rows} rows`)
-        .join('\n');
-    },
-    change: async (changes) => void (await control('traits', changes)),
-  };
-}
+const lastRequests = ({ service }: Sandbox): string =>
+  service.requests
+    .slice(-60)
+    .map(({ query, status, rows }) => `${JSON.stringify(query)} → ${status}, ${rows} rows`)
+    .join('\n');
 
 async function commandsOf(
   { days, since, mostRequests }: World,
-  service: Service,
+  sandbox: Sandbox,
   source: string,
 ): Promise<(...args: string[]) => Promise<Finished>> {
-  const { baseUrl, apiKey } = service;
+  const { baseUrl, apiKey } = sandbox;
   const from = since ?? `${days + 2}d`;
   const config = await place.config(
     `sources:
@@ -379,11 +339,11 @@ state: { url: "${database.url}" }
     });
     while (!finished.yet) {
       await Promise.race([done, sleep(500)]);
-      const requests = await service.requests();
+      const { requests } = sandbox.service.stats();
       if (requests <= mostRequests) continue;
       running.child.kill('SIGKILL');
       await done;
-      expect.fail(`${command} has made ${requests} requests, and goes on:\n${await service.lastRequests()}`);
+      expect.fail(`${command} has made ${requests} requests, and goes on:\n${lastRequests(sandbox)}`);
     }
     return done;
   };

@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Lane } from '../../src/api/budget.ts';
 import { readBudgetUse } from '../../src/cursor/budget-use.ts';
 import { keyHashOf } from '../../src/cursor/budgets.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { budgetUse, countOf, kill, laneShare, startProcesses } from '../support/budget-processes.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { ask, smallSandbox } from '../support/sandbox.ts';
 
 /** Several real processes on one key, counted at a service that grants so many requests in any sliding second. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY_MS } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
 import { DOCUMENTS } from '../support/json-documents.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
 import { freePort } from '../support/free-port.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { BY_HAND } from '../../src/sync/maintain/move-cursor.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
 import { smallSandbox } from '../support/sandbox.ts';

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, type Place } from '../support/cli.ts';
 import { freePort } from '../support/free-port.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
 

@@ -2,9 +2,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
 import { openEngine } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
 
 describe('tributary export', () => {

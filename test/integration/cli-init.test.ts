@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, longLines } from '../support/cli.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, type Place } from '../support/cli.ts';
 import { DOCUMENTS, FAILURE } from '../support/json-documents.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 

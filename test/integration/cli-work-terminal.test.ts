@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, longLines, type Place } from '../support/cli.ts';
 import { DOCUMENTS } from '../support/json-documents.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
 import { smallSandbox } from '../support/sandbox.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { STREAM_NAMES } from '../../src/model/streams.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { backfill, configFor, type Engine, openEngine, sourceOf, statesOf, syncAllDone } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
 /** Which days a report may be built on, and which events came after one was. */

@@ -6,8 +6,8 @@ import { withApp } from '../../src/app/index.ts';
 import { parseConfig } from '../../src/config/index.ts';
 import { toIso } from '../../src/model/instant.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 

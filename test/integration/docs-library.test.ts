@@ -9,8 +9,8 @@ import {
   StopStream,
   type Tributary,
 } from '../../src/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, startProcess } from '../support/cli.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';

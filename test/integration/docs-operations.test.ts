@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, MAIN, type Place, startProcess } from '../support/cli.ts';
+import { type Sandbox, startSandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
 /** docs/operations.md is for copying from: the commands of each recipe are run as they stand there, one after the other. */

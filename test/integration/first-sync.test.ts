@@ -4,9 +4,9 @@ import { readOverview } from '../../src/http/routes/overview.ts';
 import { findTroubles } from '../../src/jobs/alerts.ts';
 import { byStreamKey, type ScheduledStream } from '../../src/jobs/schedule.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { readStatus } from '../../src/sync/status.ts';
 import { configFor, type Engine, openEngine, sync, withSmallPages } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /** Until a stream has caught up once it is behind by nature: not late, and what is not read yet is no gap. */

@@ -3,7 +3,6 @@ import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import type { SandboxService } from '../../src/sandbox/service.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import type { Erasure } from '../../src/sinks/sink.ts';
 import { forget, type Touched } from '../../src/sync/maintain/forget.ts';
@@ -18,6 +17,7 @@ import {
   tallies,
   versionsOf,
 } from '../support/engine.ts';
+import type { SandboxService } from '../support/odd-service/service.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 

@@ -20,9 +20,9 @@ import type {
   SyncStarted,
   TopLinks,
 } from '../../src/http/api-types.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type DescribedRoom, describedRoom, routesIn } from '../support/described-room.ts';
 import { type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';

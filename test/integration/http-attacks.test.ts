@@ -1,10 +1,10 @@
 import { connect as connectSocket, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiError, Overview, Readiness } from '../../src/http/api-types.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
 import type { ApiDescription } from '../support/json-schema.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';

@@ -15,12 +15,12 @@ import { runDueStream } from '../../src/jobs/run-job.ts';
 import { byStreamKey, TIMINGS } from '../../src/jobs/schedule.ts';
 import type { SyncName } from '../../src/model/streams.ts';
 import type { FaultRule } from '../../src/sandbox/requests.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { printSchema } from '../../src/sinks/schema-formats.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { readStatus } from '../../src/sync/status.ts';
 import { type Outcome, syncAll } from '../../src/sync/sync-stream.ts';
 import { configFor, type Engine, openEngine, type SourceOptions, sourceOf } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -180,10 +180,10 @@ it('keeps what links were, where history is on', async () => {
         where _source = $1 and link_id = $2 order by valid_from`,
       values: [sourceOf(config), link.id],
     });
-  link.utm.campaign = 'before';
+  link.utm.utm_campaign = 'before';
   await syncDone(config);
   Object.assign(link, { updatedAt: Math.max(link.updatedAt + 1, Date.now() - 1000), clicks: link.clicks + 1 });
-  link.utm.campaign = 'after';
+  link.utm.utm_campaign = 'after';
   await syncDone(config);
   link.clicks += 1;
   await syncDone(config);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
 import { configFor, configText, expectComplete } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
 import type { Privacy } from '../../src/model/privacy.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import type { SandboxService } from '../../src/sandbox/service.ts';
 import { freshPlace } from '../support/cli.ts';
 import { dump, linesWith } from '../support/dump.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import type { SandboxService } from '../support/odd-service/service.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 

@@ -5,7 +5,6 @@ import { loadProgram } from '../../src/cli/program.ts';
 import { levelsOf } from '../../src/cli/setup/completion.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import {
   CANARIES,
   canaryUrl,
@@ -17,6 +16,7 @@ import {
   tablesAsText,
 } from '../support/canaries.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { recordCase } from '../support/proof.ts';
 import { hasRedis, startRedis, type TestRedis } from '../support/redis.ts';

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { isClean, totalOf } from '../../src/sync/maintain/comparison.ts';
 import { repairStream, verifyBetween } from '../../src/sync/maintain/verify.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { counts, lately, tenDays, verify, withJob } from '../support/verifying.ts';
 
 let engine: Engine;

@@ -15,7 +15,7 @@ import {
 } from '../../src/jobs/backfills.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { RequestInfo } from '../../src/sandbox/requests.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { freshRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';

@@ -5,13 +5,13 @@ import { expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
 import { freshPlace } from '../support/cli.ts';
 import { freshDatabase } from '../support/postgres.ts';
-import { sandboxWith } from '../support/sandbox.ts';
+import { smallSandbox } from '../support/sandbox.ts';
 import { startWorker, until, workerConfig } from '../support/workers.ts';
 
 const PER_SECOND = 4;
 
 it('three workers and a backfill of the command line share one budget, and the backfill delays nothing fresh', async () => {
-  const sandbox = await sandboxWith(['limiter=sliding'], {
+  const sandbox = await smallSandbox({
     requestsPerSecond: PER_SECOND,
     rows: { clicks: 30_000, leads: 50, sales: 50 },
     days: 20,

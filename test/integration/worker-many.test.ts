@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { TIMINGS } from '../../src/jobs/schedule.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { hasRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';

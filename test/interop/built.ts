@@ -23,8 +23,6 @@ export interface Service {
   apiKey: string;
   truth(): Promise<Truth>;
   arrive(stream: StreamName, number: number, span?: { from: number; to: number }): Promise<void>;
-  /** Turns traits on (or off, with null) while it runs. */
-  change(traits: Record<string, unknown>): Promise<void>;
   /** From now on every request is answered with this status. */
   fail(status: number): Promise<void>;
   close(): Promise<unknown>;
@@ -49,7 +47,6 @@ export async function startService(...args: string[]): Promise<Service> {
     truth: async () => (await ask('truth')) as Truth,
     arrive: async (stream, generate, span = { from: Date.now() - 1, to: Date.now() - 1 }) =>
       void (await ask('events', { stream, generate, ...span })),
-    change: async (traits) => void (await ask('traits', traits)),
     fail: async (status) => void (await ask('faults', [{ status, times: 1_000_000 }])),
     close: () => stop(child),
   };
@@ -86,7 +83,7 @@ export async function openDesk(config: string, env: Record<string, string> = {})
 }
 
 /** The source of every part; `since` is older than what the service has. */
-export const sourceOf = ({ baseUrl, apiKey }: Service, since = '40d'): string => `sources:
+export const sourceOf = ({ baseUrl, apiKey }: Pick<Service, 'baseUrl' | 'apiKey'>, since = '40d'): string => `sources:
   main:
     baseUrl: ${baseUrl}
     apiKey: ${apiKey}

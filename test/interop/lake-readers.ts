@@ -2,16 +2,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '../../src/cursor/database/index.ts';
 import { STREAMS as COLUMNS } from '../../src/model/streams.ts';
-import {
-  mustBeNone,
-  openDesk,
-  STREAMS,
-  type StreamName,
-  sourceOf,
-  startService,
-  startState,
-  withDatabase,
-} from './built.ts';
+import { untilToday } from '../../src/sandbox/data/world.ts';
+import { startSandbox } from '../support/odd-service/service.ts';
+import { mustBeNone, openDesk, STREAMS, type StreamName, sourceOf, startState, withDatabase } from './built.ts';
 import { type Found, must, type Part, withClosers } from './part.ts';
 import { pythonVersions, pythonWith } from './tools.ts';
 
@@ -43,12 +36,17 @@ async function askAll(opened: (close: () => unknown) => void): Promise<Found> {
   const python = await pythonWith('readers', PACKAGES);
   const state = await startState();
   opened(state.close);
-  const service = await startService(
-    ...['--plan', 'enterprise', '--clicks', '90000', '--leads', '6000', '--sales', '3000', '--days', '2'],
-    ...['--trait', 'nulls', '--trait', 'unknownEnums', '--trait', 'emptyStrings'],
-  );
-  opened(service.close);
-  const desk = await openDesk(`${sourceOf(service, '5d')}sinks:
+  const traits = { nulls: true, unknownEnums: true, emptyStrings: true };
+  const sandbox = await startSandbox({
+    ...untilToday(1),
+    plan: 'enterprise',
+    rows: { clicks: 90_000, leads: 6000, sales: 3000 },
+    days: 2,
+    traits,
+  });
+  opened(sandbox.close);
+  const { service } = sandbox;
+  const desk = await openDesk(`${sourceOf(sandbox, '5d')}sinks:
   warehouse: { type: postgres, schema: attribution }
   lake: { type: parquet, path: ./lake, partition: day }
 state: { url: "${state.url}" }
@@ -56,8 +54,8 @@ state: { url: "${state.url}" }
   opened(desk.close);
   await desk.done('sync');
   // From here on records have fields that nobody declared: files of today get columns that those of yesterday lack.
-  await service.change({ unknownFields: true });
-  for (const stream of STREAMS) await service.arrive(stream, 700);
+  service.traits = { ...traits, unknownFields: true };
+  for (const stream of STREAMS) service.arrive(stream, 700);
   await desk.done('sync');
 
   const faults: string[] = [];

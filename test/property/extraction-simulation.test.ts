@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { TraitName } from '../../src/sandbox/traits.ts';
 import { DRAWN } from '../support/drawn-traits.ts';
 import { InvariantBroken } from '../support/invariants.ts';
 import { NOT_PROVEN_YET, STAYS_OPEN } from '../support/known-unsound.ts';
+import type { TraitName } from '../support/odd-service/traits.ts';
 import { recordCase } from '../support/proof.ts';
 import { type SimulationOptions, simulate } from '../support/simulation.ts';
 import { isDeep } from '../tiers.ts';

@@ -3,9 +3,11 @@ import { createFlattenLink } from '../../src/extract/links/link-row.ts';
 import { type Listing, listLinks } from '../../src/extract/links/listing.ts';
 import type { AskPage } from '../../src/extract/links/pass.ts';
 import { StopStream } from '../../src/model/errors.ts';
+import { createRandom, type Random } from '../../src/sandbox/data/random.ts';
 import { createLinkListing } from '../../src/sandbox/link-listing.ts';
 import { HttpError } from '../../src/sandbox/params.ts';
-import { parseTraits } from '../../src/sandbox/traits.ts';
+import { createOddBehaviour } from '../support/odd-service/service.ts';
+import { parseTraits } from '../support/odd-service/traits.ts';
 
 /** The reader against the sandbox's listing, without HTTP: what it is shown, what it says, and what was there. */
 async function list(count: number, traits: string[], { seed = 1, hadLinks = false, change = NOTHING } = {}) {
@@ -17,7 +19,7 @@ async function list(count: number, traits: string[], { seed = 1, hadLinks = fals
     seed,
     historyStart: now,
     now: () => now,
-    traits: () => parseTraits(traits),
+    page: createOddBehaviour(parseTraits(traits)).page,
   });
   const idsNow = (): Set<string> => new Set(service.all().map(({ id }) => id));
   /** Every id set there was, in order. */
@@ -29,7 +31,7 @@ async function list(count: number, traits: string[], { seed = 1, hadLinks = fals
     change(service, requests);
     const params = new URLSearchParams({ page: `${page}`, pageSize: `${pageSize}`, sortBy: 'createdAt', sortOrder });
     try {
-      const { body } = service.page(params, { traits: {}, baseUrl: '', count: 0, now, links: new Map() });
+      const { body } = service.page(params, { baseUrl: '', count: 0, now, links: new Map() });
       return { rows: (JSON.parse(body) as unknown[]).map(flatten), now };
     } catch (error) {
       if (!(error instanceof HttpError)) throw error;
@@ -114,16 +116,25 @@ describe('a listing that cannot be trusted is not proven', () => {
 
 describe('links are made and removed while pages are turned', () => {
   const isLong = process.env.TRIBUTARY_PROVE === '1';
-  const seeds = isLong ? 8 : 2;
+  const seeds = isLong ? 8 : 4;
   const every = isLong ? [2, 3, 5] : [3];
-  const DRIFTS = ['both', 'insert', 'delete'].flatMap((word) => every.map((n) => `linkDrift=${word}:${n}`));
+  const DRIFTS = ['both', 'insert', 'delete'].flatMap((what) => every.map((requests) => ({ what, requests })));
   const ODD = [[], ['limitCap=40'], ['ignoreLimit=37'], ['sortOrder=ignored'], ['pagesFromZero'], ['repeatRows=0.2']];
-  const ALL = DRIFTS.flatMap((drift) => ODD.map((odd) => [drift, ...odd]));
+  const ALL = DRIFTS.flatMap((drift) => ODD.map((odd) => ({ ...drift, odd })));
 
-  test.each(ALL.map((traits) => [traits.join(' '), traits] as const))('%s', async (_name, traits) => {
+  /** A quiet link is made, removed, or both, every few requests. */
+  const drifting =
+    (what: string, requests: number, random: Random): Change =>
+    (service, request) => {
+      if (request % requests !== 0) return;
+      if (what !== 'delete') service.make();
+      if (what !== 'insert') service.remove(random.pick(service.all()).id);
+    };
+
+  test.each(ALL)('$what every $requests requests, $odd', async ({ what, requests, odd }) => {
     let proven = 0;
     for (let seed = 1; seed <= seeds; seed++) {
-      const seen = await list(300, [...traits], { seed });
+      const seen = await list(300, odd, { seed, change: drifting(what, requests, createRandom(seed)) });
       // Not proven may be wrong by a link; proven must be right.
       if (seen.listing.isProven) expect({ seed, faults: faultsOf(seen) }).toEqual({ seed, faults: [] });
       if (seen.listing.isProven) proven += 1;

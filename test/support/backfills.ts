@@ -1,8 +1,8 @@
 import type { Config } from '../../src/config/index.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
 import { DAY_MS, gaps, startOfDay, type Window } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Engine, sourceOf } from './engine.ts';
+import type { Sandbox } from './odd-service/service.ts';
 import { at, smallSandbox } from './sandbox.ts';
 
 /** Clicks of a month, and what of them a backfill ought to have read. */

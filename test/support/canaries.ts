@@ -2,9 +2,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Queryable } from '../../src/cursor/database/index.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { dump } from './dump.ts';
 import { queryDuckdb } from './lake-readers.ts';
+import type { Sandbox } from './odd-service/service.ts';
 import type { TestRedis } from './redis.ts';
 
 /** What must not get about, each in a form that nothing else looks like. */

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { closed, listening } from './front.ts';
 
 /** What becomes of a request: `pass` hands it on; a status is answered instead, before it is handed on, or after it took effect. */
 export type Fate = 'pass' | { before: number } | { after: number };
@@ -22,8 +22,5 @@ export async function catalogProxy(target: string, fateOf: (method: string, path
     if (typeof fate === 'object') return refuse(fate.after);
     response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
   });
-  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
-  const { port } = server.address() as AddressInfo;
-  const close = (): Promise<void> => new Promise((closed) => server.close(() => closed()));
-  return { uri: `http://127.0.0.1:${port}`, close };
+  return { uri: `http://127.0.0.1:${await listening(server)}`, close: () => closed(server) };
 }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { closed, listening } from './front.ts';
 import { HOSTILE_NAMES, hostileRecord } from './hostile-names.ts';
 
 /** The corpus of bad input: files under test/corpus, each named for its trap, and a real HTTP server that sends them. */
@@ -65,15 +65,11 @@ export async function serveCorpus(times: (trap: string) => number = () => 1): Pr
     response.setHeader('date', new Date(SERVICE_NOW).toUTCString());
     response.setHeader('content-type', 'application/json').end(pageOf(url.searchParams, bad));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   return {
     baseUrlOf: (folder, trap) => `http://127.0.0.1:${port}/${folder}/${trap}`,
     requests: (trap) => asked.get(trap) ?? 0,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: () => closed(server),
   };
 }
 

@@ -1,4 +1,5 @@
 import { createConnection, createServer, type Socket } from 'node:net';
+import { listening } from './front.ts';
 
 /** Stands before Postgres and breaks the connection at the worst moment: around COMMIT. */
 export interface CuttingProxy {
@@ -52,12 +53,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
       client.write(chunk);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the proxy does not listen');
-  const url = new URL(target);
-  url.hostname = '127.0.0.1';
-  url.port = String(address.port);
+  const url = Object.assign(new URL(target), { hostname: '127.0.0.1', port: String(await listening(server)) });
   return {
     url: url.href,
     cutNext(what, letThrough = 0) {

@@ -1,6 +1,6 @@
 import type { Random } from '../../src/sandbox/data/random.ts';
-import { parseTraits, type TraitName, type Traits } from '../../src/sandbox/traits.ts';
 import { isKnownUnsound } from './known-unsound.ts';
+import { parseTraits, type TraitName, type Traits } from './odd-service/traits.ts';
 
 interface Draw {
   random: Random;
@@ -63,8 +63,17 @@ export const DRAWN = Object.keys(DRAWS) as TraitName[];
 export function drawTraits(draw: Draw): Traits {
   const { random } = draw;
   const number = random.pick([0, 1, 2, 3]);
-  const names = random.shuffle([...DRAWN]).slice(0, number);
+  const names = shuffled(random, DRAWN).slice(0, number);
   return parseTraits(names.filter((name) => !isKnownUnsound(name)).map((name) => `${name}=${DRAWS[name]?.(draw)}`));
+}
+
+function shuffled<T>(random: Random, items: readonly T[]): T[] {
+  const all = [...items];
+  for (let i = all.length - 1; i > 0; i--) {
+    const j = Math.floor(random.next() * (i + 1));
+    [all[i], all[j]] = [all[j] as T, all[i] as T];
+  }
+  return all;
 }
 
 /** Exactly these traits, with values at random. */

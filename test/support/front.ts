@@ -1,6 +1,11 @@
-import { request as forward, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import {
+  request as forward,
+  type Server as HttpServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+} from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
-import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { Sandbox } from './odd-service/service.ts';
 
 /** Passes requests on to a sandbox, and may change the headers of what it answers. */
 export const passTo =
@@ -16,8 +21,14 @@ export const passTo =
     incoming.pipe(onward);
   };
 
-/** On a free port of this machine. */
-export async function listening(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+/** On a free port of this machine, or on this one. */
+export async function listening(server: Server, wanted = 0): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   return (server.address() as AddressInfo).port;
+}
+
+/** Without waiting for connections that are open. */
+export async function closed(server: HttpServer): Promise<void> {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
 }

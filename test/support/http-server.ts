@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { closed, listening } from './front.ts';
 
 export interface TestServer {
   baseUrl: string;
@@ -17,12 +17,8 @@ export async function serve(listener: RequestListener): Promise<TestServer> {
     seen.push(`${request.method} ${request.url}`);
     listener(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const close = async (): Promise<void> => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  };
+  const port = await listening(server);
+  const close = (): Promise<void> => closed(server);
   onTestFinished(close);
   return { baseUrl: `http://127.0.0.1:${port}`, port, seen, close };
 }

@@ -1,8 +1,7 @@
 import { type EventsQuery, toSearchParams } from '../../src/api/client.ts';
 import type { EventsApi } from '../../src/api/events-api.ts';
-import { HttpError } from '../../src/sandbox/params.ts';
-import type { SandboxService } from '../../src/sandbox/service.ts';
-import { serviceError } from './service-error.ts';
+import type { SandboxService } from './odd-service/service.ts';
+import { answerOf } from './service-error.ts';
 
 export interface InProcessApi extends EventsApi {
   readonly queries: readonly EventsQuery[];
@@ -23,15 +22,10 @@ export function createInProcessApi(service: SandboxService): InProcessApi {
     async page(query) {
       queries.push(query);
       api.onRequest(query, queries.length);
-      try {
-        const { body } = service.list(toSearchParams(query));
-        const records = JSON.parse(body) as unknown[];
-        api.onAnswer(records);
-        return { records, serverNow: service.now(), bytes: body.length, tookMs: 0 };
-      } catch (error) {
-        if (error instanceof HttpError) throw serviceError(error.status, error.message);
-        throw error;
-      }
+      const { body } = answerOf(() => service.list(toSearchParams(query)));
+      const records = JSON.parse(body) as unknown[];
+      api.onAnswer(records);
+      return { records, serverNow: service.now(), bytes: body.length, tookMs: 0 };
     },
   };
   return api;

@@ -1,10 +1,10 @@
 import type { Advance } from '../../src/cursor/ledger.ts';
 import { toIso } from '../../src/model/instant.ts';
 import { describeWindow, holds } from '../../src/model/window.ts';
-import { flaps } from '../../src/sandbox/listing.ts';
-import { wordAndDuration } from '../../src/sandbox/traits.ts';
 import { isKnownUnsound } from './known-unsound.ts';
 import type { MemorySink } from './memory-sink.ts';
+import { flaps } from './odd-service/listing.ts';
+import { wordAndDuration } from './odd-service/traits.ts';
 import type { Scenario } from './scenario.ts';
 import { shownAt } from './simulated-service.ts';
 import type { SimulatedEvent } from './simulated-store.ts';

@@ -1,4 +1,4 @@
-import type { TraitName } from '../../src/sandbox/traits.ts';
+import type { TraitName } from './odd-service/traits.ts';
 
 /**
  * Ways of answering that the reader does not survive together with others yet. The simulation does not draw them. Whoever fixes one takes its name

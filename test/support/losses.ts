@@ -1,8 +1,8 @@
 import type { Config } from '../../src/config/index.ts';
 import type { Database } from '../../src/cursor/database/index.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { storedIds } from './engine.ts';
+import type { Sandbox } from './odd-service/service.ts';
 
 /** What the service has and a sink has not, and what stands there more than once. */
 export interface Losses {

@@ -1,11 +1,11 @@
 import { withSyncApp } from '../../src/app/index.ts';
 import type { Config } from '../../src/config/index.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { moveCursor } from '../../src/sync/maintain/move-cursor.ts';
 import { type Visit, visit } from './browser.ts';
 import { startControlRoom } from './control-room.ts';
 import { syncAllDone } from './engine.ts';
+import type { Sandbox } from './odd-service/service.ts';
 import { freshDatabase } from './postgres.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { smallSandbox } from './sandbox.ts';

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { RunLog } from '../../src/http/api-types.ts';
 import { CHART_FILES } from '../../src/http/pages.ts';
 import type { StreamName } from '../../src/model/streams.ts';
+import { closed, listening } from './front.ts';
 import { pageData, type Size } from './page-data.ts';
 
 const PAGE = fileURLToPath(new URL('../../src/http/page/', import.meta.url));
@@ -65,16 +65,12 @@ export async function servePage(size: Size, { port: wanted = 0 } = {}): Promise<
     });
     response.end(body ?? 'not there');
   });
-  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server, wanted);
   return {
     baseUrl: `http://127.0.0.1:${port}`,
     port,
     tell,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: () => closed(server),
   };
 }
 

@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import S3rver, { type Stored } from 's3rver';
+import { listening } from './front.ts';
 
 /**
  * A local S3 server: s3rver, which keeps objects, signatures and multipart uploads, behind a gate of ours that does what s3rver
@@ -64,9 +65,7 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     if (response.writableEnded || response.destroyed) return;
     turn = turn.then(() => handle(incoming, response)).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${await listening(server)}`;
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(incoming.url ?? '/', url);

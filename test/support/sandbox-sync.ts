@@ -1,11 +1,11 @@
 import { createFlatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import { createSandboxService, type SandboxService, type ServiceOptions } from '../../src/sandbox/service.ts';
 import type { StreamPolicy } from '../../src/sync/job.ts';
 import { createInProcessApi, type InProcessApi } from './in-process-api.ts';
 import { createMemorySink, type MemorySink } from './memory-sink.ts';
 import { createMemorySync, type MemorySyncOptions, type RunResult } from './memory-sync.ts';
+import { createSandboxService, type SandboxService, type ServiceOptions } from './odd-service/service.ts';
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;

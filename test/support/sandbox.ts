@@ -1,20 +1,37 @@
 import { afterAll, expect } from 'vitest';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
-import { parseTraits } from '../../src/sandbox/traits.ts';
+import {
+  type SandboxOptions as PlainOptions,
+  type Sandbox as PlainSandbox,
+  startSandbox as startPlainSandbox,
+} from '../../src/sandbox/server.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from './odd-service/service.ts';
+import { parseTraits } from './odd-service/traits.ts';
 
-const open: Sandbox[] = [];
+const open: { close(): Promise<void> }[] = [];
 
 /** Sandboxes of a test file end with the file. */
 afterAll(async () => {
   await Promise.all(open.splice(0).map((sandbox) => sandbox.close()));
 });
 
-/** A small and unlimited sandbox: its whole history fits one page of 1000. */
+/** Small and unlimited: the whole history fits one page of 1000. */
+const small = <O extends SandboxOptions | PlainOptions>(options: O): O => ({
+  requestsPerSecond: null,
+  ...options,
+  rows: { clicks: 900, leads: 300, sales: 200, ...options.rows },
+});
+
 export async function smallSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const rows = { clicks: 900, leads: 300, sales: 200 };
-  const sandbox = await startSandbox({ requestsPerSecond: null, ...options, rows: { ...rows, ...options.rows } });
+  const sandbox = await startSandbox(small(options));
+  open.push(sandbox);
+  return sandbox;
+}
+
+/** As users have it, for tests of the sandbox itself. */
+export async function plainSandbox(options: PlainOptions = {}): Promise<PlainSandbox> {
+  const sandbox = await startPlainSandbox(small(options));
   open.push(sandbox);
   return sandbox;
 }
@@ -25,7 +42,7 @@ export const sandboxWith = (traits: string[], options: SandboxOptions = {}): Pro
 
 export type Query = Record<string, string | number>;
 
-export function ask(sandbox: Sandbox, query: Query = {}, init: RequestInit = {}): Promise<Response> {
+export function ask(sandbox: PlainSandbox, query: Query = {}, init: RequestInit = {}): Promise<Response> {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) params.set(name, String(value));
   return fetch(`${sandbox.baseUrl}/events?${params}`, {
@@ -37,14 +54,14 @@ export function ask(sandbox: Sandbox, query: Query = {}, init: RequestInit = {})
 }
 
 /** The rows of one page of the whole history, unless the query says otherwise. */
-export async function rows(sandbox: Sandbox, query: Query = {}): Promise<JsonObject[]> {
+export async function rows(sandbox: PlainSandbox, query: Query = {}): Promise<JsonObject[]> {
   const response = await ask(sandbox, { interval: 'all', limit: 1000, ...query });
   expect(response.status, await response.clone().text()).toBe(200);
   return (await response.json()) as JsonObject[];
 }
 
 /** Pages until an empty page, or so many pages. */
-export async function allPages(sandbox: Sandbox, query: Query, most = 50): Promise<JsonObject[][]> {
+export async function allPages(sandbox: PlainSandbox, query: Query, most = 50): Promise<JsonObject[][]> {
   const pages: JsonObject[][] = [];
   for (let page = 1; page <= most; page++) {
     const found = await rows(sandbox, { ...query, page });
@@ -73,7 +90,7 @@ export async function errorOf(response: Response): Promise<{ code: string; messa
 }
 
 /** A request to the sandbox's own control, as another process would send it. */
-export function steer(sandbox: Sandbox, path: string, body?: unknown, key = sandbox.apiKey): Promise<Response> {
+export function steer(sandbox: PlainSandbox, path: string, body?: unknown, key = sandbox.apiKey): Promise<Response> {
   return fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { authorization: `Bearer ${key}` },

@@ -1,8 +1,8 @@
 import type { Instant } from '../../src/model/instant.ts';
 import { createRandom, type Random } from '../../src/sandbox/data/random.ts';
-import type { TraitName, Traits } from '../../src/sandbox/traits.ts';
 import type { StreamPolicy } from '../../src/sync/job.ts';
 import { drawOnly, drawTraits } from './drawn-traits.ts';
+import type { TraitName, Traits } from './odd-service/traits.ts';
 import { serviceError } from './service-error.ts';
 import { createSimulatedService, type SimulatedService } from './simulated-service.ts';
 import type { SimulatedEvent } from './simulated-store.ts';

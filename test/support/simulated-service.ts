@@ -3,10 +3,10 @@ import type { EventsApi, PageOptions } from '../../src/api/events-api.ts';
 import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import type { Random } from '../../src/sandbox/data/random.ts';
-import { clockOf, isInSeconds, listPage, type Moment, type RowFacts } from '../../src/sandbox/listing.ts';
-import { HttpError } from '../../src/sandbox/params.ts';
-import type { Traits } from '../../src/sandbox/traits.ts';
-import { serviceError } from './service-error.ts';
+import type { Moment } from '../../src/sandbox/listing.ts';
+import { clockOf, isInSeconds, listPage, type RowFacts } from './odd-service/listing.ts';
+import type { Traits } from './odd-service/traits.ts';
+import { answerOf } from './service-error.ts';
 import { createSimulatedStore, type SimulatedEvent, type SimulatedStore } from './simulated-store.ts';
 
 export interface SimulatedService extends EventsApi {
@@ -94,12 +94,7 @@ export function createSimulatedService({
       page: query.page,
       limit: query.limit,
     };
-    try {
-      return listPage(store.alive(), question, service.traits, moment(), FACTS);
-    } catch (error) {
-      if (error instanceof HttpError) throw serviceError(error.status, error.message);
-      throw error;
-    }
+    return answerOf(() => listPage(store.alive(), question, service.traits, moment(), FACTS));
   }
   return service;
 }

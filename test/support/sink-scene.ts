@@ -2,9 +2,9 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace, type Place } from './cli.ts';
 import { queryDuckdb } from './lake-readers.ts';
+import type { Sandbox } from './odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from './postgres.ts';
 import { smallSandbox } from './sandbox.ts';
 

@@ -4,7 +4,7 @@ import { evolvedStream } from '../../src/model/evolution.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import { LONGEST_INTEGER, parseJson, stringifyJson } from '../../src/model/json.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import { createSandboxService } from '../../src/sandbox/service.ts';
+import { createSandboxService } from './odd-service/service.ts';
 import { createWriter, NOON, receipt, rowOf, rowsOf, type SinkPlace } from './sink-harness.ts';
 
 /** Where a value of each kind can stand: one column of the sales. */

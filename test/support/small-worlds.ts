@@ -2,8 +2,8 @@ import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import { createReader, type Slice } from '../../src/extract/reader.ts';
 import { RetryLater, StopStream } from '../../src/model/errors.ts';
 import { createRandom } from '../../src/sandbox/data/random.ts';
-import { flaps } from '../../src/sandbox/listing.ts';
-import type { Traits } from '../../src/sandbox/traits.ts';
+import { flaps } from './odd-service/listing.ts';
+import type { Traits } from './odd-service/traits.ts';
 import { createSimulatedService, flattenPair, type SimulatedService } from './simulated-service.ts';
 
 /** A world small enough that all of its kind can be tried: a few rows on a few instants, one way of answering, and what happens once. */

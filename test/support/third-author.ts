@@ -1,16 +1,7 @@
 import { expect, test } from 'vitest';
 import { RetryLater, StopStream } from '../../src/model/errors.ts';
-import {
-  type Asked,
-  createWrittenSync,
-  DAY,
-  HOUR,
-  MINUTE,
-  NOON,
-  plainly,
-  spread,
-  type WrittenEvent,
-} from './written-service.ts';
+import { DAY, HOUR, MINUTE, NOON } from './sandbox-sync.ts';
+import { type Asked, createWrittenSync, plainly, spread, type WrittenEvent } from './written-service.ts';
 
 export type Serve = (query: Asked, events: readonly WrittenEvent[]) => readonly WrittenEvent[];
 /** A service is made anew for each world: it may remember. */

@@ -3,10 +3,10 @@ import type { Config } from '../../src/config/index.ts';
 import { holderOf } from '../../src/cursor/database/holders.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { StreamJob, SyncDeps } from '../../src/sync/job.ts';
 import { totalOf, type VerifyResult } from '../../src/sync/maintain/comparison.ts';
 import { verifyStream } from '../../src/sync/maintain/verify.ts';
+import type { Sandbox } from './odd-service/service.ts';
 import { smallSandbox } from './sandbox.ts';
 import { silentLog } from './silent-log.ts';
 

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseConfig } from '../../src/config/index.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Finished, freshPlace } from './cli.ts';
 import { type Engine, openEngine, withSmallPages } from './engine.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { download } from './lake-place.ts';
 import { readWithDuckdb } from './lake-readers.ts';
 import { idsIn, type Losses, lossesOf } from './losses.ts';
+import type { Sandbox } from './odd-service/service.ts';
 import type { S3Server } from './s3-server.ts';
 import { smallSandbox } from './sandbox.ts';
 

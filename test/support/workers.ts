@@ -4,8 +4,8 @@ import { describe } from 'vitest';
 import { type Config, parseConfig } from '../../src/config/index.ts';
 import type { Timings } from '../../src/jobs/schedule.ts';
 import type { StreamName } from '../../src/model/streams.ts';
-import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type Running, startProcess } from './cli.ts';
+import type { Sandbox } from './odd-service/service.ts';
 import { freshRedis, hasRedis } from './redis.ts';
 
 const SCRIPT = fileURLToPath(new URL('worker-child.ts', import.meta.url));

@@ -5,6 +5,7 @@ import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { createMemorySink, type MemorySink } from './memory-sink.ts';
 import { createMemorySync, type MemorySyncOptions, type RunResult } from './memory-sync.ts';
+import { DAY, NOON, POLICY } from './sandbox-sync.ts';
 
 /** An event of a service whose way of answering a test writes down itself. */
 export interface WrittenEvent {
@@ -22,12 +23,6 @@ export interface Asked extends EventsQuery {
 
 /** What the service does with a question: the page that it answers with, or a fault that it throws. */
 export type Answers = (query: Asked, events: readonly WrittenEvent[]) => readonly WrittenEvent[];
-
-export const MINUTE = 60_000;
-export const HOUR = 60 * MINUTE;
-export const DAY = 24 * HOUR;
-export const NOON = Date.UTC(2026, 10, 14, 12);
-const POLICY = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: undefined };
 
 /** The page as the contract has it. */
 export function plainly(

@@ -3,7 +3,7 @@ import { UNKNOWN_PROFILE } from '../../src/extract/profile.ts';
 import { createReader } from '../../src/extract/reader.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import type { Traits } from '../../src/sandbox/traits.ts';
+import type { Traits } from '../support/odd-service/traits.ts';
 import { createSandboxSync, DAY, HOUR, MINUTE, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 
 /** The newest instant has more rows than a page, and nothing follows it: a bulk import, then silence. */

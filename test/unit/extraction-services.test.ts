@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { RetryLater } from '../../src/model/errors.ts';
+import { DAY, HOUR, MINUTE, NOON } from '../support/sandbox-sync.ts';
 import { serviceError } from '../support/service-error.ts';
 import {
   type Answers,
   type Asked,
   createWrittenSync,
-  DAY,
-  HOUR,
-  MINUTE,
-  NOON,
   plainly,
   spread,
   type WrittenEvent,

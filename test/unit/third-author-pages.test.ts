@@ -1,3 +1,4 @@
+import { DAY, HOUR, MINUTE, NOON } from '../support/sandbox-sync.ts';
 import {
   cached,
   ceil,
@@ -13,7 +14,7 @@ import {
   whole,
   within,
 } from '../support/third-author.ts';
-import { DAY, HOUR, MINUTE, NOON, plainly } from '../support/written-service.ts';
+import { plainly } from '../support/written-service.ts';
 
 // Pages, order, caches and outages, by a tester who has not read how it extracts. `live`: sound, and complete within four polls. `stuck`: sound, but never
 // complete (an expected failure). `unsound`: certifies what it does not have (an expected failure).

@@ -1,3 +1,4 @@
+import { DAY, HOUR, MINUTE } from '../support/sandbox-sync.ts';
 import {
   ceil,
   check,
@@ -11,7 +12,7 @@ import {
   whole,
   within,
 } from '../support/third-author.ts';
-import { DAY, HOUR, MINUTE, plainly, type WrittenEvent } from '../support/written-service.ts';
+import { plainly, type WrittenEvent } from '../support/written-service.ts';
 
 // Ranges, bounds and search engines, by a tester who has not read how it extracts. `live`: sound, and complete within four polls. `stuck`: sound, but never
 // complete (an expected failure). `unsound`: certifies what it does not have (an expected failure).

@@ -1,5 +1,6 @@
-import { startSandbox } from '../../../src/sandbox/server.ts';
 import { budgetUse, countOf } from '../../../test/support/budget-processes.ts';
+import { limiterOf } from '../../../test/support/odd-service/limiters.ts';
+import { startSandbox } from '../../../test/support/odd-service/service.ts';
 import { farAway } from '../../support/far-away.ts';
 import type { Home } from '../../support/home.ts';
 import type { Bar, Size, Table } from '../../support/report.ts';
@@ -27,7 +28,7 @@ async function ask({ url: databaseUrl }: Home, cells: readonly Cell[], seconds: 
     cells.map(async (cell, i) => {
       const { perSecond: requestsPerSecond, limiter, jitterMs } = cell;
       const apiKey = `key-${jitterMs}-${i}`;
-      const sandbox = await startSandbox({ apiKey, requestsPerSecond, limiter, rows: ROWS });
+      const sandbox = await startSandbox({ apiKey, requestsPerSecond, limiter: limiterOf(limiter), rows: ROWS });
       const way = await farAway(sandbox.baseUrl, { latencyMs: LATENCY_MS, jitterMs });
       const client = { databaseUrl, baseUrl: way.baseUrl, apiKey, requestsPerSecond, lanes: ['fresh'] as const };
       return { cell, sandbox, way, client };

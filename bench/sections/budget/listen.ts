@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoggedRequest } from '../../../src/sandbox/requests.ts';
-import type { Sandbox } from '../../../src/sandbox/server.ts';
 import { type ChildOptions, kill, startProcesses } from '../../../test/support/budget-processes.ts';
+import type { Sandbox } from '../../../test/support/odd-service/service.ts';
 
 /** A page is a handful: what is counted is requests. */
 export const ROWS = { clicks: 50, leads: 50, sales: 50 };

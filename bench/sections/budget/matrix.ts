@@ -1,4 +1,4 @@
-import type { LimiterForm } from '../../../src/sandbox/answer.ts';
+import type { LimiterForm } from '../../../test/support/odd-service/limiters.ts';
 import { count, ratio, type Table } from '../../support/report.ts';
 
 /** Plans of every size, services that count in every way, and a way there that takes longer at times. */

@@ -1,6 +1,6 @@
 import { createBudget, createOwnStore, type Slot } from '../../../src/api/budget.ts';
-import { createLimiter } from '../../../src/sandbox/answer.ts';
 import { createRandom } from '../../../src/sandbox/data/random.ts';
+import { limiterOf } from '../../../test/support/odd-service/limiters.ts';
 import type { Bar, Table } from '../../support/report.ts';
 import { type Cell, cellsWith, type Found, JITTERS, LATENCY_MS, leastUse, refusedIn, tableOf } from './matrix.ts';
 
@@ -41,7 +41,7 @@ async function simulate(cell: Cell): Promise<Found> {
   const random = createRandom(1);
   const agenda = createAgenda();
   const budget = createBudget(perSecond, createOwnStore(perSecond, agenda.now));
-  const limiter = createLimiter();
+  const limiter = limiterOf(form);
   const oneWay = (): number => LATENCY_MS / 2 + random.next() * jitterMs;
   let [served, refused] = [0, 0];
 
@@ -54,7 +54,7 @@ async function simulate(cell: Cell): Promise<Found> {
     });
   };
   const arrive = (slot: Slot): void => {
-    const { allowed } = limiter.take(form, perSecond, agenda.now());
+    const { allowed } = limiter.take(perSecond, agenda.now());
     if (allowed) served += 1;
     else refused += 1;
     agenda.after(oneWay(), () => (allowed ? budget.answered(slot) : budget.tooMany(RETRY_AFTER_MS, slot)));

@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
-import { parseTraits, TRAITS } from '../../sandbox/traits.ts';
+import { readTrait, TRAITS, type Traits } from '../../sandbox/traits.ts';
 import { type CommonOptions, EXIT, type Register, withJson } from '../command.ts';
 import { describeTerm } from '../terminal.ts';
 
@@ -17,7 +17,7 @@ const describeTrait = ({ name, values, bare, doc }: (typeof TRAITS)[number]): st
 const EXAMPLES = `
 Examples:
   tributary sandbox --port 8787
-  tributary sandbox --trait widen=day --trait shuffleTies --trait ties=5000
+  tributary sandbox --trait limitCap=50 --trait repeatRows --live 2 --trait lateness=90s
   tributary sandbox --port 0 --json   one line, {"baseUrl","apiKey"}
 
 Traits: behaviours in which deployed services differ from the contract:
@@ -66,7 +66,7 @@ export const registerSandbox: Register = (program, action) => {
         quietLinks: links,
         days,
         live: { perSecond: live },
-        traits: parseTraits(flags.trait ?? []),
+        traits: (flags.trait ?? []).reduce((traits: Traits, text) => readTrait(text, traits), {}),
       });
       const { baseUrl, apiKey } = sandbox;
       terminal.out(json ? document({ baseUrl, apiKey }, { isLine: true }) : greeting(baseUrl, apiKey));

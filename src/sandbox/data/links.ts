@@ -33,11 +33,11 @@ export function generateLinks(random: Random, now: number, historyStart: number,
       tags: tags.filter(() => random.chance(0.25)),
       folderId: often(folders, 0.6),
       utm: {
-        source: often(UTM.source, 0.7),
-        medium: often(UTM.medium, 0.7),
-        campaign: often(UTM.campaign, 0.6),
-        term: often(UTM.term, 0.3),
-        content: often(UTM.content, 0.4),
+        utm_source: often(UTM.source, 0.7),
+        utm_medium: often(UTM.medium, 0.7),
+        utm_campaign: often(UTM.campaign, 0.6),
+        utm_term: often(UTM.term, 0.3),
+        utm_content: often(UTM.content, 0.4),
       },
       rest: unfilteredFields(random, i, now),
       createdAt,
@@ -170,26 +170,6 @@ export const SALE_NAMES = ['Purchase', 'Invoice paid', 'Subscription renewed'] a
 export const PLANS = ['starter', 'team', 'scale'] as const;
 export const PROCESSORS = ['stripe', 'shopify', 'polar', 'paddle', 'custom'] as const;
 export const CURRENCIES = ['usd', 'eur', 'gbp'] as const;
-export const FIRST_NAMES = [
-  'Ada',
-  'Grace',
-  'Edsger',
-  'Barbara',
-  'Alan',
-  'Radia',
-  'Donald',
-  'Margaret',
-  'Zoë',
-  '小林',
-] as const;
-export const LAST_NAMES = [
-  'Lovelace',
-  'Hopper',
-  'Dijkstra',
-  'Liskov',
-  'Turing',
-  'Perlman',
-  "O'Neill",
-  'Hamilton',
-] as const;
+export const FIRST_NAMES = 'Ada Grace Edsger Barbara Alan Radia Donald Margaret Zoë 小林'.split(' ');
+export const LAST_NAMES = "Lovelace Hopper Dijkstra Liskov Turing Perlman O'Neill Hamilton".split(' ');
 const COLORS = ['red', 'yellow', 'green', 'blue', 'purple'] as const;

@@ -9,7 +9,6 @@ export interface Random {
   /** Like pick, but the first items come far more often, as real traffic does. */
   pickSkewed<T>(items: readonly T[]): T;
   id(prefix: string, length?: number): string;
-  shuffle<T>(items: T[]): T[];
 }
 
 const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz';
@@ -39,13 +38,6 @@ export function createRandom(seed: number): Random {
       // Joined, not added up: a string grown by += keeps all its pieces, and there are many thousand ids.
       const letters = Array.from({ length }, () => LETTERS[Math.floor(next() * LETTERS.length)]);
       return prefix + letters.join('');
-    },
-    shuffle(items) {
-      for (let i = items.length - 1; i > 0; i--) {
-        const j = Math.floor(next() * (i + 1));
-        [items[i], items[j]] = [at(items, j), at(items, i)];
-      }
-      return items;
     },
   };
 }

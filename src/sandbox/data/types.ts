@@ -42,11 +42,11 @@ export interface Link {
   tags: readonly Tag[];
   folderId: string | null;
   utm: {
-    source: string | null;
-    medium: string | null;
-    campaign: string | null;
-    term: string | null;
-    content: string | null;
+    utm_source: string | null;
+    utm_medium: string | null;
+    utm_campaign: string | null;
+    utm_term: string | null;
+    utm_content: string | null;
   };
   /** Fields that nothing filters by, already in the shape of the API. */
   rest: JsonObject;

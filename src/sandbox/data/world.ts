@@ -42,7 +42,7 @@ export function createWorld({ random, now, days, rows }: WorldOptions): World {
   const store = createStore();
   const links = generateLinks(random, now, historyStart);
   const customers: Customer[] = [];
-  const generator = createGenerator({
+  const make = createGenerator({
     random,
     links,
     customers,
@@ -61,11 +61,11 @@ export function createWorld({ random, now, days, rows }: WorldOptions): World {
   for (const stream of STREAM_NAMES) {
     const times = Array.from({ length: rows[stream] }, () => begin + Math.floor(random.next() * (now - begin)));
     // In order of time: a customer's first sale is the new one, the later ones are recurring.
-    const [first] = put(times.sort((a, b) => a - b).map((at) => generator.event(stream, at)));
+    const [first] = put(times.sort((a, b) => a - b).map((at) => make(stream, at)));
     // No lead comes before the first click and no sale before the first lead; leads and sales are at whole seconds.
     if (first) begin = Math.min(Math.ceil(first.at / 1000) * 1000 + 1000, now);
   }
-  return { links, customers, store, historyStart, make: generator.event, put };
+  return { links, customers, store, historyStart, make, put };
 }
 
 function count({ stream, at, click, sale }: NewEvent): void {
@@ -141,11 +141,6 @@ export function untilToday(seed: number): { seed: number; historyEnd: number } {
   return { seed: seed + today / DAY_MS, historyEnd: today };
 }
 
-interface Generator {
-  /** One new event of the stream at that instant. Leads refer to an earlier click, sales to a customer who had a lead. */
-  event(stream: StreamName, at: number): NewEvent;
-}
-
 interface GeneratorParts {
   random: Random;
   links: readonly Link[];
@@ -156,7 +151,8 @@ interface GeneratorParts {
 
 const wholeSecond = (at: number): number => Math.floor(at / 1000) * 1000;
 
-function createGenerator({ random, links, customers, clickBefore }: GeneratorParts): Generator {
+/** Leads refer to an earlier click, sales to a customer who had a lead. */
+function createGenerator({ random, links, customers, clickBefore }: GeneratorParts): World['make'] {
   function click(at: number): Click {
     const { referer, refererUrl } = random.pickSkewed(REFERERS);
     return {
@@ -235,13 +231,11 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     return customers.find((who) => who.createdAt <= at) ?? customers[0];
   }
 
-  return {
-    event(stream, at) {
-      if (stream === 'leads') return lead(wholeSecond(at));
-      if (stream === 'sales') return sale(wholeSecond(at));
-      const made = click(at);
-      return { stream, at, id: made.id, click: made };
-    },
+  return (stream, at) => {
+    if (stream === 'leads') return lead(wholeSecond(at));
+    if (stream === 'sales') return sale(wholeSecond(at));
+    const made = click(at);
+    return { stream, at, id: made.id, click: made };
   };
 }
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { type Config, parseConfig } from '../../../src/config/index.ts';
 import type { StreamName } from '../../../src/model/streams.ts';
 import { DAY_MS } from '../../../src/model/window.ts';
-import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
 import { configText, emptyEngine, withSmallPages } from '../engine.ts';
+import { type Sandbox, startSandbox } from '../odd-service/service.ts';
 import { newSource } from '../sink-harness.ts';
 import { type Grounds, type Site, type SiteName, siteOf } from './sites.ts';
 

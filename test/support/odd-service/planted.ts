@@ -1,48 +1,39 @@
-import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
-import type { TraitName, Traits } from '../traits.ts';
-import { type Random, shareOf } from './random.ts';
-import { eventFromRecord } from './render.ts';
-import { type Reading, readEvent } from './shape.ts';
-import type { Json, JsonObject, NewEvent, StoredEvent } from './types.ts';
-import type { World } from './world.ts';
+import { STREAM_NAMES, type StreamName } from '../../../src/model/streams.ts';
+import { shareOf } from '../../../src/sandbox/data/random.ts';
+import { readEvent } from '../../../src/sandbox/data/shape.ts';
+import type { Json, JsonObject, NewEvent, StoredEvent } from '../../../src/sandbox/data/types.ts';
+import type { World } from '../../../src/sandbox/data/world.ts';
+import type { Listed } from '../../../src/sandbox/listing.ts';
+import { eventFromRecord } from './from-record.ts';
+import type { Traits } from './traits.ts';
 
 /** Traits that consist of data: switching one on adds rows, switching it off removes them. */
-const PLANTING = ['ties', 'duplicates', 'rewrites', 'dirty'] as const satisfies TraitName[];
+const PLANTING = ['ties', 'duplicates', 'rewrites', 'dirty'] as const;
 type Planting = (typeof PLANTING)[number];
 
 interface Planted {
-  apply(traits: Traits, now: number): void;
-  isPoison(event: StoredEvent): boolean;
-  isFragile(event: StoredEvent): boolean;
+  apply(world: World, traits: Traits, now: number): void;
+  isPoison(event: Listed): boolean;
+  isFragile(event: Listed): boolean;
 }
 
 const HOUR = 3_600_000;
 
-export function createPlanted(world: World): Planted {
+export function createPlanted(): Planted {
   const rows = new Map<Planting, Set<StoredEvent>>();
   const active = new Map<Planting, unknown>();
-  const marked = { poison: new Set<StoredEvent>(), fragile: new Set<StoredEvent>() };
+  const marked = { poison: new Set<Listed>(), fragile: new Set<Listed>() };
   const numbers = { poison: 0, fragile: 0 };
-
-  const makers: Record<Planting, (traits: Traits, now: number) => NewEvent[]> = {
-    ties: ({ ties = 0 }, now) => tiedEvents(world, ties, now),
-    duplicates: ({ duplicates = 0 }) => chosen(STREAM_NAMES, 'duplicates', duplicates),
-    rewrites: ({ rewrites = 0 }) => chosen(['leads', 'sales'], 'rewrites', rewrites).map(rewritten),
-    dirty: ({ dirty }, now) => (dirty ? dirtyEvents(world, now) : []),
-  };
-
-  const chosen = (streams: readonly StreamName[], salt: string, share: number): NewEvent[] =>
-    streams.flatMap((stream) => world.store.all(stream).filter((event) => shareOf(event.id, salt) < share));
 
   return {
     isPoison: (event) => marked.poison.has(event),
     isFragile: (event) => marked.fragile.has(event),
-    apply(traits, now) {
+    apply(world, traits, now) {
       for (const trait of PLANTING) {
         if (active.get(trait) === traits[trait]) continue;
         const old = rows.get(trait);
         if (old) for (const stream of STREAM_NAMES) world.store.remove(stream, (event) => old.has(event));
-        rows.set(trait, new Set(world.put(makers[trait](traits, now))));
+        rows.set(trait, new Set(world.put(MAKERS[trait](world, traits, now))));
         active.set(trait, traits[trait]);
       }
       const wanted = { poison: traits.poison ?? 0, fragile: Number.parseInt(traits.fragile ?? '0', 10) };
@@ -54,6 +45,16 @@ export function createPlanted(world: World): Planted {
     },
   };
 }
+
+const MAKERS: Record<Planting, (world: World, traits: Traits, now: number) => NewEvent[]> = {
+  ties: (world, { ties = 0 }, now) => tiedEvents(world, ties, now),
+  duplicates: (world, { duplicates = 0 }) => chosen(world, STREAM_NAMES, 'duplicates', duplicates),
+  rewrites: (world, { rewrites = 0 }) => chosen(world, ['leads', 'sales'], 'rewrites', rewrites).map(rewritten),
+  dirty: (world, { dirty }, now) => (dirty ? dirtyEvents(world, now) : []),
+};
+
+const chosen = ({ store }: World, streams: readonly StreamName[], salt: string, share: number): NewEvent[] =>
+  streams.flatMap((stream) => store.all(stream).filter((event) => shareOf(event.id, salt) < share));
 
 function tiedEvents(world: World, number: number, now: number): NewEvent[] {
   const instant = Math.floor((now - (now - world.historyStart) / 3) / 1000) * 1000;
@@ -75,7 +76,7 @@ function dirtyEvents(world: World, now: number): NewEvent[] {
   return STREAM_NAMES.flatMap((stream) => {
     // One an hour, so that the default window of 24 hours shows them all.
     const sound = (index: number): JsonObject => {
-      const reading: Reading = { traits: {}, baseUrl: 'http://sandbox.invalid', count: 0, now, links: new Map() };
+      const reading = { baseUrl: 'http://sandbox.invalid', count: 0, now, links: new Map() };
       return readEvent({ ...world.make(stream, now - (index + 1) * HOUR), order: 0 }, reading);
     };
     return dirtyRecords(stream, sound).map((record) => eventFromRecord(stream, record, now));
@@ -177,72 +178,4 @@ function dirtyRecords(stream: StreamName, sound: (index: number) => JsonObject):
     bite.spoil(record);
     return record;
   });
-}
-
-const DAY = 86_400_000;
-/** Bounds the arrivals that are generated at once after a long pause. */
-const MOST_AT_ONCE = 50_000;
-
-/** Events that happen while the sandbox runs. There is no timer: they are generated when somebody reads. */
-interface Arrivals {
-  /** Generates the events that are due until now, and stores those that have become visible. */
-  catchUp(now: number): void;
-  /** Adds new events; with `lateness` they become visible later. */
-  take(events: readonly NewEvent[], now: number): void;
-  /** A generated event, backdated if the trait says so. */
-  happen(stream: StreamName, at: number): NewEvent;
-  /** Events that have happened and are not visible yet. */
-  waiting(): readonly NewEvent[];
-}
-
-interface ArrivalsParts {
-  world: World;
-  random: Random;
-  perSecond: number;
-  startedAt: number;
-  traits(): Traits;
-}
-
-export function createArrivals({ world, random, perSecond, startedAt, traits }: ArrivalsParts): Arrivals {
-  let hidden: { event: NewEvent; visibleAt: number }[] = [];
-  let happenedUntil = startedAt;
-
-  const streamOf = (roll: number): StreamName => (roll < 0.8 ? 'clicks' : roll < 0.95 ? 'leads' : 'sales');
-
-  const happen = (stream: StreamName, at: number): NewEvent => {
-    const { backdated = 0 } = traits();
-    const back = stream !== 'clicks' && random.chance(backdated) ? random.int(2 * DAY, 400 * DAY) : 0;
-    return world.make(stream, at - back);
-  };
-
-  const take = (events: readonly NewEvent[], now: number, happenedAt: (index: number) => number = () => now): void => {
-    const { lateness = 0 } = traits();
-    const late = events.map((event, index) => ({ event, visibleAt: happenedAt(index) + lateness }));
-    hidden.push(...late.filter(({ visibleAt }) => visibleAt > now));
-    world.put(late.filter(({ visibleAt }) => visibleAt <= now).map(({ event }) => event));
-  };
-
-  return {
-    happen,
-    take: (events, now) => take(events, now),
-    waiting: () => hidden.map(({ event }) => event),
-    catchUp(now) {
-      const due = hidden.filter(({ visibleAt }) => visibleAt <= now);
-      if (due.length > 0) {
-        hidden = hidden.filter(({ visibleAt }) => visibleAt > now);
-        world.put(due.map(({ event }) => event));
-      }
-      if (perSecond <= 0 || now <= happenedUntil) return;
-      const step = 1000 / perSecond;
-      const number = Math.min(Math.floor((now - happenedUntil) / step), MOST_AT_ONCE);
-      if (number === 0) return;
-      const times = Array.from({ length: number }, (_, i) => Math.floor(happenedUntil + (i + 0.5) * step));
-      happenedUntil = number === MOST_AT_ONCE ? now : happenedUntil + number * step;
-      take(
-        times.map((at) => happen(streamOf(random.next()), at)),
-        now,
-        (index) => times[index] ?? now,
-      );
-    },
-  };
 }

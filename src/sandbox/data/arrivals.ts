@@ -1,0 +1,61 @@
+import type { StreamName } from '../../model/streams.ts';
+import type { Random } from './random.ts';
+import type { NewEvent } from './types.ts';
+import type { World } from './world.ts';
+
+/** Bounds the arrivals that are generated at once after a long pause. */
+const MOST_AT_ONCE = 50_000;
+
+/** Events that happen while the sandbox runs. There is no timer: they are generated when somebody reads. */
+interface Arrivals {
+  /** Generates the events that are due until now, and stores those that have become visible. */
+  catchUp(now: number): void;
+  /** Adds new events; with lateness they become visible later. */
+  take(events: readonly NewEvent[], now: number): void;
+  /** How many have happened and are not visible yet. */
+  waiting(): number;
+}
+
+interface ArrivalsParts {
+  world: World;
+  random: Random;
+  perSecond: number;
+  startedAt: number;
+  latenessMs(): number;
+}
+
+export function createArrivals({ world, random, perSecond, startedAt, latenessMs }: ArrivalsParts): Arrivals {
+  let hidden: { event: NewEvent; visibleAt: number }[] = [];
+  let happenedUntil = startedAt;
+
+  const streamOf = (roll: number): StreamName => (roll < 0.8 ? 'clicks' : roll < 0.95 ? 'leads' : 'sales');
+
+  const take = (events: readonly NewEvent[], now: number, happenedAt: (index: number) => number = () => now): void => {
+    const late = events.map((event, index) => ({ event, visibleAt: happenedAt(index) + latenessMs() }));
+    hidden.push(...late.filter(({ visibleAt }) => visibleAt > now));
+    world.put(late.filter(({ visibleAt }) => visibleAt <= now).map(({ event }) => event));
+  };
+
+  return {
+    take: (events, now) => take(events, now),
+    waiting: () => hidden.length,
+    catchUp(now) {
+      const due = hidden.filter(({ visibleAt }) => visibleAt <= now);
+      if (due.length > 0) {
+        hidden = hidden.filter(({ visibleAt }) => visibleAt > now);
+        world.put(due.map(({ event }) => event));
+      }
+      if (perSecond <= 0 || now <= happenedUntil) return;
+      const step = 1000 / perSecond;
+      const number = Math.min(Math.floor((now - happenedUntil) / step), MOST_AT_ONCE);
+      if (number === 0) return;
+      const times = Array.from({ length: number }, (_, i) => Math.floor(happenedUntil + (i + 0.5) * step));
+      happenedUntil = number === MOST_AT_ONCE ? now : happenedUntil + number * step;
+      take(
+        times.map((at) => world.make(streamOf(random.next()), at)),
+        now,
+        (index) => times[index] ?? now,
+      );
+    },
+  };
+}
