@@ -201,7 +201,9 @@ it('keeps two sinks apart, and tells how far they have come together', async () 
 
 it('writes nothing without the lease', async () => {
   const { advance, cursor, ledger } = await openTrack();
-  await expect(advance({ epoch: 99, spans: [certified(at(0), at(1))] })).rejects.toThrow(/lost its lease on the stream/);
+  await expect(advance({ epoch: 99, spans: [certified(at(0), at(1))] })).rejects.toThrow(
+    /lost its lease on the stream/,
+  );
   expect(await cursor()).toBeUndefined();
   expect(await ledger()).toEqual([]);
 });
