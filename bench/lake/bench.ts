@@ -34,7 +34,7 @@ await withHome(async (home) => {
 async function measure({ dir, db }: Home, scheme: Scheme, before: number): Promise<void> {
   const source = `${scheme}-${before}`;
   const store = createFolderStore(join(dir, source));
-  const sink = createParquetSink({ name: source, state: db, scheme, compression: 'zstd', store });
+  const sink = createParquetSink({ name: source, state: db, readAgainMs: () => readAgainMs(), scheme, compression: 'zstd', store });
   const { commit } = await openLoader(db, sink, source);
   // Evenly over the time that they would have taken to come.
   const row = (n: number): Row => clickAt(n, START + Math.floor((n / PER_POLL) * POLL_MS));

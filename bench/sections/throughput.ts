@@ -173,7 +173,7 @@ function intoParquet({ home: { dir, db, url }, service, sync }: Ground, rows: re
     'the lake, new rows': async () => {
       const { name, path } = await fresh();
       const store = createFolderStore(path);
-      const sink = createParquetSink({ name, state: db, scheme: 'day', compression: 'zstd', store });
+      const sink = createParquetSink({ name, state: db, readAgainMs: () => readAgainMs(), scheme: 'day', compression: 'zstd', store });
       await sink.prepare(stream);
       return timed(() => loadAll(db, sink, rows));
     },
