@@ -71,7 +71,11 @@ export async function survey(partition: PartitionFile, question: Question): Prom
         const columns = rule.differing(stored, incoming.row);
         if (columns.length > 0)
           note(incoming.at === at ? findings.changed : findings.moved, i, n, { ...incoming, was: at, columns });
-      } else if ((stored[missingAt] ?? null) === null && !findings.found.has(id) && wholes.some((window) => holds(window, at))) {
+      } else if (
+        (stored[missingAt] ?? null) === null &&
+        !findings.found.has(id) &&
+        wholes.some((window) => holds(window, at))
+      ) {
         note(findings.missing, i, n, { id, at });
       }
     });

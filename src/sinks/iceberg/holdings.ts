@@ -137,12 +137,7 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
   });
 }
 
-export async function removeMoved(
-  warehouse: Warehouse,
-  stream: Stream,
-  source: string,
-  window: Window,
-): Promise<void> {
+export async function removeMoved(warehouse: Warehouse, stream: Stream, source: string, window: Window): Promise<void> {
   await changeIfThere(warehouse, streamDesign(stream), async (tx, draft, table) => {
     const parts = await partsOf(warehouse, table, { source });
     const suspects = parts.filter(({ oldest, newest }) => oldest < window.end && newest >= window.start);

@@ -149,7 +149,9 @@ async function findCopies(
   const pathOf = (partition: Partition): string => filePath(lake.scheme, track.stream, track.source, partition);
   const copies: Stray[] = [];
   for (const { partition, oldest, newest } of files.filter((file) => suspects.has(file.partition))) {
-    const alike = files.filter((file) => file.oldest <= newest && file.newest >= oldest && file.partition !== partition);
+    const alike = files.filter(
+      (file) => file.oldest <= newest && file.newest >= oldest && file.partition !== partition,
+    );
     const path = pathOf(partition);
     const ids = alike.length === 0 ? new Set<string>() : await idsIn(lake, track, path);
     const shared = new Set<string>();
