@@ -34,7 +34,7 @@ export interface IcebergPlace extends SinkPlace {
 }
 
 /** Tables in a folder of their own, with a state and a catalog of their own. */
-export async function icebergPlace(readAgainMs = WHOLE_HISTORY): Promise<IcebergPlace> {
+export async function icebergPlace(readAgainMs: ReadAgainMs = WHOLE_HISTORY): Promise<IcebergPlace> {
   const folder = await newFolder();
   return placeOf({
     folder,
