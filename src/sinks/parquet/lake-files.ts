@@ -52,11 +52,12 @@ async function findPlaces(
 /** By their times: in the file of their day, and in those that hold events of other days, which have moved. */
 async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, homes: Homes): Promise<void> {
   const { sought, others, from } = homes;
+  // A millisecond more on both sides: times have microseconds, and the bounds of a file went through a database.
   const window = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
   const byPartition = new Map<Partition, Incoming[]>();
   for (const one of others) {
-    window.start = Math.min(window.start, one.at);
-    window.end = Math.max(window.end, one.at);
+    window.start = Math.min(window.start, one.at - 1);
+    window.end = Math.max(window.end, one.at + 1);
     const partition = partitionOf(scheme, one.at);
     const known = byPartition.get(partition);
     if (known) known.push(one);
@@ -66,7 +67,7 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
   for (const { partition, oldest, newest } of await filesBeforeIndex(db, track, from, window)) {
     const { start, end } = partitionWindow(scheme, partition);
     const isOfOneDay = oldest >= start && newest < end;
-    const moved = isOfOneDay ? [] : others.filter(({ at }) => at >= oldest && at <= newest);
+    const moved = isOfOneDay ? [] : others.filter(({ at }) => at >= oldest - 1 && at <= newest + 1);
     const events = [...(byPartition.get(partition) ?? []), ...moved];
     if (events.length > 0) seek(sought, partition, events);
   }
