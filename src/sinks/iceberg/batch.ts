@@ -142,7 +142,7 @@ async function writeLoad(
       // A sink that was renamed, a state that was lost, a table that others changed.
       if (isUnsettled) await emptyIndex(tx, track);
       const start = await indexStart(tx, warehouse.readAgainMs, advance);
-      await moveIndex(tx, track, start, (end) => indexTable(tx, of, start, end));
+      await moveIndex(tx, track, start, (end) => indexTable(tx, { ...of, beat }, start, end));
       const writer = createTableWriter(draft, before, source, beat);
       const writable = writableTable(tx, eventFiles(tx, of), { table: before, track, writer });
       const merged = await mergeEvents(tx, { stream, rows, advance, beat }, writable);

@@ -73,7 +73,7 @@ export const upgradedSync: Command = {
   ...laterSync,
   name: 'a later sync after an upgrade',
   async prepare(world) {
-    await laterSync.prepare?.(world);
+    await laterSync.prepare(world);
     const { db } = world.grounds.state;
     const values = [world.source];
     await db.query({
