@@ -7,7 +7,7 @@ import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
 import { createIcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
-import { type Home, withHome } from '../support/home.ts';
+import { ALWAYS, type Home, withHome } from '../support/home.ts';
 import { openLoader } from '../support/loader.ts';
 import { clickAt } from '../support/polled-clicks.ts';
 
@@ -109,13 +109,13 @@ async function show(after: string, { name, dir, read }: Polled, costs: readonly 
 async function openTables({ dir: home, db }: Home): Promise<Polled> {
   const dir = join(home, 'iceberg');
   const store = createFolderStore(dir);
-  const place = { name: 'tables', state: db, warehouse: dir, namespace: 'attribution', store };
+  const place = { name: 'tables', state: db, readAgainMs: ALWAYS, warehouse: dir, namespace: 'attribution', store };
   return polled('iceberg', dir, createIcebergSink(place), db);
 }
 
 async function openLake({ dir: home, db }: Home): Promise<Polled> {
   const dir = join(home, 'lake');
-  const place = { name: 'lake', state: db, store: createFolderStore(dir) };
+  const place = { name: 'lake', state: db, readAgainMs: ALWAYS, store: createFolderStore(dir) };
   return polled('lake', dir, createParquetSink({ ...place, scheme: 'day', compression: 'zstd' }), db);
 }
 

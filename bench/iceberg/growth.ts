@@ -7,7 +7,7 @@ import { STREAMS } from '../../src/model/streams.ts';
 import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
 import { createIcebergSink, type IcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
 import { certified } from '../../test/support/certified.ts';
-import { type Home, withHome } from '../support/home.ts';
+import { ALWAYS, type Home, withHome } from '../support/home.ts';
 import { clickAt } from '../support/polled-clicks.ts';
 
 /**
@@ -58,7 +58,7 @@ interface Polled {
 
 async function openTable(home: Home, namespace: string): Promise<Polled> {
   const dir = join(home.dir, namespace);
-  const place = { name: namespace, state: home.db, warehouse: dir, namespace };
+  const place = { name: namespace, state: home.db, readAgainMs: ALWAYS, warehouse: dir, namespace };
   const sink = createIcebergSink({ ...place, store: createFolderStore(dir) });
   await sink.prepare(STREAMS.clicks);
   const polls = await Promise.all(Array.from({ length: SOURCES }, (_, i) => openSource(home, sink, i)));

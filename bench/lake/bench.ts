@@ -5,7 +5,7 @@ import { openPartition } from '../../src/sinks/files/partition-file.ts';
 import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
 import { filePath, partitionOf, type Scheme } from '../../src/sinks/parquet/lake.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
-import { type Home, withHome } from '../support/home.ts';
+import { ALWAYS, type Home, withHome } from '../support/home.ts';
 import { openLoader } from '../support/loader.ts';
 import { clickAt } from '../support/polled-clicks.ts';
 
@@ -34,7 +34,7 @@ await withHome(async (home) => {
 async function measure({ dir, db }: Home, scheme: Scheme, before: number): Promise<void> {
   const source = `${scheme}-${before}`;
   const store = createFolderStore(join(dir, source));
-  const sink = createParquetSink({ name: source, state: db, scheme, compression: 'zstd', store });
+  const sink = createParquetSink({ name: source, state: db, readAgainMs: ALWAYS, scheme, compression: 'zstd', store });
   const { commit } = await openLoader(db, sink, source);
   // Evenly over the time that they would have taken to come.
   const row = (n: number): Row => clickAt(n, START + Math.floor((n / PER_POLL) * POLL_MS));

@@ -12,7 +12,7 @@ import { type Service, withService } from '../service/start.ts';
 import { withSyncsApart } from '../support/apart.ts';
 import { COLUMNS, pagesOf, preparedCopy, rawCopy, rowsOf, storedRows, stream } from '../support/clicks.ts';
 import type { Place } from '../support/engine.ts';
-import { type Home, withHome } from '../support/home.ts';
+import { ALWAYS, type Home, withHome } from '../support/home.ts';
 import { loadAll } from '../support/loader.ts';
 import { inTurns, median, ratioOf, timed } from '../support/measure.ts';
 import { count, type Report, ratio, type Section, type Size, type Table } from '../support/report.ts';
@@ -173,7 +173,14 @@ function intoParquet({ home: { dir, db, url }, service, sync }: Ground, rows: re
     'the lake, new rows': async () => {
       const { name, path } = await fresh();
       const store = createFolderStore(path);
-      const sink = createParquetSink({ name, state: db, scheme: 'day', compression: 'zstd', store });
+      const sink = createParquetSink({
+        name,
+        state: db,
+        readAgainMs: ALWAYS,
+        scheme: 'day',
+        compression: 'zstd',
+        store,
+      });
       await sink.prepare(stream);
       return timed(() => loadAll(db, sink, rows));
     },

@@ -5,6 +5,7 @@ import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
 import { migrate } from '../../src/cursor/migrations/migrate.ts';
+import { DAY_MS } from '../../src/model/window.ts';
 import { silentLog } from '../../test/support/silent-log.ts';
 
 /** A folder and a Postgres of the bench's own, gone when the work is done. */
@@ -16,6 +17,9 @@ export interface Home {
 
 /** Checkpoints and vacuums at their own time would fall on one measurement and not on the other. */
 const SETTINGS = { max_wal_size: '8GB', checkpoint_timeout: '1h', autovacuum: 'off' };
+
+/** How far back the streams of a bench are read again: its days, whenever they are, count as recent. */
+export const ALWAYS = (): number => 3650 * DAY_MS;
 
 export async function withHome<T>(work: (home: Home) => Promise<T>): Promise<T> {
   const dir = await mkdtemp(join(tmpdir(), 'tributary-bench-'));

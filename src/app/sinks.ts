@@ -1,6 +1,8 @@
 import type { Config } from '../config/index.ts';
+import { readAgainMs } from '../config/sinks.ts';
 import { connect, type Database } from '../cursor/database/index.ts';
 import type { Log } from '../model/log.ts';
+import type { ReadAgainMs } from '../sinks/files/event-index.ts';
 import { createPostgresSink } from '../sinks/postgres/postgres-sink.ts';
 import type { Sink } from '../sinks/sink.ts';
 import { s3Settings } from './environment.ts';
@@ -54,9 +56,9 @@ async function openByType(
     case 'postgres':
       return openWarehouse(name, settings, config, state, closers, log);
     case 'parquet':
-      return openLake(name, settings, state);
+      return openLake(name, settings, config, state);
     case 'iceberg':
-      return openTables(name, settings, state);
+      return openTables(name, settings, config, state);
   }
 }
 
@@ -74,21 +76,28 @@ function openWarehouse(
   return createPostgresSink({ name, db, schema, state, partition, indexes, ...(log && { log }) });
 }
 
+const readAgainIn =
+  ({ sources }: Config): ReadAgainMs =>
+  (source, stream) =>
+    readAgainMs(sources[source]?.streams[stream]);
+
 /** Imported on demand: most starts need no Parquet. */
 async function openLake(
   name: string,
   { path, partition, compression, fileMode }: SinkSettings & { type: 'parquet' },
+  config: Config,
   state: Database,
 ): Promise<Sink> {
   const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
   const { openStore } = await import('../sinks/files/store/open-store.ts');
   const store = await openStore(path, { ...s3Settings(), fileMode });
-  return createParquetSink({ name, store, state, scheme: partition, compression });
+  return createParquetSink({ name, store, state, readAgainMs: readAgainIn(config), scheme: partition, compression });
 }
 
 async function openTables(
   name: string,
   { warehouse, namespace, catalog, fileMode, keepSnapshots }: SinkSettings & { type: 'iceberg' },
+  config: Config,
   state: Database,
 ): Promise<Sink> {
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
@@ -97,6 +106,7 @@ async function openTables(
   return createIcebergSink({
     name,
     state,
+    readAgainMs: readAgainIn(config),
     warehouse,
     store,
     namespace,

@@ -72,9 +72,18 @@ export const sink = z.discriminatedUnion('type', SINKS, { error: 'must be postgr
 /** Every day is read again two days later. */
 const SHORTEST_KEEP_MS = 4 * DAY_MS;
 
-interface ReadBack {
-  streams: Readonly<Record<string, { lookback: number; resweep?: number | undefined } | undefined>>;
+interface ReadAgain {
+  lookback: number;
+  resweep?: number | undefined;
 }
+
+interface ReadBack {
+  streams: Readonly<Record<string, ReadAgain | undefined>>;
+}
+
+/** How far back a stream is read again. */
+export const readAgainMs = ({ lookback = 0, resweep = 0 }: Partial<ReadAgain> = {}): number =>
+  Math.max(SHORTEST_KEEP_MS, lookback, resweep);
 
 /** What is read again and again must be kept, or it would be deleted and come back every night. */
 export function keepFault(keep: number, sources: Readonly<Record<string, ReadBack>>): string | undefined {

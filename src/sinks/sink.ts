@@ -62,6 +62,8 @@ export interface Abilities {
   releaseKeys(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
   /** Removes rows of other writers from these windows, which `attest` names; where the two share a file, what is left is written anew. */
   removeForeign(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
+  /** Removes rows of a window that are marked as missing because their events moved to another day, where the sink holds them, too. */
+  removeMoved(stream: Stream, source: string, window: Window): Promise<void>;
   /** Writes links and customers again that are gone, from the events; all that lack, or only where a source has none left. */
   refillEntities(source: string, isThorough: boolean): Promise<Refilled[]>;
   /** Deletes a few thousand rows, or some files, of events before a moment. Returns whether there are more. */
@@ -114,6 +116,7 @@ const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
   glance: 'cannot be looked at',
   releaseKeys: 'remembers no keys',
   removeForeign: 'cannot remove rows of other writers',
+  removeMoved: 'finds every event by its id',
   refillEntities: 'has no tables of links and customers',
   prune: 'cannot delete old rows',
   read: 'cannot be read back',

@@ -11,6 +11,7 @@ import {
   parallelism,
   refill,
   rewriteLake,
+  upgradedSync,
   veryFirstSync,
 } from '../support/crash/commands.ts';
 import { faultsOfOrder } from '../support/crash/order.ts';
@@ -33,6 +34,7 @@ const SAMPLED: readonly Scene[] = [
   { command: firstSync, sites: ['s3'] },
   { command: firstSync, sites: ['tables'] },
   { command: laterSync, sites: ['tables'] },
+  { command: upgradedSync, sites: ['folder'] },
   { command: refill, sites: ['here'] },
   { command: refill, sites: ['elsewhere', 'folder'] },
   { command: backfillHistory, sites: ['here'] },
@@ -62,6 +64,7 @@ const FURTHER: readonly Scene[] = [
   { command: parallelism, sites: ['tables'] },
   { command: veryFirstSync, sites: ['tables'] },
   { command: laterSync, sites: ['here', 'tables'] },
+  { command: upgradedSync, sites: ['tables'] },
   { command: backfillHistory, sites: ['tables'] },
   { command: forgetSource, sites: ['tables'] },
   { command: workerTurn('postgres'), sites: ['tables'] },

@@ -155,7 +155,7 @@ describe('a sink that was renamed', () => {
     const writer = await createWriter(place, stream, 'one');
     await writer.commit([sale('a'), sale('b', 1)]);
     await place.state.query({ text: 'delete from tributary.lake_tracks' });
-    await place.state.query({ text: 'delete from tributary.lake_keys' });
+    await place.state.query({ text: 'delete from tributary.lake_index' });
     expect(await writer.commit([sale('a'), sale('b', 1, { sale_amount: 2 }), sale('c', 2)])).toMatchObject({
       new: 1,
       changed: 1,

@@ -138,7 +138,7 @@ it('stores no event twice after a file was put back from elsewhere, or taken awa
   await writer.commit([click('b')]);
   const newer = await readFile(file);
   // The state comes back from a copy that is older than the lake.
-  await place.state.query({ text: 'delete from tributary.lake_keys where key = $1', values: [String(keyOf('b'))] });
+  await place.state.query({ text: 'delete from tributary.lake_index where key = $1', values: [String(keyOf('b'))] });
   await writeFile(file, newer);
   expect(await writer.commit([click('b'), click('c')])).toEqual(receipt({ new: 1, unchanged: 1 }));
   await rm(file);
@@ -196,7 +196,7 @@ it('merges what another state database wrote, and finds events whose time has ch
   const writer = await createWriter(place, stream);
   const { source } = writer.lease;
   await writer.commit([click('a'), click('b')]);
-  for (const table of ['lake_tracks', 'lake_files', 'lake_keys']) {
+  for (const table of ['lake_tracks', 'lake_files', 'lake_index']) {
     await place.state.query({ text: `truncate tributary.${table}` });
   }
   const sink = place.createSink();

@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
+import { STREAMS } from '../../src/model/streams.ts';
+import { DAY_MS } from '../../src/model/window.ts';
+import { abilityOf } from '../../src/sinks/sink.ts';
 import { isClean, totalOf } from '../../src/sync/maintain/comparison.ts';
 import { repairStream, verifyBetween } from '../../src/sync/maintain/verify.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
-import { counts, lately, tenDays, verify, withJob } from '../support/verifying.ts';
+import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 
 let engine: Engine;
 beforeAll(async () => {
@@ -81,6 +84,42 @@ describe('the lake beside the warehouse', () => {
     const { after } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, result));
     expect(after && isClean(after)).toBe(true);
     expect(isClean(await between(config, 'warehouse', 'lake'))).toBe(true);
+  });
+});
+
+describe('an event that moves to another day, after its stream is no longer read again', () => {
+  const places: string[] = [];
+  afterAll(() => Promise.all(places.map((path) => rm(path, { recursive: true, force: true }))));
+
+  it('is found by verify in a lake and in Iceberg tables, and stored once after a repair', async () => {
+    const path = await mkdtemp(join(tmpdir(), 'tributary-verify-'));
+    places.push(path);
+    const sandbox = await tenDays();
+    const sinks = {
+      warehouse: { type: 'postgres' },
+      lake: { type: 'parquet', path: join(path, 'lake') },
+      tables: { type: 'iceberg', warehouse: join(path, 'tables'), namespace: 'moved' },
+    };
+    const config = configFor(engine, sandbox, { sinks });
+    await syncAllDone(config);
+    const { service } = sandbox;
+    const old = service.truth('clicks').find(({ at }) => at >= TODAY - 9 * DAY_MS && at < TODAY - 8 * DAY_MS);
+    const record = service.events('clicks').find(({ click }) => (click as { id: string }).id === old?.id);
+    if (!old || !record) throw new Error('an event of nine days ago');
+    service.remove('clicks', old.id);
+    service.add('clicks', { ...record, timestamp: new Date(old.at + 2 * DAY_MS).toISOString() });
+    const before = await verify(config);
+    expect(before.sinks.map(totalOf)).toEqual([
+      { events: 1300, missing: 0, extra: 0, different: 1 },
+      { events: 1300, missing: 1, extra: 1, different: 0 },
+      { events: 1300, missing: 1, extra: 1, different: 0 },
+    ]);
+    const { after } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, before));
+    expect(after && isClean(after)).toBe(true);
+    const attested = await withJob(config, 'clicks', ({ sinks: all }) =>
+      Promise.all(all.map((sink) => abilityOf(sink, 'attest')(STREAMS.clicks, sourceOf(config), [lately()]))),
+    );
+    expect(attested.map(([held]) => held?.rows)).toEqual([1300, 1300, 1300]);
   });
 });
 

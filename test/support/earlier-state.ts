@@ -1,3 +1,6 @@
+/** Tables that were dropped, and since which version. */
+export const DROPPED: Readonly<Record<string, number>> = { lake_keys: 26 };
+
 /** What stood in the state of each version, as statements: every table that a migration brings has a row here. */
 export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
   1: [
@@ -49,4 +52,5 @@ export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
     `insert into run_log (run_id, kind, at, entry)
      values ('20261114T120000-00000001', 'line', now(), '{"level": "info", "message": "kept", "details": {}}')`,
   ],
+  26: [`insert into lake_index values (1, 4711, 480000)`],
 };

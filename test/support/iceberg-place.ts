@@ -5,13 +5,14 @@ import { avroMetadata, avroRead } from 'icebird';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
 import { migrate } from '../../src/cursor/migrations/migrate.ts';
+import type { ReadAgainMs } from '../../src/sinks/files/event-index.ts';
 import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
 import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
 import type { Store } from '../../src/sinks/files/store/store.ts';
 import { createIcebergSink, type IcebergSink } from '../../src/sinks/iceberg/iceberg-sink.ts';
 import { MAINTENANCE, type Maintenance } from '../../src/sinks/iceberg/maintain.ts';
 import type { RestCatalogOptions } from '../../src/sinks/iceberg/rest-catalog.ts';
-import { download } from './lake-place.ts';
+import { download, WHOLE_HISTORY } from './lake-place.ts';
 import { filesIn, readRelation } from './lake-readers.ts';
 import { freshDatabase } from './postgres.ts';
 import type { S3Server } from './s3-server.ts';
@@ -33,9 +34,15 @@ export interface IcebergPlace extends SinkPlace {
 }
 
 /** Tables in a folder of their own, with a state and a catalog of their own. */
-export async function icebergPlace(): Promise<IcebergPlace> {
+export async function icebergPlace(readAgainMs: ReadAgainMs = WHOLE_HISTORY): Promise<IcebergPlace> {
   const folder = await newFolder();
-  return placeOf({ folder, warehouse: folder, createStore: () => createFolderStore(folder), look: async () => {} });
+  return placeOf({
+    folder,
+    readAgainMs,
+    warehouse: folder,
+    createStore: () => createFolderStore(folder),
+    look: async () => {},
+  });
 }
 
 /** Tables in a bucket of a local S3 server. What its readers read is a copy in a folder. */
@@ -77,6 +84,7 @@ interface Made {
   createStore(): Store;
   /** Takes a new copy, where what is read is one. */
   look(): Promise<void>;
+  readAgainMs?: ReadAgainMs;
   namespace?: string;
   rest?: () => RestCatalogOptions;
 }
@@ -86,6 +94,7 @@ async function placeOf({
   warehouse,
   createStore,
   look,
+  readAgainMs = WHOLE_HISTORY,
   namespace = 'attribution',
   rest,
 }: Made): Promise<IcebergPlace> {
@@ -103,7 +112,15 @@ async function placeOf({
     lookAt,
     createSink: (maintenance = {}) =>
       createIcebergSink({
-        ...{ name: 'tables', state, warehouse, namespace, store: createStore(), ...(rest && { rest: rest() }) },
+        ...{
+          name: 'tables',
+          state,
+          readAgainMs,
+          warehouse,
+          namespace,
+          store: createStore(),
+          ...(rest && { rest: rest() }),
+        },
         maintenance: { ...MAINTENANCE, ...maintenance },
       }),
     async readRows(stream) {

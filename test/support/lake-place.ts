@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { GetObjectCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3';
 import { connect } from '../../src/cursor/database/index.ts';
+import { DAY_MS } from '../../src/model/window.ts';
 import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
 import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
 import type { Store } from '../../src/sinks/files/store/store.ts';
@@ -19,7 +20,10 @@ export interface LakePlace extends SinkPlace {
   createSink(): ParquetSink;
 }
 
-type Settings = Partial<Pick<Lake, 'scheme' | 'compression'>>;
+type Settings = Partial<Pick<Lake, 'scheme' | 'compression' | 'readAgainMs'>>;
+
+/** The days of the tests count as recent ones. */
+export const WHOLE_HISTORY = (): number => 3650 * DAY_MS;
 
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-lake-'));
 
@@ -65,6 +69,7 @@ export async function s3Place(
 export const lakeOf = ({ state, folder }: LakePlace): Lake => ({
   name: 'lake',
   state,
+  readAgainMs: WHOLE_HISTORY,
   scheme: 'day',
   compression: 'zstd',
   store: createFolderStore(folder),
@@ -82,7 +87,14 @@ interface Made {
 async function placeOf({ folder, isOwn, settings, createStore, readRows }: Made): Promise<LakePlace> {
   const home = await stateDatabase();
   const state = connect({ url: home.url });
-  const lake = { name: 'lake', state, scheme: 'day', compression: 'zstd', ...settings } as const;
+  const lake = {
+    name: 'lake',
+    state,
+    readAgainMs: WHOLE_HISTORY,
+    scheme: 'day',
+    compression: 'zstd',
+    ...settings,
+  } as const;
   return {
     state,
     folder,

@@ -1,7 +1,7 @@
+import { EVENT_INDEX, LAKE_TABLES } from './lake.ts';
 import {
   ATTESTATIONS,
   HISTORY_BY_TIME,
-  LAKE_TABLES,
   LEDGER_TABLES,
   PROFILE_FACTS,
   PROMISE_IN_FULL,
@@ -42,4 +42,5 @@ export const MIGRATIONS: readonly Migration[] = [
   RUN_LOG,
   INCIDENTS_OF_ANY_KIND,
   ROWS_BY_SINK,
+  EVENT_INDEX,
 ];

@@ -4,16 +4,20 @@ import { instantOf } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import type { Window } from '../../model/window.ts';
+import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
 import type { Extent, PartitionFile } from './partition-file.ts';
 
 /** The first hour of a partition, counted from 1970. */
 export type Partition = number;
 
 /**
- * The index of the file that each event is in, kept in the state: an event may come again with the time of another day, and must be found where
- * it was first written. The files are authoritative; the index only says where to look.
+ * The index of the file that each event is in, kept in the state as far back as a stream is read again: an event may come again with the time
+ * of another day, and must be found where it was first written. Older events are looked for in the file of their day. The files are
+ * authoritative; the index only says where to look.
  */
+
+/** How far back a stream is read again: that far, and a day more, an event that moves to another day is found at once. */
+export type ReadAgainMs = (source: string, stream: StreamName) => number;
 
 /** A file, as it was last written. */
 interface KnownFile {
@@ -78,7 +82,7 @@ export async function sourcesIn(state: Queryable, sink: string, stream: StreamNa
 
 /** Removes everything about an erased source. */
 export async function dropTrack(tx: Queryable, id: number): Promise<void> {
-  for (const table of ['lake_keys', 'lake_files']) {
+  for (const table of ['lake_index', 'lake_files']) {
     await tx.query({ text: `delete from tributary.${table} where track = $1`, values: [id] });
   }
   await tx.query({ text: 'delete from tributary.lake_tracks where id = $1', values: [id] });
@@ -135,17 +139,82 @@ export async function filesWithin(tx: Queryable, track: number, windows: readonl
   });
 }
 
+/** Files that are not in the index and may hold events of a window. An event may be in the file of another day than that of its time. */
+export async function filesBeforeIndex(
+  tx: Queryable,
+  track: number,
+  from: Partition,
+  window: Window,
+): Promise<Array<Omit<FileExtent, 'rows'>>> {
+  return tx.query<Omit<FileExtent, 'rows'>>({
+    text: `
+      select partition, ${instantOf('oldest')} as oldest, ${instantOf('newest')} as newest from tributary.lake_files
+      where track = $1 and partition < $2::float8
+        and (newest >= $3 and oldest <= $4 or to_timestamp(partition * 3600.0) between $3::timestamptz - interval '1 day' and $4)`,
+    values: [track, from, toIso(window.start), toIso(window.end)],
+  });
+}
+
+/** The first partition that the index covers. */
+export async function indexedFrom(db: Queryable, track: number): Promise<Partition> {
+  const [found] = await db.query<{ from: Partition | null }>({
+    text: 'select indexed_from as from from tributary.lake_tracks where id = $1',
+    values: [track],
+  });
+  return found?.from ?? Number.POSITIVE_INFINITY;
+}
+
+/** Where the index has to begin now. */
+export async function indexStart(tx: Queryable, readAgainMs: ReadAgainMs, of: Pick<Track, 'source' | 'stream'>) {
+  const oldest = (await databaseNow(tx)) - readAgainMs(of.source, of.stream) - DAY_MS;
+  return Math.floor(startOfDay(oldest) / HOUR_MS);
+}
+
+/** Bounds what a commit has to wait for; the next one continues. */
+const DROPPED_AT_ONCE = 20_000;
+
+/**
+ * Moves the beginning of the index. Older events leave it, some at a time; where it has to reach further back, `indexFiles` adds the events of
+ * the partitions before its end.
+ */
+export async function moveIndex(
+  tx: Queryable,
+  track: number,
+  from: Partition,
+  indexFiles: (end: Partition) => Promise<void>,
+): Promise<void> {
+  const before = await indexedFrom(tx, track);
+  if (from !== before)
+    await tx.query({ text: 'update tributary.lake_tracks set indexed_from = $2 where id = $1', values: [track, from] });
+  if (from < before) await indexFiles(before);
+  await tx.query({
+    text: `
+      delete from tributary.lake_index where ctid = any(array(
+        select ctid from tributary.lake_index where track = $1 and partition < $2 limit $3))`,
+    values: [track, from, DROPPED_AT_ONCE],
+  });
+}
+
+/** Where rows may be elsewhere than it says: it is built anew by `moveIndex`. */
+export async function emptyIndex(tx: Queryable, track: number): Promise<void> {
+  await tx.query({ text: 'delete from tributary.lake_index where track = $1', values: [track] });
+  await tx.query({ text: 'update tributary.lake_tracks set indexed_from = null where id = $1', values: [track] });
+}
+
 /** The partitions that may hold events with these keys. */
 export async function findHomes(
   tx: Queryable,
   track: number,
+  from: Partition,
   keys: readonly bigint[],
 ): Promise<Map<bigint, Partition[]>> {
   const homes = new Map<bigint, Partition[]>();
   if (keys.length === 0) return homes;
   const found = await tx.query<{ key: number | bigint; partition: Partition }>({
-    text: 'select key, partition from tributary.lake_keys where track = $1 and key = any($2::bigint[])',
-    values: [track, keys.map(String)],
+    text: `
+      select key, partition from tributary.lake_index
+      where track = $1 and key = any($2::bigint[]) and partition >= $3::float8`,
+    values: [track, keys.map(String), from],
   });
   for (const { key, partition } of found) {
     const known = homes.get(BigInt(key));
@@ -155,16 +224,17 @@ export async function findHomes(
   return homes;
 }
 
+/** Those of a partition that the index does not cover are not added. */
 export async function addKeys(
   tx: Queryable,
   track: number,
   partition: Partition,
   keys: readonly bigint[],
 ): Promise<void> {
-  if (keys.length === 0) return;
+  if (keys.length === 0 || partition < (await indexedFrom(tx, track))) return;
   await tx.query({
     text: `
-      insert into tributary.lake_keys (track, key, partition)
+      insert into tributary.lake_index (track, key, partition)
       select $1, key, $2 from unnest($3::bigint[]) as key order by key on conflict do nothing`,
     values: [track, partition, keys.map(String)],
   });
@@ -177,6 +247,7 @@ export async function indexFile(
   partition: Partition,
   file: PartitionFile,
 ): Promise<void> {
+  if (partition < (await indexedFrom(tx, track))) return;
   for (const group of file.file.groups) {
     const keys = (await file.rows(group, ['event_id'])).map(([id]) => keyOf(String(id)));
     await addKeys(tx, track, partition, keys);
@@ -190,7 +261,7 @@ export async function dropKeys(
   keys: readonly bigint[],
 ): Promise<void> {
   await tx.query({
-    text: 'delete from tributary.lake_keys where track = $1 and partition = $2 and key = any($3::bigint[])',
+    text: 'delete from tributary.lake_index where track = $1 and partition = $2 and key = any($3::bigint[])',
     values: [track, partition, keys.map(String)],
   });
 }
@@ -208,7 +279,7 @@ export async function recordFile(tx: Queryable, track: number, file: KnownFile &
 }
 
 export async function dropFile(tx: Queryable, track: number, partition: Partition): Promise<void> {
-  for (const table of ['lake_keys', 'lake_files']) {
+  for (const table of ['lake_index', 'lake_files']) {
     await tx.query({
       text: `delete from tributary.${table} where track = $1 and partition = $2`,
       values: [track, partition],

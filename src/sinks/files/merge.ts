@@ -8,7 +8,7 @@ import type { Window } from '../../model/window.ts';
 import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { Comparison, Difference, Stored } from '../sink.ts';
-import { databaseNow, findHomes, keyOf, type Partition } from './event-index.ts';
+import { databaseNow, findHomes, indexedFrom, keyOf, type Partition } from './event-index.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
@@ -66,19 +66,30 @@ interface Batch {
   beat(): Promise<void>;
 }
 
-/** By partition: the events that may be there, by id. An event that comes again may have the time of another one. */
-export async function homesOf(
-  db: Queryable,
-  track: number,
-  incoming: readonly Incoming[],
-): Promise<Map<Partition, Map<string, Incoming>>> {
+/** Events that may be in a file, by id. */
+type Sought = Map<string, Incoming>;
+
+export interface Homes {
+  /** By partition, what the index says. An event that comes again may have the time of another one. */
+  sought: Map<Partition, Sought>;
+  /** The others are new, or in a file before this partition, whose events are not in the index. */
+  others: Incoming[];
+  from: Partition;
+}
+
+export async function homesOf(db: Queryable, track: number, incoming: readonly Incoming[]): Promise<Homes> {
   const keys = incoming.map(({ key }) => key);
-  const homes = await findHomes(db, track, keys);
-  const sought = new Map<Partition, Map<string, Incoming>>();
-  for (const one of incoming)
-    for (const partition of homes.get(one.key) ?? [])
-      sought.set(partition, (sought.get(partition) ?? new Map<string, Incoming>()).set(one.id, one));
-  return sought;
+  const from = await indexedFrom(db, track);
+  const homes = await findHomes(db, track, from, keys);
+  const sought = new Map<Partition, Sought>();
+  for (const one of incoming) for (const partition of homes.get(one.key) ?? []) seek(sought, partition, [one]);
+  return { sought, others: incoming.filter(({ key }) => !homes.has(key)), from };
+}
+
+export function seek(sought: Map<Partition, Sought>, partition: Partition, events: readonly Incoming[]): void {
+  const there = sought.get(partition) ?? new Map<string, Incoming>();
+  for (const one of events) there.set(one.id, one);
+  sought.set(partition, there);
 }
 
 export async function mergeEvents<F>(tx: Queryable, batch: Batch, files: WritableFiles<F>): Promise<Stored> {
@@ -145,7 +156,6 @@ interface Looked<F> extends Pick<Changes<F>, 'works' | 'gone'> {
 }
 
 async function lookInto<F>(files: Files<F>, { rule, incoming, wholes, beat }: Look): Promise<Looked<F>> {
-  const shown = new Set(incoming.map(({ id }) => id));
   const [works, gone, stored]: [Work<F>[], F[], Set<string>] = [[], [], new Set()];
   for (const place of await files.find(incoming, wholes)) {
     await beat();
@@ -157,7 +167,7 @@ async function lookInto<F>(files: Files<F>, { rule, incoming, wholes, beat }: Lo
     }
     await whileOpen(present, async () => {
       const candidates = [...place.sought.values()];
-      const findings = await survey(present, { rule, candidates, wholes: place.wholes, shown });
+      const findings = await survey(present, { rule, candidates, wholes: place.wholes });
       for (const id of findings.found) {
         stored.add(id);
         place.sought.delete(id);

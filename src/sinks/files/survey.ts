@@ -37,10 +37,8 @@ export interface Question {
   rule: MergeRule;
   /** Events that may be in this file. */
   candidates: readonly Incoming[];
-  /** Windows that were read completely: an event of theirs that was not shown has vanished. */
+  /** Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day. */
   wholes: readonly Window[];
-  /** Every id of the batch. */
-  shown: ReadonlySet<string>;
 }
 
 /**
@@ -48,7 +46,7 @@ export interface Question {
  * events that are not found there (their time has changed) are searched for by id in the other groups.
  */
 export async function survey(partition: PartitionFile, question: Question): Promise<Findings> {
-  const { rule, candidates, wholes, shown } = question;
+  const { rule, candidates, wholes } = question;
   const { groups } = partition.file;
   const sought = new Map(candidates.map((incoming) => [incoming.id, incoming]));
   const findings: Findings = { found: new Set(), changed: new Map(), moved: new Map(), missing: new Map() };
@@ -73,7 +71,11 @@ export async function survey(partition: PartitionFile, question: Question): Prom
         const columns = rule.differing(stored, incoming.row);
         if (columns.length > 0)
           note(incoming.at === at ? findings.changed : findings.moved, i, n, { ...incoming, was: at, columns });
-      } else if ((stored[missingAt] ?? null) === null && !shown.has(id) && wholes.some((window) => holds(window, at))) {
+      } else if (
+        (stored[missingAt] ?? null) === null &&
+        !findings.found.has(id) &&
+        wholes.some((window) => holds(window, at))
+      ) {
         note(findings.missing, i, n, { id, at });
       }
     });

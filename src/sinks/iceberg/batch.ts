@@ -1,7 +1,7 @@
 import type { Transaction } from '../../cursor/database/index.ts';
 import { entitiesOf, type StreamName } from '../../model/streams.ts';
 import { commitOnce, type Load, storeLoad } from '../files/commit.ts';
-import { databaseNow, enterTrack, settleTrack } from '../files/event-index.ts';
+import { databaseNow, emptyIndex, enterTrack, indexStart, moveIndex, settleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import type { Receipt } from '../sink.ts';
 import { changeTable } from './change-table.ts';
@@ -139,7 +139,10 @@ async function writeLoad(
     async merge(rows, beat) {
       const of = { warehouse, table: before, track, source };
       checkShape(stream, before);
-      if (isUnsettled) await indexTable(tx, of);
+      // A sink that was renamed, a state that was lost, a table that others changed.
+      if (isUnsettled) await emptyIndex(tx, track);
+      const start = await indexStart(tx, warehouse.readAgainMs, advance);
+      await moveIndex(tx, track, start, (end) => indexTable(tx, { ...of, beat }, start, end));
       const writer = createTableWriter(draft, before, source, beat);
       const writable = writableTable(tx, eventFiles(tx, of), { table: before, track, writer });
       const merged = await mergeEvents(tx, { stream, rows, advance, beat }, writable);

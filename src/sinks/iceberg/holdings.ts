@@ -1,13 +1,17 @@
+import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Stream } from '../../model/streams.ts';
 import { holds, type Window } from '../../model/window.ts';
+import { dropKeys, findTrack } from '../files/event-index.ts';
+import { findMoved, withoutMoved } from '../files/moved.ts';
 import { countRows } from '../files/read.ts';
+import { whileOpen } from '../files/store/store.ts';
 import type { Held } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import { openIfThere } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { streamDesign } from './format/schema.ts';
 import { noteChanges } from './heads.ts';
-import { partsOf } from './parts.ts';
+import { createTableWriter, openPart, partsOf } from './parts.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
 import {
   type DayRange,
@@ -130,5 +134,32 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
       removed: unwanted.map(({ entry }) => entry),
       deletes: table.deletes.filter((one) => !gone.has(one)),
     });
+  });
+}
+
+export async function removeMoved(warehouse: Warehouse, stream: Stream, source: string, window: Window): Promise<void> {
+  await changeIfThere(warehouse, streamDesign(stream), async (tx, draft, table) => {
+    const parts = await partsOf(warehouse, table, { source });
+    const suspects = parts.filter(({ oldest, newest }) => oldest < window.end && newest >= window.start);
+    const moved = await findMoved(
+      suspects.map(({ open }) => open),
+      parts.map(({ open }) => open),
+    );
+    if (moved.size === 0) return;
+    const of = { sink: warehouse.name, stream: stream.name, source };
+    const track = await findTrack(tx, of);
+    const writer = createTableWriter(draft, table, source);
+    for (const part of suspects) {
+      await whileOpen(await openPart(part), async (present) => {
+        const { edits, dropped, deleted } = await withoutMoved(present, moved);
+        if (edits.size === 0) return;
+        await writer.replace(part, present, edits);
+        await carryRows(tx, of, { added: [], removed: deleted });
+        if (track !== undefined) await dropKeys(tx, track, (part.entry.file.day ?? 0) * 24, dropped);
+      });
+    }
+    const { added, removed } = writer;
+    if (removed.length > 0)
+      await changeTable(tx, draft, table, { operation: 'overwrite', added, removed, sources: [source] });
   });
 }

@@ -4,7 +4,7 @@ import type { Row } from '../../model/flatten.ts';
 import { entitiesOf, LINKS, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { gather } from '../files/commit.ts';
-import { findTrack } from '../files/event-index.ts';
+import { findTrack, type ReadAgainMs } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
 import { columnsOf } from '../files/partition-file.ts';
 import { readFiles } from '../files/read.ts';
@@ -22,7 +22,7 @@ import { createManifestCache } from './format/manifest-cache.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
 import { identifyElsewhere, identifyInState } from './heads.ts';
-import { attestTable, removeForeign } from './holdings.ts';
+import { attestTable, removeForeign, removeMoved } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
 import { replaceLinks } from './merge/links.ts';
 import { openPart, partsOf } from './parts.ts';
@@ -48,6 +48,7 @@ interface IcebergSinkOptions {
   name: string;
   /** The state database: cursors, and the catalog. */
   state: Database;
+  readAgainMs: ReadAgainMs;
   /** A folder, or `s3://bucket/prefix`; `store` reads and writes the same place. */
   warehouse: string;
   store: Store;
@@ -66,6 +67,7 @@ export type IcebergSink = SinkWith<
   | 'identify'
   | 'attest'
   | 'removeForeign'
+  | 'removeMoved'
   | 'read'
   | 'replaceLinks'
   | 'maintain'
@@ -76,10 +78,11 @@ const BATCH_ROWS = 20_000;
 
 /** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
 export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
-  const { name, state, warehouse: path, store, namespace, maintenance, rest } = options;
+  const { name, state, readAgainMs, warehouse: path, store, namespace, maintenance, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
   const manifests = createManifestCache();
-  const warehouse: Warehouse = { name, state, store, namespace, uri: warehouseUri(path), catalog, manifests };
+  const uri = warehouseUri(path);
+  const warehouse: Warehouse = { name, state, readAgainMs, store, namespace, uri, catalog, manifests };
   const commits = shareCommits(warehouse);
   return {
     name,
@@ -104,6 +107,7 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
       catalog.isInState ? identifyInState(db, warehouse, CATALOG, stream) : identifyElsewhere(db, warehouse, stream),
     attest: (stream, source, windows) => attestTable(warehouse, stream, source, windows),
     removeForeign: (stream, _source, windows) => removeForeign(warehouse, stream, windows),
+    removeMoved: (stream, source, window) => removeMoved(warehouse, stream, source, window),
     prune: (stream, source, before) => pruneTable(warehouse, stream, source, before),
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),

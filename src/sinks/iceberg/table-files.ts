@@ -1,8 +1,8 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
-import { addKeys, dropKeys, indexFile } from '../files/event-index.ts';
-import { allOf, type Files, homesOf, type WritableFiles } from '../files/merge.ts';
+import { addKeys, dropKeys, indexFile, type Partition } from '../files/event-index.ts';
+import { allOf, type Files, homesOf, seek, type WritableFiles } from '../files/merge.ts';
 import { unitedColumns } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Incoming } from '../files/survey.ts';
@@ -19,25 +19,31 @@ interface TableTrack {
   source: string;
 }
 
-/** The files of a source in a table, for reading. Which day each event is in, the index says. */
+/** The files of a source in a table, for reading. Which day each event is in, the index says; an older one is in the day of its time. */
 export const eventFiles = (db: Queryable, of: TableTrack): Files<Part> => ({
   columns: of.table.columns,
   async find(incoming, wholes) {
     const { warehouse, table, track, source } = of;
-    const homes = await homesOf(db, track, incoming);
-    const homesByDay = new Map([...homes].map(([partition, sought]) => [Math.floor(partition / 24), sought]));
-    const days = [...[...homesByDay.keys()].map((day) => ({ first: day, last: day })), ...wholes.map(daysOf)];
+    const { sought, others, from } = await homesOf(db, track, incoming);
+    for (const one of others) {
+      const partition = partitionOf(Math.floor(one.at / DAY_MS));
+      if (partition < from) seek(sought, partition, [one]);
+    }
+    const days = [
+      ...[...sought.keys()].map((partition) => ({ first: partition / 24, last: partition / 24 })),
+      ...wholes.map(daysOf),
+    ];
     if (days.length === 0) return [];
     const soughtIn = (day: number | undefined): Map<string, Incoming> =>
-      day === undefined ? new Map(incoming.map((one) => [one.id, one])) : (homesByDay.get(day) ?? new Map());
+      day === undefined ? new Map(incoming.map((one) => [one.id, one])) : (sought.get(partitionOf(day)) ?? new Map());
     const parts = (await partsOf(warehouse, table, { source, days })).map((file) => {
       const { oldest, newest, entry, stranger, open } = file;
-      const sought = soughtIn(entry.file.day);
-      const hits = [...sought.values()].filter(({ at }) => at >= oldest && at <= newest).length;
+      const here = soughtIn(entry.file.day);
+      const hits = [...here.values()].filter(({ at }) => at >= oldest && at <= newest).length;
       const within = wholes.filter(({ start, end }) => start <= newest && end > oldest);
       // A file with rows that are not ours stays as it is until it is repaired.
       const isFixed = stranger !== undefined && !stranger.isCompaction;
-      return { hits: stranger ? -1 : hits, place: { file, sought, wholes: within, open, isFixed } };
+      return { hits: stranger ? -1 : hits, place: { file, sought: here, wholes: within, open, isFixed } };
     });
     // Most events come again with an unchanged time: the files that hold those times are read first, and usually suffice.
     return parts.sort((a, b) => b.hits - a.hits).map(({ place }) => place);
@@ -89,12 +95,19 @@ export const writableTable = (
 });
 
 /** The index counts partitions in hours, as for the lake. */
-const partitionOf = (day: number): number => day * 24;
+const partitionOf = (day: number): Partition => day * 24;
 
-/** Rebuilds the index from the table, for a sink that was renamed or whose state was lost: which day each event is in. */
-export async function indexTable(tx: Queryable, { warehouse, table, track, source }: TableTrack): Promise<void> {
-  for (const { entry, oldest, open } of await partsOf(warehouse, table, { source })) {
-    const { day = Math.floor(oldest / DAY_MS) } = entry.file;
+/** Adds the events of the days from one partition to another to the index. */
+export async function indexTable(
+  tx: Queryable,
+  { warehouse, table, track, source, beat }: TableTrack & { beat(): Promise<void> },
+  from: Partition,
+  end: Partition,
+): Promise<void> {
+  const days = [{ first: from / 24, last: end / 24 - 1 }];
+  for (const { entry, newest, open } of await partsOf(warehouse, table, { source, days })) {
+    await beat();
+    const { day = Math.floor(newest / DAY_MS) } = entry.file;
     const present = await open();
     if (present) await whileOpen(present, () => indexFile(tx, track, partitionOf(day), present));
   }

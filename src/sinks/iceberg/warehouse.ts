@@ -4,7 +4,7 @@ import type { Database, Queryable, Transaction } from '../../cursor/database/ind
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
-import { lock } from '../files/event-index.ts';
+import { lock, type ReadAgainMs } from '../files/event-index.ts';
 import { META } from '../files/partition-file.ts';
 import { fileName, type Staged, type Store, whileOpen } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
@@ -23,8 +23,9 @@ export interface Warehouse {
   /** The URL of the store's folder or bucket: `file:///…` or `s3://…`, without a slash at the end. */
   uri: string;
   namespace: string;
-  /** The state database: cursors, and the index of the day that each event was written to. */
+  /** The state database: cursors, and the index of the day that each recent event was written to. */
   state: Database;
+  readAgainMs: ReadAgainMs;
   catalog: Catalog;
   manifests: ManifestCache;
 }
@@ -224,8 +225,7 @@ const footers = new Map<string, boolean>();
 async function ownerOf(warehouse: Warehouse, { sources }: Table, file: DataFile): Promise<string | undefined> {
   const name = nameOf(file);
   if (name === undefined || sources.has(name)) return name;
-  const known = footers.get(file.path);
-  const isOurs = known ?? (await hasOurFooter(warehouse, file, name));
+  const isOurs = footers.get(file.path) ?? (await hasOurFooter(warehouse, file, name));
   footers.set(file.path, isOurs);
   return isOurs ? name : undefined;
 }

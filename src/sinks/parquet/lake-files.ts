@@ -4,15 +4,24 @@ import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow, type Window } from '../../model/window.ts';
-import { addKeys, filesWithin, findTrack, knownFiles, type Partition, recordFile } from '../files/event-index.ts';
-import { compareFiles, homesOf, type Place, type WritableFiles } from '../files/merge.ts';
+import {
+  addKeys,
+  filesBeforeIndex,
+  filesWithin,
+  findTrack,
+  indexFile,
+  knownFiles,
+  type Partition,
+  recordFile,
+} from '../files/event-index.ts';
+import { compareFiles, type Homes, homesOf, type Place, seek, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
 import { type Counted, countRows, readFiles } from '../files/read.ts';
-import { ReplacedMeanwhile } from '../files/store/store.ts';
+import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { filePath, type Lake, partitionOf } from './lake.ts';
+import { filePath, type Lake, partitionOf, partitionWindow, type Scheme } from './lake.ts';
 import { type Rewritten, writeNext } from './next-file.ts';
 
 interface TrackFiles {
@@ -27,6 +36,7 @@ const openOf = ({ lake, stream: { name: stream }, source }: TrackFiles, partitio
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
 async function findPlaces(
   db: Queryable,
+  { scheme }: Lake,
   track: number | undefined,
   incoming: readonly Incoming[],
   wholes: readonly Window[],
@@ -34,14 +44,33 @@ async function findPlaces(
 ): Promise<Place<Partition>[]> {
   if (track === undefined) return [];
   const homes = await homesOf(db, track, incoming);
-  const partitions = new Set([
-    ...(await filesWithin(db, track, wholes)).map(({ partition }) => partition),
-    ...homes.keys(),
-  ]);
-  return [...partitions].map((file) => {
-    const sought = homes.get(file) ?? new Map<string, Incoming>();
-    return { file, sought, wholes, open: () => open(file) };
-  });
+  await seekBeforeIndex(db, scheme, track, homes);
+  for (const { partition } of await filesWithin(db, track, wholes)) seek(homes.sought, partition, []);
+  return [...homes.sought].map(([file, sought]) => ({ file, sought, wholes, open: () => open(file) }));
+}
+
+/** By their times: in the file of their day, and in those that hold events of other days, which have moved. */
+async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, homes: Homes): Promise<void> {
+  const { sought, others, from } = homes;
+  // A millisecond more on both sides: times have microseconds, and the bounds of a file went through a database.
+  const window = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
+  const byPartition = new Map<Partition, Incoming[]>();
+  for (const one of others) {
+    window.start = Math.min(window.start, one.at - 1);
+    window.end = Math.max(window.end, one.at + 1);
+    const partition = partitionOf(scheme, one.at);
+    const known = byPartition.get(partition);
+    if (known) known.push(one);
+    else byPartition.set(partition, [one]);
+  }
+  if (others.length === 0) return;
+  for (const { partition, oldest, newest } of await filesBeforeIndex(db, track, from, window)) {
+    const { start, end } = partitionWindow(scheme, partition);
+    const isOfOneDay = oldest >= start && newest < end;
+    const moved = isOfOneDay ? [] : others.filter(({ at }) => at >= oldest - 1 && at <= newest + 1);
+    const events = [...(byPartition.get(partition) ?? []), ...moved];
+    if (events.length > 0) seek(sought, partition, events);
+  }
 }
 
 /** The files that hold events of these windows. */
@@ -68,7 +97,7 @@ export async function compareLake(lake: Lake, comparison: Comparison): Promise<D
   return compareFiles(comparison, {
     columns: columnsOf(stream),
     find: (incoming, wholes) =>
-      findPlaces(lake.state, track, incoming, wholes, (partition) => openOf({ lake, stream, source }, partition)),
+      findPlaces(lake.state, lake, track, incoming, wholes, (partition) => openOf({ lake, stream, source }, partition)),
   });
 }
 
@@ -83,17 +112,29 @@ interface Writing extends TrackFiles {
   beat(): Promise<void>;
 }
 
+async function openKnown(tx: Queryable, of: Writing, partition: Partition): Promise<PartitionFile | undefined> {
+  const present = await openOf(of, partition);
+  if (present?.identity === (await knownFiles(tx, of.track, [partition])).get(partition)) return present;
+  await present?.close();
+  throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.source, partition));
+}
+
+/** Adds the events of all files from one partition to another to the index. */
+export async function indexLake(tx: Queryable, of: Writing, from: Partition, end: Partition): Promise<void> {
+  for (const partition of (await knownFiles(tx, of.track)).keys()) {
+    if (partition < from || partition >= end) continue;
+    await of.beat();
+    const present = await openKnown(tx, of, partition);
+    if (present) await whileOpen(present, () => indexFile(tx, of.track, partition, present));
+  }
+}
+
 /** The same, to be replaced: new files are written beside the current ones; when all are on disk, they are published one after the other. */
 export function writableLake(tx: Queryable, of: Writing): WritableFiles<Partition> {
-  const open = async (partition: Partition): Promise<PartitionFile | undefined> => {
-    const present = await openOf(of, partition);
-    if (present?.identity === (await knownFiles(tx, of.track, [partition])).get(partition)) return present;
-    await present?.close();
-    throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.source, partition));
-  };
+  const open: Open = (partition) => openKnown(tx, of, partition);
   return {
     columns: columnsOf(of.stream),
-    find: (incoming, wholes) => findPlaces(tx, of.track, incoming, wholes, open),
+    find: (incoming, wholes) => findPlaces(tx, of.lake, of.track, incoming, wholes, open),
     async write({ works, news, now }) {
       const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
       for (const one of news) {

@@ -2,7 +2,7 @@ import type { Database } from '../../cursor/database/index.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { HOUR_MS, type Window } from '../../model/window.ts';
-import type { Partition } from '../files/event-index.ts';
+import type { Partition, ReadAgainMs } from '../files/event-index.ts';
 import { fileName, type Store } from '../files/store/store.ts';
 import type { Compression } from './format/index.ts';
 
@@ -11,8 +11,9 @@ export interface Lake {
   /** The sink's name in the config. */
   name: string;
   store: Store;
-  /** The state database: cursors, and the index of the file that each event is in. */
+  /** The state database: cursors, and the index of the file that each recent event is in. */
   state: Database;
+  readAgainMs: ReadAgainMs;
   scheme: Scheme;
   compression: Compression;
 }

@@ -4,19 +4,23 @@ import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
 import { eraseIn, type Rework, victimOf } from '../files/erase.ts';
 import {
   databaseNow,
   dropFile,
   dropKeys,
   dropTrack,
+  filesWithin,
   findTrack,
+  knownFiles,
   lockTrack,
   type Partition,
   quietPartitions,
   recordFile,
   sourcesIn,
 } from '../files/event-index.ts';
+import { findMoved, withoutMoved } from '../files/moved.ts';
 import { META, openPartition, type PartitionFile, widestColumns } from '../files/partition-file.ts';
 import { fileName, whileOpen } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
@@ -120,6 +124,24 @@ export async function rewriteLake(lake: Lake, streams: readonly StreamName[]): P
     }
   }
   return done;
+}
+
+export async function removeMoved(lake: Lake, track: Track, window: Window): Promise<void> {
+  const id = await findTrack(lake.state, track);
+  if (id === undefined) return;
+  const opener = (partition: Partition) => () =>
+    openPartition(lake.store, filePath(lake.scheme, track.stream, track.source, partition), track);
+  const suspects = (await filesWithin(lake.state, id, [window])).map(({ partition }) => partition);
+  const all = [...(await knownFiles(lake.state, id)).keys()];
+  const moved = await findMoved(suspects.map(opener), all.map(opener));
+  for (const partition of moved.size === 0 ? [] : suspects) {
+    await visitFile(lake, track, partition, async (file, tx) => {
+      const { edits, dropped, deleted } = await withoutMoved(file, moved);
+      if (edits.size === 0) return 'leave';
+      await carryRows(tx, track, { added: [], removed: deleted });
+      return { columns: file.file.columns, edits, dropped };
+    });
+  }
 }
 
 /** Rewrites only the partitions that hold the data. Returns how many rows of which file were touched. */

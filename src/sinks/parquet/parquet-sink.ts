@@ -1,15 +1,15 @@
 import type { Row } from '../../model/flatten.ts';
 import { commitOnce, gather, type Load, storeLoad } from '../files/commit.ts';
-import { enterTrack, lockTrack, settleTrack } from '../files/event-index.ts';
+import { enterTrack, indexStart, lockTrack, moveIndex, settleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Abilities, Receipt, SinkWith } from '../sink.ts';
 import { prepareLake, showCoverage } from './catalog.ts';
 import { attestLake, identifyLake, type Listings, pruneLake, removeStrays } from './holdings.ts';
 import type { Lake } from './lake.ts';
-import { compareLake, countLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
+import { compareLake, countLake, indexLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
 import { replaceLinks } from './links.ts';
-import { erase, rewriteLake, tidy } from './maintain.ts';
+import { erase, removeMoved, rewriteLake, tidy } from './maintain.ts';
 import { reconcile } from './reconcile.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
@@ -43,6 +43,7 @@ export function createParquetSink(lake: Lake): ParquetSink {
       attestLake(lake, { source, stream, sink: lake.name }, windows, listings),
     removeForeign: ({ name: stream }, source, windows) =>
       removeStrays(lake, { source, stream, sink: lake.name }, windows),
+    removeMoved: ({ name: stream }, source, window) => removeMoved(lake, { source, stream, sink: lake.name }, window),
     prune: ({ name: stream }, source, before) => pruneLake(lake, { source, stream, sink: lake.name }, before),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
@@ -70,10 +71,13 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     // Before the fence, so that a process that waits for a long rewrite keeps renewing its lease.
     await lockTrack(tx, advance);
     const merge = async (rows: readonly Row[], beat: () => Promise<void>) => {
-      const files = writableLake(tx, { lake, track: id, stream, source: advance.source, advance, beat });
+      const of = { lake, track: id, stream, source: advance.source, advance, beat };
+      const files = writableLake(tx, of);
+      const start = await indexStart(tx, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {
         if (isDue) await reconcile(tx, lake, advance, id);
         try {
+          await moveIndex(tx, id, start, (end) => indexLake(tx, of, start, end));
           return { ...(await mergeEvents(tx, { stream, rows, advance, beat }, files)), isAfterCrash: isUnsettled };
         } catch (error) {
           // Recovery: a file is not the one in the index. It was restored, or another state database writes here too. Nothing was

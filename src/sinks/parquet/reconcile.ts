@@ -1,13 +1,20 @@
 import { basename } from 'node:path/posix';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { Fault } from '../../model/errors.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
+import { toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
-import { dropFile, indexFile, knownFiles, type Partition, recordFile, sourcesIn } from '../files/event-index.ts';
+import {
+  dropFile,
+  filesWithin,
+  indexFile,
+  knownFiles,
+  type Partition,
+  recordFile,
+  sourcesIn,
+} from '../files/event-index.ts';
 import { extentOf, openPartition, type PartitionFile } from '../files/partition-file.ts';
-import { fileName, type Listed } from '../files/store/store.ts';
+import { fileName, type Listed, whileOpen } from '../files/store/store.ts';
 import { readFooter } from './format/index.ts';
 import { filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
 
@@ -64,22 +71,22 @@ const at = ({ modifiedAt }: Listed): string => `written ${toIso(modifiedAt).slic
 /** A file outside of the partitions: a glob finds it all the same. Of which days its rows are, only a file of ours tells. */
 async function misplaced(lake: Lake, listed: Listed): Promise<Stray> {
   const what = `${listed.path} is not a file of the lake's layout (${at(listed)})`;
-  const always = { start: 0, end: Date.UTC(9999, 0) };
   const open = await lake.store.open(listed.path);
   try {
     const { oldest, newest } = open ? extentOf(await readFooter(open)) : {};
-    const window = oldest === undefined || newest === undefined ? always : { start: oldest, end: newest + 1 };
+    const window = oldest === undefined || newest === undefined ? ALWAYS : { start: oldest, end: newest + 1 };
     return { path: listed.path, partition: NOWHERE, what, ...window };
   } catch (error) {
     // Recovery: a file that is not ours may hold rows of any day.
     if (!(error instanceof Fault)) throw error;
-    return { path: listed.path, partition: NOWHERE, what, ...always };
+    return { path: listed.path, partition: NOWHERE, what, ...ALWAYS };
   } finally {
     await open?.close();
   }
 }
 
 const NOWHERE: Partition = -1;
+const ALWAYS: Window = { start: 0, end: Date.UTC(9999, 0) };
 
 /** Why a file of another name is not that of another source; undefined where it is. */
 async function strangeness(lake: Lake, { stream }: Track, listed: Listed): Promise<string | undefined> {
@@ -121,7 +128,10 @@ async function index(
   }
 }
 
-/** Files with events that another file has too: somebody copied a file. After a crash that may be ours, and the next commit heals it. */
+/**
+ * Files with events that another file has too: somebody copied a file, and a copy has the times of its original. After a crash that may be
+ * ours, and the next commit heals it.
+ */
 async function findCopies(
   tx: Queryable,
   lake: Lake,
@@ -129,22 +139,38 @@ async function findCopies(
   id: number,
   changed: readonly Partition[],
 ): Promise<Stray[]> {
-  const copies = await tx.query<{ partition: Partition; events: number; oldest: Instant; newest: Instant }>({
-    text: `
-      select k.partition, count(*)::int as events, ${instantOf('min(f.oldest)')} as oldest, ${instantOf('max(f.newest)')} as newest
-      from tributary.lake_keys k join tributary.lake_files f using (track, partition)
-      where k.track = $1 and (k.partition = any($2) or k.partition in (
-          select (s ->> 'partition')::int from tributary.lake_tracks, jsonb_array_elements(strays) s where id = $1))
-        and exists (
-        select from tributary.lake_keys o where (o.track, o.key) = (k.track, k.key) and o.partition <> k.partition)
-        and not (select unsettled from tributary.lake_tracks where id = $1)
-      group by 1`,
-    values: [id, changed],
+  const [before] = await tx.query<{ unsettled: boolean; strays: Stray[] }>({
+    text: 'select unsettled, strays from tributary.lake_tracks where id = $1',
+    values: [id],
   });
-  return copies.map(({ partition, events, oldest, newest }) => {
-    const path = filePath(lake.scheme, track.stream, track.source, partition);
+  if (!before || before.unsettled) return [];
+  const suspects = new Set([...changed, ...before.strays.map(({ partition }) => partition)]);
+  const files = suspects.size === 0 ? [] : await filesWithin(tx, id, [ALWAYS]);
+  const pathOf = (partition: Partition): string => filePath(lake.scheme, track.stream, track.source, partition);
+  const copies: Stray[] = [];
+  for (const { partition, oldest, newest } of files.filter((file) => suspects.has(file.partition))) {
+    const alike = files.filter(
+      (file) => file.oldest <= newest && file.newest >= oldest && file.partition !== partition,
+    );
+    const path = pathOf(partition);
+    const ids = alike.length === 0 ? new Set<string>() : await idsIn(lake, track, path);
+    const shared = new Set<string>();
+    for (const file of alike)
+      for (const each of await idsIn(lake, track, pathOf(file.partition))) if (ids.has(each)) shared.add(each);
+    if (shared.size === 0) continue;
     const { start, end } = partitionWindow(lake.scheme, partition);
-    const what = `${path} holds ${events} events that another file holds too`;
-    return { path, partition, what, start: Math.min(start, oldest), end: Math.max(end, newest + 1) };
+    const what = `${path} holds ${shared.size} events that another file holds too`;
+    copies.push({ path, partition, what, start: Math.min(start, oldest), end: Math.max(end, newest + 1) });
+  }
+  return copies;
+}
+
+async function idsIn(lake: Lake, track: Track, path: string): Promise<Set<string>> {
+  const ids = new Set<string>();
+  const file = await openPartition(lake.store, path, track);
+  if (!file) return ids;
+  return whileOpen(file, async () => {
+    for (const group of file.file.groups) for (const [id] of await file.rows(group, ['event_id'])) ids.add(String(id));
+    return ids;
   });
 }

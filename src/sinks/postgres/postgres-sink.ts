@@ -43,7 +43,7 @@ const BATCH_ROWS = 5000;
 /** Counted in less than 50 ms of the server: a million rows take 67 polls. */
 const COUNTED_ROWS = 15_000;
 
-export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain' | 'releaseKeys'>>;
+export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain' | 'releaseKeys' | 'removeMoved'>>;
 
 export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
   const { name, db, schema, state, partition = 'none', indexes = [] } = options;

@@ -206,8 +206,14 @@ export async function repairStream(
   before: VerifyResult,
   phase = inPhases(deps.onProgress),
 ): Promise<Repair> {
-  if (isClean(before)) return { before, after: undefined, fault: undefined };
   const { source, stream } = job;
+  const removeMoved = async (): Promise<void> => {
+    for (const sink of deps.sinks) await sink.removeMoved?.(STREAMS[stream], source, before.window);
+  };
+  if (isClean(before)) {
+    await removeMoved();
+    return { before, after: undefined, fault: undefined };
+  }
   for (const { sink: name, foreign } of before.sinks.filter((one) => one.foreign.length > 0)) {
     const sink = deps.sinks.find((one) => one.name === name);
     if (sink) await abilityOf(sink, 'removeForeign')(STREAMS[stream], source, foreign);
@@ -227,6 +233,7 @@ export async function repairStream(
     const { fault } = await backfillStream({ ...deps, onProgress }, job, { window, force: true }, 'repair');
     if (fault) return { before, after: undefined, fault };
   }
+  await removeMoved();
   const after = await verifyStream({ ...deps, onProgress: phase(SHARES.after) }, job, before.window);
   return { before, after, fault: undefined };
 }

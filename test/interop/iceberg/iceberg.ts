@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { connect } from '../../../src/cursor/database/index.ts';
 import { MIGRATIONS } from '../../../src/cursor/migrations/index.ts';
 import { migrate } from '../../../src/cursor/migrations/migrate.ts';
+import { DAY_MS } from '../../../src/model/window.ts';
 import { createFolderStore } from '../../../src/sinks/files/store/folder-store.ts';
 import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
 import { MAINTENANCE } from '../../../src/sinks/iceberg/maintain.ts';
@@ -164,7 +165,8 @@ async function readTables(opened: (close: () => unknown) => void): Promise<Found
   const warehouse = join(folder, 'warehouse');
   const createSink = (namespace = NAMESPACE, maintenance = MAINTENANCE) =>
     createIcebergSink({
-      ...{ name: 'tables', state, warehouse, namespace, maintenance, store: createFolderStore(warehouse) },
+      ...{ name: 'tables', state, readAgainMs: () => 4 * DAY_MS, warehouse, namespace },
+      ...{ maintenance, store: createFolderStore(warehouse) },
     });
   const where = {
     namespace: NAMESPACE,

@@ -68,6 +68,22 @@ export const laterSync: Command = {
   judge: judgeEnd,
 };
 
+/** The same after an upgrade: the index of the events in files begins empty, and is filled from the files. */
+export const upgradedSync: Command = {
+  ...laterSync,
+  name: 'a later sync after an upgrade',
+  async prepare(world) {
+    await laterSync.prepare(world);
+    const { db } = world.grounds.state;
+    const values = [world.source];
+    await db.query({
+      text: 'delete from tributary.lake_index where track in (select id from tributary.lake_tracks where source = $1)',
+      values,
+    });
+    await db.query({ text: 'update tributary.lake_tracks set indexed_from = null where source = $1', values });
+  },
+};
+
 /** Somebody emptied the sinks: the sync says so, and fills them again. */
 export const refill: Command = {
   name: 'a sync into emptied sinks',

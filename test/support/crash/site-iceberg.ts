@@ -45,7 +45,7 @@ export function tablesSite(state: Database, source: string, dir: string): Site {
     async leftovers() {
       if (!existsSync(path)) return [];
       const sink = createIcebergSink({
-        ...{ name: 'tables', state, warehouse: path, namespace, store: createFolderStore(path) },
+        ...{ name: 'tables', state, readAgainMs: () => 0, warehouse: path, namespace, store: createFolderStore(path) },
         maintenance: { ...MAINTENANCE, orphanMs: -60_000, versionsMs: -60_000 },
       });
       await sink.maintain();
