@@ -1,3 +1,4 @@
+import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
 import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
@@ -19,7 +20,7 @@ export async function* newestPage(
   // Rows are known there, and none shows: the start was rounded up, or it was an empty answer by chance.
   for (const back of [HOUR_MS, 26 * HOUR_MS]) {
     if (first?.count !== 0 || evidence.seenAfter(start).length === 0) break;
-    first = yield* halvedUntilShown(fetcher, start - back);
+    first = (yield* unlessTooOld(halvedUntilShown(fetcher, start - back))) ?? first;
   }
   if (first && !evidence.knowsEnd) yield* confirmNewest(fetcher, first);
   return first;
@@ -42,7 +43,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     yield* aroundNewerSeen(newest);
     // Where rows are known, the page has shown them: then only the time since has to be asked for.
     if (!evidence.isNew) yield* timeSince(newest);
-    if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
+    if (!evidence.knowsEnd) yield* unlessTooOld(fromRightThere(newest, first));
     if (evidence.isNew) yield* timeSince(newest);
     if (evidence.knowsEnd) return;
     const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);
@@ -88,6 +89,17 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
       yield* halvedUntilShown(fetcher, Math.floor(newest) - 2 - back, undefined, other);
       if (evidence.knowsEnd) return;
     }
+  }
+}
+
+/** A step further back may begin before what the plan retains: it is refused, and the rest can still be read. */
+async function* unlessTooOld<T>(steps: AsyncGenerator<PageResult, T>): AsyncGenerator<PageResult, T | undefined> {
+  try {
+    return yield* steps;
+  } catch (error) {
+    // Recovery: the newest row stays unconfirmed. If the key itself is refused, the next request says so.
+    if (!(error instanceof StopStream)) throw error;
+    return undefined;
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EventsQuery } from '../../src/api/client.ts';
-import { createSandboxSync, DAY, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
+import { createSandboxSync, DAY, HOUR, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 
 /** Services whose answers are right in themselves, and do not come from everything there is. */
 
@@ -53,3 +53,14 @@ test('a stream that has shown rows and shows none is not called empty', async ()
   sync.pass(30 * MINUTE);
   expect(await sync.run()).toMatchObject({ hasDoubts: true });
 });
+
+test.each([1, 12, 20, 23, 30])(
+  'a plan retains two days, and nothing came for %i hours: that is not a refused key',
+  async (hours) => {
+    const sync = createSandboxSync(
+      { clicks: 3000, days: 6, historyEnd: NOON, traits: { retention: '403@2d' } },
+      { start: NOON + hours * HOUR, since: NOON - 8 * DAY },
+    );
+    expect((await sync.run()).error).toBeUndefined();
+  },
+);
