@@ -40,10 +40,9 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     const newest: Instant | undefined = sortedRows(first).at(-1)?.at;
     if (newest === undefined) return;
     yield* aroundNewerSeen(newest);
-    // Where rows are known, the page has shown them: then only the time since has to be asked for.
-    if (!evidence.isNew) yield* timeSince(newest);
+    // The time since, oldest first, may show as well that nothing is newer.
+    yield* timeSince(newest);
     if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
-    if (evidence.isNew) yield* timeSince(newest);
     if (evidence.knowsEnd) return;
     const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);
     if (newer === undefined) return;
@@ -73,8 +72,9 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
       const shown = await fetcher.attempt({ order: 'asc', start, step: firstStep(other) });
       if (!shown) break;
       yield shown;
-      if (evidence.knowsEnd) return;
       const last = sortedRows(shown).at(-1)?.at;
+      // It is the last that way, too: whatever is still open, asking for it again does not close it.
+      if (evidence.knowsEnd || (last === newest && shown.count < other)) return;
       isCrowded = last !== undefined && last <= newest;
       // Starts get rounded up, and then nothing shows: from further back.
       const isWidened = (sortedRows(shown)[0]?.at ?? start) < start - MINUTE_MS;

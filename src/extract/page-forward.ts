@@ -1,6 +1,6 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import { coverSilence } from './limits/silence.ts';
+import { coverSilence, otherLimit } from './limits/silence.ts';
 import { mayBeThisPage, type PageFetcher, type PageRequest, type PageResult, sortedRows } from './page-fetcher.ts';
 import { firstStep, MOST_PAGES, nextStep, type Step } from './page-steps.ts';
 import { nextDay } from './profile.ts';
@@ -55,19 +55,15 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   let outcome: Forward = { kind: 'nothing' };
 
   if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
-  // Of a service that is not known at all, history may well begin here.
-  const order = evidence.seenBefore(at).length > 0 ? 'older' : profile.isStartSeen ? 'near' : 'beginning';
   if (yield* closeByShortRange(fetcher, near, isClosed)) return { kind: 'shown' };
-  for (const request of questionsFor(near, at, order)) {
+  for (const question of questionsFor(fetcher, near, at)) {
     const behind = ahead[0] && sortedRows(ahead[0])[0]?.at;
-    if (request.order === 'desc' && behind === undefined) continue;
+    if (question.order === 'desc' && behind === undefined) continue;
+    const request =
+      question.order === 'desc' && behind !== undefined ? { ...question, end: Math.ceil(behind) + 1 } : question;
     let page: PageResult | undefined;
     try {
-      const end = request.order === 'desc' && behind !== undefined ? Math.ceil(behind) + 1 : undefined;
-      page =
-        request.start === near.start
-          ? await fetcher.fetch(request)
-          : await attemptEarlier(fetcher, { ...request, end });
+      page = request.start === near.start ? await fetcher.fetch(request) : await attemptEarlier(fetcher, request);
     } catch (error) {
       if (!mayBeThisPage(error)) throw error;
       return { kind: 'failed', request, error };
@@ -120,7 +116,8 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   return outcome;
 
   function shownBy(page: PageResult, { order, start }: PageRequest): Forward {
-    const isWidened = profile.granularity !== 'exact' && order === 'asc';
+    // A page that is not full ends where the question did: no number leads on from it.
+    const isWidened = profile.granularity !== 'exact' && order === 'asc' && page.count >= page.query.limit;
     return { kind: 'shown', ...(isWidened && { walk: walkFrom(page, start) }) };
   }
 
@@ -157,6 +154,7 @@ async function* isBeginning(fetcher: PageFetcher, at: Instant): AsyncGenerator<P
   const { evidence } = fetcher;
   const first = evidence.firstBehind(at);
   if (first === undefined) return false;
+  if (evidence.admitBeginning(at)) return true;
   yield* coverSilence(fetcher, { from: Math.min(at, first - 1), to: first }, 'to');
   return evidence.admitBeginning(at);
 }
@@ -178,27 +176,26 @@ export function startNear({ evidence, profile }: PageFetcher, at: Instant): { st
 
 /**
  * What is asked, one after the other. On a row, starts get rounded in ways nobody documents: further back each time. At the edge of a window
- * that no row is known before, either an older row shows, the other way round from the first one behind it, or history begins here.
+ * that no row is known before, either an older row shows, the other way round from the first one behind it, or history begins here: then a long
+ * question shows the same first row as the short one, on a page of another size.
  */
 function questionsFor(
-  near: { start: Instant; onRow: boolean },
+  { evidence, profile }: PageFetcher,
+  { start, onRow }: { start: Instant; onRow: boolean },
   at: Instant,
-  first: 'near' | 'beginning' | 'older',
 ): PageRequest[] {
-  const ascending = (start: Instant): PageRequest => ({ order: 'asc', start });
-  if (near.onRow) return STEPS_BACK_MS.map((back) => ascending(near.start - back));
+  const ascending = (from: Instant): PageRequest => ({ order: 'asc', start: from });
+  if (onRow) return STEPS_BACK_MS.map((back) => ascending(start - back));
+  const shortest = evidence.longestLook({ from: at, to: at }, at, 'from');
+  const nearest = { ...ascending(start), end: start + Math.floor(shortest) };
   const older: PageRequest = { order: 'desc', start: at - 10 * APART_MS };
-  const beginning = ascending(near.start - APART_MS - DAY_MS);
-  const further = [HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS].map((back) => ascending(near.start - back));
+  const long = start - APART_MS - DAY_MS;
+  const beginning = { ...ascending(long), step: firstStep(otherLimit(profile.pageRows)) };
+  const further = [0, HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS].map((back) => ascending(start - back));
   // One question more for the beginning: the first may have failed for a reason of its own.
-  const beginningAgain = { ...beginning, start: beginning.start - 20 * DAY_MS };
-  const nearest = ascending(near.start);
-  const start = {
-    near: [nearest, beginning, older],
-    beginning: [beginning, nearest, older],
-    older: [nearest, older, beginning],
-  };
-  return [...start[first], ...further, beginningAgain];
+  const beginningAgain = ascending(long - 20 * DAY_MS);
+  const first = evidence.seenBefore(at).length > 0 ? [nearest, older, beginning] : [nearest, beginning, older];
+  return [...first, ...further, beginningAgain];
 }
 
 /** Older starts can be refused by themselves: before the founding of the service, or by what the plan retains. */

@@ -151,18 +151,20 @@ export const reachesNow = ({ query, answeredAt }: Look): boolean => query.end >=
 
 /**
  * Whether other questions show the same newest row as one for the newest rows first. A list may come from a stale copy in one order and not in the other,
- * and pages may be counted from nought: so oldest first, from near that row, with another limit. Where such a page does not reach it, because more rows share its
- * time or its day than fit, newest first, with another start and limit.
+ * and pages may be counted from nought: so oldest first, from near that row, with another limit, up to the present or to where others oldest first
+ * cover the time since. Where such a page does not reach it, because more rows share its time or its day than fit, newest first, with another start and limit.
  */
-export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
+export function isSeenNewest(candidate: Look, looks: readonly Look[], since: Span, seenMs: number): boolean {
   const { newest, isNewestFirst = false } = candidate;
   if (!newest) return false;
-  const others = looks.filter(
-    (look) => reachesNow(look) && haveOtherEdges(look, candidate) && look.query.start <= newest.at,
-  );
-  const ascending = others.filter(({ query }) => query.order === 'asc');
+  const oldestFirst = looks.filter(({ query }) => query.order === 'asc');
+  const isSinceSeen = since.to - since.from > QUIET_MS && isCovered(oldestFirst, since, seenMs);
+  const all = looks.filter((look) => haveOtherEdges(look, candidate) && look.query.start <= newest.at);
+  const others = all.filter(reachesNow);
   // A start far away may be cut as the candidate's was.
-  const near = ascending.filter(({ query }) => query.start >= newest.at - NARROW_MS - WIDENED_MS);
+  const near = (isSinceSeen ? all : others).filter(
+    ({ query }) => query.order === 'asc' && query.start >= newest.at - NARROW_MS - WIDENED_MS,
+  );
   if (near.some((look) => !isFull(look) && look.newest?.at === newest.at)) return true;
   const isCrowded = near.some((look) => look.newest !== undefined && look.newest.at <= newest.at);
   if (!isCrowded || (isOneInstant(candidate) && !isNewestFirst)) return false;

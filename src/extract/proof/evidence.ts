@@ -127,10 +127,10 @@ export class Evidence {
     if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < newestHere) return false;
     const newer = this.newerSeen(newest.at);
     if (newer !== undefined && !isGone(this.#looks, newer)) return false;
-    if (this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate))) {
-      if (!isSeenNewest(candidate, this.#looks)) return false;
-    }
     const silence = this.silenceSince(newest.at, candidate.answeredAt);
+    if (this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate))) {
+      if (!isSeenNewest(candidate, this.#looks, silence, this.#seenMs)) return false;
+    }
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
 
