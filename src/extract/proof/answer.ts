@@ -123,5 +123,23 @@ export function provenBy(sorted: readonly Stamped[]): Interval | undefined {
   return oldest && newest && oldest.at < newest.at ? { after: oldest.at, before: newest.at } : undefined;
 }
 
+/**
+ * The time of which an answer says that it shows every row: between its edges; on a first page, also what was asked for before the first of its rows. Bounds are widened
+ * and rounded: so much of it is left out.
+ */
+export function claimOf({ query, count }: Observation, sorted: readonly Stamped[]): Interval | undefined {
+  const { order, start, end, page } = query;
+  const [oldest, newest] = [sorted[0]?.at, sorted.at(-1)?.at];
+  const [from, to] = [start + WIDENED_MS, end - WIDENED_MS];
+  if (oldest === undefined || newest === undefined)
+    return count === 0 && page === 1 && from < to ? { after: from, before: to } : undefined;
+  if (page > 1) return provenBy(sorted);
+  const claim =
+    order === 'asc'
+      ? { after: Math.min(oldest, from), before: newest }
+      : { after: oldest, before: Math.max(newest, to) };
+  return claim.after < claim.before ? claim : undefined;
+}
+
 export const sameRows = (a: Pick<Observation, 'rows'>, b: Pick<Observation, 'rows'>): boolean =>
   a.rows.length === b.rows.length && a.rows.every(({ id }, i) => id === b.rows[i]?.id);

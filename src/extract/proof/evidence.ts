@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { type Interval, inOrder, type Observation, provenBy, type Stamped, WIDENED_MS } from './answer.ts';
+import { claimOf, type Interval, inOrder, type Observation, provenBy, type Stamped, WIDENED_MS } from './answer.ts';
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
 import {
   APART_MS,
@@ -83,7 +83,8 @@ export class Evidence {
     if (this.#rows.showSampling(answer, sorted ?? answer.rows) || this.#doubts.isBack(answer)) this.#startOver();
     if (!this.#doubts.isOrdered(answer, sorted)) return { kind: 'unordered' };
     const between = provenBy(sorted);
-    const missing = between ? this.#rows.missingFrom(answer, between) : [];
+    const claim = claimOf(answer, sorted);
+    const missing = claim ? this.#rows.missingFrom(answer, claim) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
     if (between) this.#add(between, answer);
     this.#rows.remember(answer, sorted);
