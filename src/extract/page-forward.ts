@@ -72,7 +72,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     yield page;
     if (isClosed()) {
       if (near.onRow) profile.startMarginMs += near.start - request.start;
-      return shownBy(page, request);
+      return shownBy(page);
     }
     if (page.admission.kind === 'unordered') return { kind: 'unordered' };
     const sorted = sortedRows(page);
@@ -105,8 +105,9 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     if (newest === undefined || request.order === 'desc') continue;
     if (newest > at) {
       outcome = { kind: 'ahead' };
-      if (yield* isBeginning(fetcher, at)) return shownBy(page, request);
       ahead.push(page);
+      const longest = ahead.reduce((most, each) => (each.count > most.count ? each : most));
+      if (yield* isBeginning(fetcher, at)) return shownBy(longest);
     } else if (page.count * 2 <= page.query.limit) {
       if (outcome.kind !== 'ahead') return outcome;
     } else if (request.start >= at - WALK_FROM_MS) {
@@ -115,9 +116,10 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   }
   return outcome;
 
-  function shownBy(page: PageResult, { order, start }: PageRequest): Forward {
+  function shownBy(page: PageResult): Forward {
+    const { order, start, limit } = page.query;
     // A page that is not full ends where the question did: no number leads on from it.
-    const isWidened = profile.granularity !== 'exact' && order === 'asc' && page.count >= page.query.limit;
+    const isWidened = profile.granularity !== 'exact' && order === 'asc' && page.count >= limit;
     return { kind: 'shown', ...(isWidened && { walk: walkFrom(page, start) }) };
   }
 

@@ -30,8 +30,7 @@ import { SeenRows } from './seen-rows.ts';
 /** So many first pages are kept. */
 const MOST_LOOKS = 200;
 
-/** What the answers of one run have shown, as intervals of time and a few rows at their edges: memory does not grow with pages. The
- * default is unproven: an answer that breaks a rule is evidence of nothing. */
+/** What the answers of one run have shown: intervals of time and a few rows at their edges. An answer that breaks a rule is evidence of nothing. */
 export class Evidence {
   readonly #known: Prior;
   /** In order, none touching another. */
