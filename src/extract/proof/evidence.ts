@@ -202,11 +202,11 @@ export class Evidence {
    */
   admitSilence(from: Instant, to = Number.POSITIVE_INFINITY): boolean {
     const last = this.#looks.at(-1);
-    if (!Number.isFinite(this.#mostRangeMs) || !last) return false;
+    if (!Number.isFinite(this.#longestMs) || !last) return false;
     const isEnd = to === Number.POSITIVE_INFINITY;
     if (this.#rows.times(({ at }) => at > from && at < to).length > 0) return false;
     const silence = { from, to: isEnd ? last.answeredAt : to };
-    if (!isSilent(this.#looks, silence, this.#mostRangeMs, isEnd)) return false;
+    if (!isSilent(this.#looks, silence, this.#longestMs, isEnd)) return false;
     if (isEnd) this.knowsEnd = true;
     this.#add({ after: from, before: to }, last);
     return true;
@@ -218,9 +218,14 @@ export class Evidence {
     this.#seenMs = Math.min(this.#seenMs, ms);
   }
 
-  #isAsLongAsCanBe = ({ query: { start, end } }: Look): boolean => end - start >= this.#mostRangeMs * 0.9;
+  /** The longest range that can be asked for, or that would be believed. */
+  get #longestMs(): number {
+    return Math.min(this.#mostRangeMs, this.#rows.wholeMs);
+  }
 
-  #overlap = (long: Look): number => (this.#isAsLongAsCanBe(long) ? Math.min(WIDENED_MS, this.#mostRangeMs / 4) : 0);
+  #isAsLongAsCanBe = ({ query: { start, end } }: Look): boolean => end - start >= this.#longestMs * 0.9;
+
+  #overlap = (long: Look): number => (this.#isAsLongAsCanBe(long) ? Math.min(WIDENED_MS, this.#longestMs / 4) : 0);
 
   /** How long the next question may be that covers a silence from one of its sides. */
   longestLook = (silence: Span, at: Instant, side: Side): number =>
