@@ -124,21 +124,17 @@ export function provenBy(sorted: readonly Stamped[]): Interval | undefined {
 }
 
 /**
- * The time of which an answer says that it shows every row: between its edges; on a first page, also what was asked for before the first of its rows. Bounds are widened
- * and rounded: so much of it is left out.
+ * The time of which an answer says that it shows every row: between its edges; on a first page, oldest first, also from where it was asked to begin; all of it where nothing
+ * shows. Bounds are widened and rounded: so much is left out of that. Newest first, other rules look at what is newer.
  */
 export function claimOf({ query, count }: Observation, sorted: readonly Stamped[]): Interval | undefined {
   const { order, start, end, page } = query;
   const [oldest, newest] = [sorted[0]?.at, sorted.at(-1)?.at];
-  const [from, to] = [start + WIDENED_MS, end - WIDENED_MS];
-  if (oldest === undefined || newest === undefined)
-    return count === 0 && page === 1 && from < to ? { after: from, before: to } : undefined;
-  if (page > 1) return provenBy(sorted);
-  const claim =
-    order === 'asc'
-      ? { after: Math.min(oldest, from), before: newest }
-      : { after: oldest, before: Math.max(newest, to) };
-  return claim.after < claim.before ? claim : undefined;
+  const from = start + WIDENED_MS;
+  const isFirst = order === 'asc' && page === 1;
+  if (newest !== undefined && oldest !== undefined && isFirst && from < oldest) return { after: from, before: newest };
+  if (sorted.length > 0 || count > 0 || page > 1) return provenBy(sorted);
+  return from < end - WIDENED_MS ? { after: from, before: end - WIDENED_MS } : undefined;
 }
 
 export const sameRows = (a: Pick<Observation, 'rows'>, b: Pick<Observation, 'rows'>): boolean =>
