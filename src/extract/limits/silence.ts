@@ -18,10 +18,10 @@ const PAD_MS = 26 * HOUR_MS;
  */
 export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: Side): AsyncGenerator<PageResult, void> {
   const { evidence, profile } = fetcher;
-  const limited = profile.mostRangeMs;
   let at = side === 'from' ? silence.from : silence.to;
   for (let isFirst = true; side === 'from' ? at < silence.to : at > silence.from; isFirst = false) {
-    const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY));
+    const limited = Math.min(profile.mostRangeMs ?? Number.POSITIVE_INFINITY, evidence.wholeMs);
+    const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited));
     const piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
     // The one beside the row shows it on another page than the long question did.
     const limit = isFirst ? otherLimit(profile.pageRows) : profile.pageRows;
@@ -51,7 +51,7 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     // Where no long question can be asked, pieces overlap further than bounds are rounded, if they are long enough.
     const length = piece.end - piece.start;
     const isShortened = length < longest - 1;
-    const overlap = limited === undefined || isShortened ? 0 : Math.min(WIDENED_MS, limited / 4, length / 4) + 1;
+    const overlap = !Number.isFinite(limited) || isShortened ? 0 : Math.min(WIDENED_MS, limited / 4, length / 4) + 1;
     const next = side === 'from' ? piece.end - overlap : piece.start + overlap;
     if (side === 'from' ? next <= at : next >= at) return;
     at = next;

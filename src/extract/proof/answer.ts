@@ -130,11 +130,12 @@ export function provenBy(sorted: readonly Stamped[]): Interval | undefined {
 export function claimOf({ query, count }: Observation, sorted: readonly Stamped[]): Interval | undefined {
   const { order, start, end, page } = query;
   const [oldest, newest] = [sorted[0]?.at, sorted.at(-1)?.at];
-  const from = start + WIDENED_MS;
-  const isFirst = order === 'asc' && page === 1;
-  if (newest !== undefined && oldest !== undefined && isFirst && from < oldest) return { after: from, before: newest };
-  if (sorted.length > 0 || count > 0 || page > 1) return provenBy(sorted);
-  return from < end - WIDENED_MS ? { after: from, before: end - WIDENED_MS } : undefined;
+  const asked = { after: start + WIDENED_MS, before: end - WIDENED_MS };
+  if (newest === undefined || oldest === undefined)
+    return count === 0 && page === 1 && asked.after < asked.before ? asked : undefined;
+  // Rows from beyond its end are pinned there, or the end was ignored.
+  const isFromStart = order === 'asc' && page === 1 && asked.after < oldest && newest <= end + WIDENED_MS;
+  return isFromStart ? { after: asked.after, before: newest } : provenBy(sorted);
 }
 
 export const sameRows = (a: Pick<Observation, 'rows'>, b: Pick<Observation, 'rows'>): boolean =>
