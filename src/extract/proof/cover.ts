@@ -81,7 +81,7 @@ export interface Span {
 
 export type Side = 'from' | 'to';
 
-/** The time in which a question shows nothing, within its bounds: before its oldest row, oldest first; behind its newest, newest first; both, where the page has room left. */
+/** The time in which a question shows nothing: before its oldest row and its end, oldest first; behind its newest, newest first; both, where the page has room left. */
 function quietOf(look: Look): Span[] {
   const { query, count, first, newest } = look;
   const { order, start, end } = query;
@@ -91,7 +91,7 @@ function quietOf(look: Look): Span[] {
   if (isOneInstant(look) && !hasRoom(look) && !look.isNewestFirst) return [];
   return [
     ...(order === 'asc' || hasRoom(look) ? [{ from: start, to: Math.min(first.at, end) }] : []),
-    ...(order === 'desc' || hasRoom(look) ? [{ from: Math.max(newest.at, start), to: end }] : []),
+    ...(order === 'desc' || hasRoom(look) ? [{ from: newest.at, to: end }] : []),
   ];
 }
 
