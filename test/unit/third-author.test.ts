@@ -89,7 +89,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'weekly indices, names stepped by 7 days from start',
-    stuck: 'sparse',
+    live: 'sparse',
     soundIn: 'round',
     make: () => (q, e) => {
       const weeks = new Set<number>();
@@ -116,6 +116,7 @@ const SERVICES: Service[] = [
     name: 'monthly tables: only the months of start and of end are read',
     live: 'even',
     soundIn: 'round',
+    unsound: 'sparse',
     make: () => (q, e) =>
       plainly(
         q,
@@ -125,7 +126,7 @@ const SERVICES: Service[] = [
   {
     name: 'more than 5,000 rows in the window: one in ten',
     live: 'round',
-    unsound: 'heavy',
+    unsound: 'burst heavy',
     make: () => (q, e) => {
       const rows = whole(q, e);
       return paged(rows.length > 5000 ? rows.filter((r) => shard(r, 10) === 0) : rows, q);
@@ -156,19 +157,18 @@ const SERVICES: Service[] = [
   },
   {
     name: 'range clamped to 14 days after start',
-    live: 'round',
-    stuck: 'even',
+    live: 'round even',
     make: () => (q, e) => plainly({ ...q, end: Math.min(q.end, q.start + 14 * DAY) }, e),
   },
   {
     name: 'a range over 45 days falls back to the last 24 hours',
-    stuck: 'even',
+    live: 'even',
     make: () => (q, e) => plainly(q.end - q.start > 45 * DAY ? { ...q, start: q.now - DAY, end: q.now + 1 } : q, e),
   },
   {
     name: 'hot and cold store, chosen by start',
+    live: 'sparse',
     soundIn: 'even',
-    unsound: 'sparse',
     make: () => (q, e) => {
       const border = q.now - 30 * DAY;
       return plainly(
@@ -180,6 +180,7 @@ const SERVICES: Service[] = [
   {
     name: 'hot and cold store, chosen by end',
     live: 'heavy',
+    unsound: 'burst',
     make: () => (q, e) => {
       const border = q.now - 14 * DAY;
       return plainly(
@@ -190,8 +191,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'today in memory, older on disk: a window over midnight sees only disk',
-    soundIn: 'even',
-    unsound: 'sparse',
+    soundIn: 'sparse even',
     make: () => (q, e) => {
       const today = floor(q.now, DAY);
       return plainly(q, q.start >= today ? e : e.filter(({ at }) => at < today));
