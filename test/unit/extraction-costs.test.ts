@@ -4,7 +4,7 @@ import { createReader, type Slice } from '../../src/extract/reader.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import type { Window } from '../../src/model/window.ts';
-import { createSandboxSync, DAY, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
+import { createSandboxSync, DAY, HOUR, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 
 const ideal = (rows: number): number => Math.ceil(rows / 1000);
 
@@ -24,6 +24,24 @@ describe('what extraction costs in requests', () => {
     expect(hasDoubts).toBe(false);
     expect(sync.missing()).toEqual([]);
     expect(requests).toBeLessThanOrEqual(1.05 * ideal(40_000) + 10);
+  });
+
+  test.each([1, 2, 5, 12])('a first sync of %i pages: at most four requests more than pages', async (pages) => {
+    const clicks = 1000 * pages;
+    const extra = async (sync: SandboxSync): Promise<number> => {
+      const { requests, hasDoubts } = await sync.run();
+      expect(hasDoubts).toBe(false);
+      return requests - ideal(sync.sink.rows.size);
+    };
+    const found = {
+      untilNow: await extra(createSandboxSync({ clicks })),
+      amid: await extra(createSandboxSync({ clicks: 1.5 * clicks }, { since: NOON - 2 * DAY })),
+      // As in the demo: the rows end with yesterday, and begin a little after `since`.
+      silent: await extra(
+        createSandboxSync({ clicks, days: 30, historyEnd: NOON - 21 * HOUR }, { since: NOON - 31 * DAY }),
+      ),
+    };
+    expect(Object.values(found).filter((more) => more > 4)).toEqual([]);
   });
 
   test('an idle poll: at most 2', async () => {

@@ -279,6 +279,25 @@ describe('end: the newest rows first, up to the present, shown by another questi
       expect(quiet(pieces.toSpliced(2, 1, latest))).toBe(false);
     });
 
+    it('on a new stream, oldest first, the first of them shows that row last, on a page of another size', () => {
+      const isNew = { newestSeen: undefined, isProven: false };
+      const other = (each: Observation, more: Partial<PageQuery>): Observation => ({
+        ...each,
+        query: { ...each.query, ...more },
+      });
+      const [beside, ...others] = pieces as [Observation, ...Observation[]];
+      const half = other(beside, { limit: 50 });
+      expect(quiet([half, ...others, latest], isNew)).toBe(true);
+      expect(quiet([beside, ...others, latest], isNew)).toBe(false);
+      expect(quiet([half, ...others.slice(1), latest], isNew)).toBe(false);
+      expect(quiet([half, ...others, other(latest, { order: 'desc' })], isNew)).toBe(false);
+    });
+
+    it('not by what lies behind their own end: a row that is pinned to every page says nothing of the time up to it', () => {
+      const pinned = piece(at + 2 * DAY, at + 3 * DAY, [NOW - HOUR]);
+      expect(quiet([...pieces.toSpliced(1, 1, pinned), latest])).toBe(false);
+    });
+
     it('not longer ones: these are cut without a word', () => {
       expect(quiet([piece(at, NOW - DAY, [at]), piece(NOW - 2 * DAY, END), latest])).toBe(false);
     });
@@ -432,6 +451,18 @@ describe('agreement: an answer that lacks what was seen between its edges proves
 
   it('rows that were seen before show again', () => {
     expect(evidenceOf([first]).admit(answer([5, 10, 20, 30, 40])).kind).toBe('counts');
+  });
+
+  it('a first page, oldest first, that begins behind rows in hand hides them; so does one that shows nothing', () => {
+    const inHand = answer([9 * DAY, 9 * DAY + 1], { start: 9 * DAY - 1, end: 9 * DAY + HOUR });
+    const kindOf = (shown: readonly number[], query: Partial<PageQuery> = {}) =>
+      evidenceOf([inHand]).admit(answer(shown, query)).kind;
+    expect(kindOf([20 * DAY, 21 * DAY])).toBe('contradicts');
+    expect(kindOf([])).toBe('contradicts');
+    // Where the range may have begun behind them, as it was rounded or asked for, nothing is hidden.
+    expect(kindOf([20 * DAY, 21 * DAY], { start: 7 * DAY + 1 })).toBe('counts');
+    expect(kindOf([], { start: 7 * DAY + 1 })).toBe('empty');
+    expect(kindOf([20 * DAY, 21 * DAY], { page: 2 })).toBe('counts');
   });
 
   it('until they do, the answer is evidence of nothing', () => {
