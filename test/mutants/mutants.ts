@@ -102,7 +102,9 @@ export const MUTANTS: readonly Mutant[] = [
   evidence('end', 'a row that shows again after it was taken for gone', ' || this.#doubts.isBack(answer)', ''),
   cover('end', 'a newer row gone by a long question', 'lengthOf(look) <= NARROW_MS && quietOf', 'quietOf'),
   evidence('end', 'a silence that is not covered', '<= QUIET_MS || isCovered', '>= 0 || isCovered'),
-  cover('end', 'the same page size', 'reachesNow(look) && haveOtherEdges(look, candidate) &&', 'reachesNow(look) &&'),
+  cover('end', 'the same page size', '(look) => haveOtherEdges(look, candidate) && look', '(look) => look'),
+  cover('end', 'the time since, newest first', "looks.filter(({ query }) => query.order === 'asc');", 'looks;'),
+  cover('end', 'the time since, with a hole', '> QUIET_MS && isCovered(oldestFirst, since, seenMs)', '> QUIET_MS'),
   cover('end', 'from far away', 'query.start >= newest.at - NARROW_MS - WIDENED_MS', 'query.start >= 0'),
   cover(
     'end',
@@ -119,6 +121,7 @@ export const MUTANTS: readonly Mutant[] = [
     '(shown?.id === newest.id || (isNewestFirst && shown?.at === newest.at))',
     'true',
   ),
+  cover('cover', 'behind the end of a question', 'Math.min(first.at, end)', 'first.at'),
   cover('cover', 'with a hole', 'if (from <= (at === silence.from ? at + SHOWN_MS : at - overlapMs)) at', 'at'),
   cover(
     'cover',
@@ -174,6 +177,15 @@ export const MUTANTS: readonly Mutant[] = [
     '',
   ),
   evidence('agreement', 'skipped', "if (missing.length > 0) return { kind: 'contradicts', missing };", ''),
+  answer('agreement', 'rows hidden before the first', 'isFromStart ?', 'false ?'),
+  answer('agreement', 'rows hidden by an empty page', 'return count === 0 && page === 1', 'return false'),
+  answer('agreement', 'however bounds are rounded', 'after: start + WIDENED_MS, before', 'after: start, before'),
+  answer(
+    'agreement',
+    'by a later page',
+    "order === 'asc' && page === 1 && asked.after",
+    "order === 'asc' && asked.after",
+  ),
   seen(
     'agreement',
     'gone when it is not shown once',
