@@ -66,7 +66,8 @@ export class SeenRows {
       const isLonger = length > LONGER * Math.max(NARROW_MS, known.length);
       if (known.missedBy.size > 1 && known.missedFirst && !isLonger) this.#edges.delete(id);
       else missing.push({ id, at: known.at });
-      if (known.missedBy.size > 1 && isLonger) this.#noteLeftOut(id, known.length);
+      // A service that shows nothing at all does not do so for the length of a range.
+      if (known.missedBy.size > 1 && isLonger && answer.count > 0) this.#noteLeftOut(id, known.length);
     }
     return missing;
   }
