@@ -157,7 +157,8 @@ const SERVICES: Service[] = [
   },
   {
     name: 'range clamped to 14 days after start',
-    live: 'round even',
+    live: 'round',
+    stuck: 'even',
     make: () => (q, e) => plainly({ ...q, end: Math.min(q.end, q.start + 14 * DAY) }, e),
   },
   {

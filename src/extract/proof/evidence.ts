@@ -38,7 +38,6 @@ export class Evidence {
   readonly #rows: SeenRows;
   readonly #counts = new Map<Instant, Count[]>();
   #newestSeen: Instant | undefined;
-  /** First pages. */
   #looks: Look[] = [];
   /** The longest range that an answer has filled with rows. */
   #seenMs = 0;
@@ -82,8 +81,7 @@ export class Evidence {
     if (this.#rows.showSampling(answer, sorted ?? answer.rows) || this.#doubts.isBack(answer)) this.#startOver();
     if (!this.#doubts.isOrdered(answer, sorted)) return { kind: 'unordered' };
     const between = provenBy(sorted);
-    const claim = claimOf(answer, sorted);
-    const missing = claim ? this.#rows.missingFrom(answer, claim) : [];
+    const missing = this.#rows.missingFrom(answer, claimOf(answer, sorted));
     if (missing.length > 0) return { kind: 'contradicts', missing };
     if (between) this.#add(between, answer);
     this.#rows.remember(answer, sorted);
@@ -202,30 +200,27 @@ export class Evidence {
    */
   admitSilence(from: Instant, to = Number.POSITIVE_INFINITY): boolean {
     const last = this.#looks.at(-1);
-    if (!Number.isFinite(this.#longestMs) || !last) return false;
+    if (!Number.isFinite(this.#longestMs()) || !last) return false;
     const isEnd = to === Number.POSITIVE_INFINITY;
     if (this.#rows.times(({ at }) => at > from && at < to).length > 0) return false;
     const silence = { from, to: isEnd ? last.answeredAt : to };
-    if (!isSilent(this.#looks, silence, this.#longestMs, isEnd)) return false;
+    if (!isSilent(this.#looks, silence, this.#longestMs(), isEnd)) return false;
     if (isEnd) this.knowsEnd = true;
     this.#add({ after: from, before: to }, last);
     return true;
   }
 
-  /** The service refuses longer ranges than this, so that no longer question can be asked. */
+  /** The service refuses longer ranges than this. */
   limitRange(ms: number): void {
     this.#mostRangeMs = Math.min(this.#mostRangeMs, ms);
     this.#seenMs = Math.min(this.#seenMs, ms);
   }
 
-  /** The longest range that can be asked for, or that would be believed. */
-  get #longestMs(): number {
-    return Math.min(this.#mostRangeMs, this.#rows.wholeMs);
-  }
+  #longestMs = (): number => Math.min(this.#mostRangeMs, this.#rows.wholeMs);
 
-  #isAsLongAsCanBe = ({ query: { start, end } }: Look): boolean => end - start >= this.#longestMs * 0.9;
+  #isAsLongAsCanBe = ({ query: { start, end } }: Look): boolean => end - start >= this.#longestMs() * 0.9;
 
-  #overlap = (long: Look): number => (this.#isAsLongAsCanBe(long) ? Math.min(WIDENED_MS, this.#longestMs / 4) : 0);
+  #overlap = (long: Look): number => (this.#isAsLongAsCanBe(long) ? Math.min(WIDENED_MS, this.#longestMs() / 4) : 0);
 
   /** How long the next question may be that covers a silence from one of its sides. */
   longestLook = (silence: Span, at: Instant, side: Side): number =>

@@ -55,12 +55,13 @@ export class SeenRows {
    * RULE agreement. A row that was seen stays known until two questions with other bounds have not shown it where it should be, one of them by its first
    * page: shards may each skip their share of what lies before a later one. What a short question has shown, no longer one denies.
    */
-  missingFrom(answer: Observation, { after, before }: Interval): Stamped[] {
+  missingFrom(answer: Observation, claim: Interval | undefined): Stamped[] {
+    if (!claim) return [];
     const shown = new Set(answer.rows.map(({ id }) => id));
     const length = lengthOf(answer);
     const missing: Stamped[] = [];
     for (const [id, known] of this.#edges) {
-      if (known.at <= after || known.at >= before || shown.has(id)) continue;
+      if (known.at <= claim.after || known.at >= claim.before || shown.has(id)) continue;
       known.missedBy.add(boundsOf(answer));
       known.missedFirst ||= answer.query.page === 1;
       const isLonger = length > LONGER * Math.max(NARROW_MS, known.length);
