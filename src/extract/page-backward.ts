@@ -1,7 +1,6 @@
-import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
-import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
+import { type PageFetcher, type PageResult, sortedRows, unlessRefused } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
 import { QUIET_MS } from './proof/cover.ts';
@@ -97,9 +96,7 @@ async function* unlessTooOld<T>(steps: AsyncGenerator<PageResult, T>): AsyncGene
   try {
     return yield* steps;
   } catch (error) {
-    // Recovery: the newest row stays unconfirmed. If the key itself is refused, the next request says so.
-    if (!(error instanceof StopStream)) throw error;
-    return undefined;
+    return unlessRefused(error);
   }
 }
 
