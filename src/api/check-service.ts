@@ -1,6 +1,7 @@
 import { connect } from 'node:tls';
 import { type Finding, findingOf, note, ok } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
+import { DAY_MS, HOUR_MS } from '../model/window.ts';
 import { type Client, createClient } from './client.ts';
 
 export interface ServiceToCheck {
@@ -14,8 +15,6 @@ export interface ServiceToCheck {
   links?: object | undefined;
 }
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
 const PATIENCE_MS = 15_000;
 /** Tributary uses the service's clock; a larger difference would confuse people who compare our times with others. */
 const MOST_SKEW_MS = 60_000;

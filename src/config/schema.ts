@@ -6,6 +6,7 @@ import { cronFault, isTimezone } from '../jobs/schedule.ts';
 import { parseInstant } from '../model/instant.ts';
 import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../model/privacy.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import { HOUR_MS, MINUTE_MS } from '../model/window.ts';
 import { UNKNOWN_FIELDS } from '../sync/schema-evolution.ts';
 import { keepFault, namespacesOf, sink } from './sinks.ts';
 import {
@@ -23,9 +24,6 @@ import {
 } from './values.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 
 const redisUrl = optionalText.refine((url) => url === undefined || /^rediss?:\/\/./.test(url), {
   message: 'must begin with redis:// or rediss://',

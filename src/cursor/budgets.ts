@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Budget, type BudgetState, type BudgetStore, createBudget, unused } from '../api/budget.ts';
 import { Cancelled, RetryLater } from '../model/errors.ts';
+import { HOUR_MS } from '../model/window.ts';
 import type { Database, Session } from './database/index.ts';
 import type { Sql } from './database/sql.ts';
 
@@ -38,8 +39,6 @@ const explained = (connection: BudgetConnection): BudgetConnection => ({
     }
   },
 });
-
-const HOUR_MS = 3_600_000;
 
 /**
  * How far our idea of the database's clock may be off, beyond the time that a question takes, for a slot to be taken by it. Each answer

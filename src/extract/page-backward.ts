@@ -1,12 +1,10 @@
 import type { Instant } from '../model/instant.ts';
+import { HOUR_MS, MINUTE_MS } from '../model/window.ts';
 import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
 import { type PageFetcher, type PageResult, sortedRows, unlessRefused } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
 import { QUIET_MS } from './proof/cover.ts';
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 
 /** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
 export async function* newestPage(

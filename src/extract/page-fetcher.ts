@@ -134,9 +134,9 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
 
   async function ask(request: PageRequest, tries?: number): Promise<PageResult> {
     const query = queryOf(request);
-    let told: Page;
+    let answer: Page;
     try {
-      told = await sendOnce(query, tries);
+      answer = await sendOnce(query, tries);
     } catch (error) {
       // Recovery: where it is the length or the end of the range that is refused, a shorter one is asked for, from now on.
       const limits = { profile, answered, now: clock.now, send: sendOnce };
@@ -147,7 +147,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     const isAhead = query.end > clock.now();
     answered.ms = Math.max(answered.ms, query.end - query.start);
     answered.ahead ||= isAhead;
-    const page = takeIn(query, told);
+    const page = takeIn(query, answer);
     if (isAhead && page.count > 0) [profile.endsNow, isAheadTried] = [false, true];
     if (!isAhead || page.count > 0 || query.page > 1 || profile.endsNow) return page;
     return (await isDarkAhead(query)) ? ask(request, tries) : page;
@@ -189,16 +189,16 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     return profile.endsNow;
   }
 
-  function takeIn(query: PageQuery, { records, serverNow, ...told }: Page): PageResult {
+  function takeIn(query: PageQuery, { records, serverNow, ...received }: Page): PageResult {
     if (serverNow !== undefined) clock.set(serverNow);
     const own = records.filter((record) => foreignKind(stream, record) === undefined);
     const { rows: shown, rejected } = flattenAll(own, flatten);
     const rows = withoutRepeats(shown);
     const count = own.length - (shown.length - rows.length);
-    onAnswer(told, rows);
+    onAnswer(received, rows);
     // A chain holds a few pages, and its sinks hold more: of large rows it asks for fewer.
-    if (told.bytes > MOST_BYTES)
-      profile.pageRows = Math.min(profile.pageRows, Math.ceil((records.length * MOST_BYTES) / told.bytes));
+    if (received.bytes > MOST_BYTES)
+      profile.pageRows = Math.min(profile.pageRows, Math.ceil((records.length * MOST_BYTES) / received.bytes));
     const answer = { query, rows, count, answeredAt: clock.now(), foreign: records.length - own.length };
     const admission = evidence.admit(answer);
     noticeAnswer(profile, answer, admission);

@@ -1,5 +1,6 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/window.ts';
 import { coverSilence } from './limits/silence.ts';
 import { mayBeThisPage, type PageFetcher, type PageRequest, type PageResult, sortedRows } from './page-fetcher.ts';
 import { firstStep, MOST_PAGES, nextStep, type Step } from './page-steps.ts';
@@ -31,9 +32,6 @@ export interface Walk {
   stayUntil: Instant;
 }
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** How much further back to ask when what should be there does not show: bounds are rounded in ways nobody documents. */
 const STEPS_BACK_MS = [0, 1000, MINUTE_MS + 1000, HOUR_MS + 1000, 26 * HOUR_MS];
 /** On pages as short as this, every row before the gap takes the place of one behind it. */

@@ -1,5 +1,5 @@
 import type { Instant } from '../model/instant.ts';
-import { DAY_MS, describeInstant } from '../model/window.ts';
+import { DAY_MS, describeInstant, HOUR_MS } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
 import type { Admission } from './proof/prior.ts';
 
@@ -41,7 +41,6 @@ export interface Profile {
   anchorAt: Instant | undefined;
 }
 
-const HOUR_MS = 3_600_000;
 const QUARTER_MS = 900_000;
 
 export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {

@@ -36,12 +36,12 @@ interface Waiting {
 export function createMemory(bytes: number): Memory {
   let free = bytes;
   let working = 0;
-  const line: Waiting[] = [];
+  const queue: Waiting[] = [];
 
   /** In order: a large one must not be passed by small ones for ever. */
   const admit = (): void => {
-    for (let next = line[0]; next && (next.bytes <= free || working === 0); next = line[0]) {
-      line.shift();
+    for (let next = queue[0]; next && (next.bytes <= free || working === 0); next = queue[0]) {
+      queue.shift();
       free -= next.bytes;
       working += 1;
       next.admit();
@@ -52,7 +52,7 @@ export function createMemory(bytes: number): Memory {
   const take = (wanted: number, { isWayOut = false, signal }: HoldOptions): Promise<number> =>
     new Promise((resolve) => {
       const leave = (): void => {
-        line.splice(line.indexOf(one), 1);
+        queue.splice(queue.indexOf(one), 1);
         working += 1;
         resolve(0);
       };
@@ -64,8 +64,8 @@ export function createMemory(bytes: number): Memory {
           resolve(wanted);
         },
       };
-      const place = isWayOut ? line.findIndex((other) => !other.isWayOut) : -1;
-      line.splice(place < 0 ? line.length : place, 0, one);
+      const place = isWayOut ? queue.findIndex((other) => !other.isWayOut) : -1;
+      queue.splice(place < 0 ? queue.length : place, 0, one);
       signal?.addEventListener('abort', leave, { once: true });
       if (signal?.aborted) leave();
       admit();
@@ -103,7 +103,7 @@ export function createMemory(bytes: number): Memory {
       free -= kept;
       return () => give(kept);
     },
-    isShort: () => line.length > 0,
+    isShort: () => queue.length > 0,
   };
 }
 

@@ -69,13 +69,13 @@ export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
     !added.certified && entry.certified ? [{ ...entry, readAt: readAgain(entry, added) }] : cutOut(entry, added),
   );
   const proven = entries.filter((entry) => entry.certified);
-  const news = added.certified
+  const fresh = added.certified
     ? [added]
     : proven.reduce<Entry[]>(
         (parts, entry) => parts.flatMap((part) => cutOut(part, entry)),
         [{ ...added, tries: triesOf(entries, added) }],
       );
-  return coalesce([...kept, ...news].sort((a, b) => a.start - b.start));
+  return coalesce([...kept, ...fresh].sort((a, b) => a.start - b.start));
 }
 
 const readAgain = (entry: Entry, added: Entry): Instant =>

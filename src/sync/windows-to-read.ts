@@ -1,10 +1,8 @@
 import { SINK_CHANGED } from '../cursor/ledger.ts';
 import type { Instant } from '../model/instant.ts';
-import { DAY_MS, type Entry, gaps, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, type Entry, gaps, HOUR_MS, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
 
 /** Which windows a sync has to read, according to the ledger. Pure. */
-
-const HOUR_MS = 3_600_000;
 
 /** What could not be proven is tried again, but not at every poll: it may cost hundreds of requests. */
 const RETRY_UNCERTIFIED_MS = HOUR_MS;

@@ -1,11 +1,11 @@
 import { StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
+import { HOUR_MS } from '../../model/window.ts';
 import { type PageFetcher, type PageRequest, type PageResult, sortedRows } from '../page-fetcher.ts';
 import { firstStep, MOST_PAGES } from '../page-steps.ts';
 import { SHOWN_MS, WIDENED_MS } from '../proof/answer.ts';
 import { NARROW_MS, type Side, type Span } from '../proof/cover.ts';
 
-const HOUR_MS = 3_600_000;
 const SHORT_MS = NARROW_MS - 2;
 /** At the present less than that: time goes on while a slow service answers. */
 const LATEST_MS = NARROW_MS / 2;

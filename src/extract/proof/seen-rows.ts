@@ -1,4 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
+import { MINUTE_MS } from '../../model/window.ts';
 import { type Interval, type Observation, provenBy, type Stamped } from './answer.ts';
 import { lengthOf, NARROW_MS } from './cover.ts';
 
@@ -11,7 +12,6 @@ const MOST_WIDE = 4;
 const LONGER = 4;
 const MOST_LEFT_OUT = 3;
 const LEFT_OUT = 10;
-const MINUTE_MS = 60_000;
 
 interface WidePage {
   ids: ReadonlySet<string>;

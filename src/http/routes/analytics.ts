@@ -2,7 +2,7 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import { quoteIdent, type Sql } from '../../cursor/database/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
-import { DAY_MS, startOfDay, type Window } from '../../model/window.ts';
+import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
 import { currencyOf, decimalsOf } from '../../sinks/views/money.ts';
 import {
   count,
@@ -196,7 +196,6 @@ export function rowsRoute({ state }: Pick<ControlDeps, 'state'>): Route {
   });
 }
 
-const HOUR_MS = 3_600_000;
 /** The most columns that a chart shows. */
 const MOST_POINTS = 1100;
 

@@ -136,7 +136,7 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
         stream: one.stream,
         sink: one.sink,
         since: toIso(since),
-        days: adjacentSpans(within(spans, window)).flatMap((stretch) => dayRuns(stretch, days)),
+        days: adjacentSpans(within(spans, window)).flatMap((span) => dayRuns(span, days)),
         rows: rows.filter(({ sink }) => sink === one.sink).map(({ date, rows }) => ({ date, rows })),
       };
     }),

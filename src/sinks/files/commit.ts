@@ -33,7 +33,7 @@ export function gather(stream: Stream, commit: (load: Load) => Promise<Receipt>)
 
 interface Merging {
   /** Writes the rows into files. */
-  merge(rows: readonly Row[], beat: () => Promise<void>): Promise<Stored & { isAfterCrash: boolean }>;
+  merge(rows: readonly Row[], renewLease: () => Promise<void>): Promise<Stored & { isAfterCrash: boolean }>;
   count: CountRows;
 }
 

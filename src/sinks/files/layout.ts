@@ -9,14 +9,14 @@ import { MAGIC, type ParquetFile } from '../parquet/format/index.ts';
  */
 export interface Layout {
   /** The parts copied from the current file, each to its old position. */
-  readonly kept: readonly Stretch[];
+  readonly kept: readonly ByteRange[];
   /** A position with room for this many bytes. */
   place(length: number): number;
   /** The position of the footer, after everything else. */
   end(): number;
 }
 
-export interface Stretch {
+export interface ByteRange {
   start: number;
   end: number;
 }
@@ -37,12 +37,12 @@ export function createLayout(
 /** A fresh layout without replaced data: nothing that was erased may stay in a file. */
 export const freshLayout = (): Layout => layoutAround([]);
 
-function layoutAround(kept: readonly Stretch[]): Layout {
-  const gaps: Stretch[] = [];
+function layoutAround(kept: readonly ByteRange[]): Layout {
+  const gaps: ByteRange[] = [];
   let end = MAGIC.length;
-  for (const stretch of [...kept].sort((a, b) => a.start - b.start)) {
-    if (stretch.start > end) gaps.push({ start: end, end: stretch.start });
-    end = stretch.end;
+  for (const range of [...kept].sort((a, b) => a.start - b.start)) {
+    if (range.start > end) gaps.push({ start: end, end: range.start });
+    end = range.end;
   }
   return {
     kept: kept.map(({ start, end: last }) => ({ start, end: last })),

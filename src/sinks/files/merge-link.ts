@@ -53,7 +53,7 @@ interface LinkFiles {
   /** Shows each of its files, opened. */
   read(show: (file: PartitionFile) => Promise<void>): Promise<void>;
   /** Replaces all that was there, in one step for readers. */
-  replace(rows: readonly LakeRow[], beat: () => Promise<void>): Promise<void>;
+  replace(rows: readonly LakeRow[], renewLease: () => Promise<void>): Promise<void>;
 }
 
 /** In a transaction of the state: the fence, what the listing proves, and the files. */

@@ -37,7 +37,7 @@ export interface PartitionFile {
   rows(group: StoredGroup, names?: readonly string[]): Promise<LakeRow[]>;
   readonly size: number;
   /** A range of the file, a chunk at a time. */
-  bytes(stretch: { start: number; end: number }): AsyncIterable<Uint8Array>;
+  bytes(range: { start: number; end: number }): AsyncIterable<Uint8Array>;
   close(): Promise<void>;
 }
 

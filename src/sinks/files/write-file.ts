@@ -10,7 +10,7 @@ import {
   readFooter,
   type StoredGroup,
 } from '../parquet/format/index.ts';
-import { evenParts, freshLayout, type Layout, type Segment, type Stretch } from './layout.ts';
+import { type ByteRange, evenParts, freshLayout, type Layout, type Segment } from './layout.ts';
 import { createReshape, type LakeRow, type PartitionFile } from './partition-file.ts';
 import { type Staged, whileOpen } from './store/store.ts';
 
@@ -30,7 +30,7 @@ interface NewFile {
   /** Where groups go, if the file it replaces stays readable inside it. */
   around?: { layout: Layout; present: PartitionFile };
   /** Called between groups: this may take longer than a lease lasts. */
-  beat?(): Promise<void>;
+  renewLease?(): Promise<void>;
 }
 
 /**
@@ -39,23 +39,23 @@ interface NewFile {
  */
 export async function writeFile(
   staged: Staged,
-  { columns, compression, metadata, around, beat }: NewFile,
+  { columns, compression, metadata, around, renewLease }: NewFile,
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
 ): Promise<(ParquetFile & { bytes: number }) | undefined> {
   const layout = around?.layout ?? freshLayout();
   const isKept = layout.kept.length > 0;
   const written: Array<PlacedGroup & { start: number }> = [];
-  const copy = async (from: PartitionFile, stretch: Stretch, start: number): Promise<void> => {
+  const copy = async (from: PartitionFile, range: ByteRange, start: number): Promise<void> => {
     let at = start;
-    for await (const bytes of from.bytes(stretch)) {
+    for await (const bytes of from.bytes(range)) {
       await staged.write(bytes, at);
       at += bytes.length;
     }
   };
   await staged.write(MAGIC, 0);
-  for (const stretch of around ? layout.kept : []) await copy(around?.present as PartitionFile, stretch, stretch.start);
+  for (const range of around ? layout.kept : []) await copy(around?.present as PartitionFile, range, range.start);
   for await (const piece of pieces) {
-    await beat?.();
+    await renewLease?.();
     if ('copy' in piece) {
       const { rows, length, chunks } = piece.copy;
       const start = isKept ? piece.copy.start : layout.place(length);

@@ -136,18 +136,18 @@ async function writeLoad(
   const { id: track, isUnsettled } = await enterTrack(tx, advance);
   let files: NewFiles = { added: [], removed: [] };
   const receipt = await storeLoad(tx, load, {
-    async merge(rows, beat) {
+    async merge(rows, renewLease) {
       const of = { warehouse, table: before, track, source };
       checkShape(stream, before);
       // A sink that was renamed, a state that was lost, a table that others changed.
       if (isUnsettled) await emptyIndex(tx, track);
       const start = await indexStart(tx, warehouse.readAgainMs, advance);
-      await moveIndex(tx, track, start, (end) => indexTable(tx, { ...of, beat }, start, end));
-      const writer = createTableWriter(draft, before, source, beat);
+      await moveIndex(tx, track, start, (end) => indexTable(tx, { ...of, renewLease }, start, end));
+      const writer = createTableWriter(draft, before, source, renewLease);
       const writable = writableTable(tx, eventFiles(tx, of), { table: before, track, writer });
-      const merged = await mergeEvents(tx, { stream, rows, advance, beat }, writable);
+      const merged = await mergeEvents(tx, { stream, rows, advance, renewLease }, writable);
       files = writer;
-      await storeEntities(tx, draft, { stream, source, rows, beat, entities });
+      await storeEntities(tx, draft, { stream, source, rows, renewLease, entities });
       return { ...merged, isAfterCrash: isUnsettled };
     },
     count: async (windows) =>
@@ -160,7 +160,7 @@ async function writeLoad(
 
 interface EntityLoad extends Pick<Load, 'stream' | 'rows'> {
   source: string;
-  beat(): Promise<void>;
+  renewLease(): Promise<void>;
   entities: Map<string, Changes>;
 }
 

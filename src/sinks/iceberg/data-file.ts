@@ -15,13 +15,13 @@ export interface NewFile {
   source: string;
   day: number | undefined;
   /** Called between groups: this may take longer than a lease lasts. */
-  beat?(): Promise<void>;
+  renewLease?(): Promise<void>;
 }
 
 /** Writes a file, which readers do not see before a snapshot lists it. Without rows there is none. */
 export async function writeDataFile(
   draft: Draft,
-  { table, source, day, beat }: NewFile,
+  { table, source, day, renewLease }: NewFile,
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
 ): Promise<DataFile[]> {
   const path = newDataPath(draft.warehouse, table, source, day);
@@ -32,7 +32,7 @@ export async function writeDataFile(
     const metadata = { [META.source]: source, [META.stream]: table.design.name, [JSON_COLUMNS]: json.join() };
     const file = await writeFile(
       staged,
-      { columns, compression: COMPRESSION, metadata, ...(beat && { beat }) },
+      { columns, compression: COMPRESSION, metadata, ...(renewLease && { renewLease }) },
       pieces,
     );
     if (!file) return [];

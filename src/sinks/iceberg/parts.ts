@@ -76,9 +76,14 @@ export interface TableWriter extends NewFiles {
   drop(part: Part): Promise<void>;
 }
 
-export function createTableWriter(draft: Draft, table: Table, source: string, beat?: () => Promise<void>): TableWriter {
+export function createTableWriter(
+  draft: Draft,
+  table: Table,
+  source: string,
+  renewLease?: () => Promise<void>,
+): TableWriter {
   const [added, removed]: [DataFile[], TableFile[]] = [[], []];
-  const target = (day: number | undefined) => ({ table, source, day, ...(beat && { beat }) });
+  const target = (day: number | undefined) => ({ table, source, day, ...(renewLease && { renewLease }) });
   return {
     added,
     removed,

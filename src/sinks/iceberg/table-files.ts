@@ -100,13 +100,13 @@ const partitionOf = (day: number): Partition => day * 24;
 /** Adds the events of the days from one partition to another to the index. */
 export async function indexTable(
   tx: Queryable,
-  { warehouse, table, track, source, beat }: TableTrack & { beat(): Promise<void> },
+  { warehouse, table, track, source, renewLease }: TableTrack & { renewLease(): Promise<void> },
   from: Partition,
   end: Partition,
 ): Promise<void> {
   const days = [{ first: from / 24, last: end / 24 - 1 }];
   for (const { entry, newest, open } of await partsOf(warehouse, table, { source, days })) {
-    await beat();
+    await renewLease();
     const { day = Math.floor(newest / DAY_MS) } = entry.file;
     const present = await open();
     if (present) await whileOpen(present, () => indexFile(tx, track, partitionOf(day), present));

@@ -109,7 +109,7 @@ interface Writing extends TrackFiles {
   track: number;
   stream: Stream;
   advance: Advance;
-  beat(): Promise<void>;
+  renewLease(): Promise<void>;
 }
 
 async function openKnown(tx: Queryable, of: Writing, partition: Partition): Promise<PartitionFile | undefined> {
@@ -123,7 +123,7 @@ async function openKnown(tx: Queryable, of: Writing, partition: Partition): Prom
 export async function indexLake(tx: Queryable, of: Writing, from: Partition, end: Partition): Promise<void> {
   for (const partition of (await knownFiles(tx, of.track)).keys()) {
     if (partition < from || partition >= end) continue;
-    await of.beat();
+    await of.renewLease();
     const present = await openKnown(tx, of, partition);
     if (present) await whileOpen(present, () => indexFile(tx, of.track, partition, present));
   }
@@ -185,7 +185,7 @@ async function replaceFiles(
 }
 
 async function prepareFile(
-  { lake, stream, source, advance, beat }: Writing,
+  { lake, stream, source, advance, renewLease }: Writing,
   partition: Partition,
   { findings, added }: Next,
   open: Open,
@@ -203,7 +203,7 @@ async function prepareFile(
       edits: findings ? editsOf(findings, rule, columns, now) : new Map(),
       added: [...moved, ...added].map(({ row }) => row),
       metadata: metadataOf(advance, present),
-      beat,
+      renewLease,
     });
     if (!made) throw new Error('a merge leaves every row');
     return { ...made, partition, over: present?.identity };

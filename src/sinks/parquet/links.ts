@@ -31,7 +31,7 @@ export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise
       return await storeListing(tx, lake.name, snapshot, {
         columns: COLUMNS,
         read: async (show) => present && show(present),
-        replace: (rows, beat) => write(lake, snapshot, present, rows, beat),
+        replace: (rows, renewLease) => write(lake, snapshot, present, rows, renewLease),
       });
     } finally {
       await present?.close();
@@ -47,7 +47,7 @@ async function write(
   { source, runId }: LinksSnapshot,
   present: PartitionFile | undefined,
   rows: readonly LakeRow[],
-  beat: () => Promise<void>,
+  renewLease: () => Promise<void>,
 ): Promise<void> {
   const staged = await lake.store.stage(pathOf(source));
   try {
@@ -60,7 +60,7 @@ async function write(
     const around = present && { layout: createLayout(present, () => false), present };
     const made = await writeFile(
       staged,
-      { columns: COLUMNS, compression: lake.compression, metadata, beat, ...(around && { around }) },
+      { columns: COLUMNS, compression: lake.compression, metadata, renewLease, ...(around && { around }) },
       [{ rows }],
     );
     // Without any link there is nothing to write, and nothing that was written before is lost: links stay, marked as missing.

@@ -70,15 +70,18 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
   const receipt = await commitOnce(state, advance, async (tx) => {
     // Before the fence, so that a process that waits for a long rewrite keeps renewing its lease.
     await lockTrack(tx, advance);
-    const merge = async (rows: readonly Row[], beat: () => Promise<void>) => {
-      const of = { lake, track: id, stream, source: advance.source, advance, beat };
+    const merge = async (rows: readonly Row[], renewLease: () => Promise<void>) => {
+      const of = { lake, track: id, stream, source: advance.source, advance, renewLease };
       const files = writableLake(tx, of);
       const start = await indexStart(tx, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {
         if (isDue) await reconcile(tx, lake, advance, id);
         try {
           await moveIndex(tx, id, start, (end) => indexLake(tx, of, start, end));
-          return { ...(await mergeEvents(tx, { stream, rows, advance, beat }, files)), isAfterCrash: isUnsettled };
+          return {
+            ...(await mergeEvents(tx, { stream, rows, advance, renewLease }, files)),
+            isAfterCrash: isUnsettled,
+          };
         } catch (error) {
           // Recovery: a file is not the one in the index. It was restored, or another state database writes here too. Nothing was
           // replaced yet: compare all files with the index and merge once more, up to the limit of attempts.

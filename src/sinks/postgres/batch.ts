@@ -127,15 +127,15 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
     ids.length > 0 ? await tx.query<Known & Record<string, unknown>>(selectKnown(options, source, ids)) : [];
   const known = new Map(found.map(({ event_id, at }) => [event_id, at]));
 
-  const [news, hits]: [Row[], Row[]] = [[], []];
-  for (const row of distinct.values()) (known.has(storableText(row.id)) ? hits : news).push(row);
+  const [newRows, hits]: [Row[], Row[]] = [[], []];
+  for (const row of distinct.values()) (known.has(storableText(row.id)) ? hits : newRows).push(row);
   const sanitizer = createSanitizer(stream, POSTGRES_TEXT);
-  if (news.length > 0) {
-    const chunks = encodeRows(stream, news, [source, runId], sanitizer);
+  if (newRows.length > 0) {
+    const chunks = encodeRows(stream, newRows, [source, runId], sanitizer);
     const written = await tx.copyIn(copyIntoTable(schema, stream), chunks);
-    if (written !== news.length) throw swallowed(schema, stream, news.length - written);
+    if (written !== newRows.length) throw swallowed(schema, stream, newRows.length - written);
     if (partition === 'month')
-      await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, news)));
+      await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, newRows)));
   }
   const changed = await storeKnown(tx, options, { rows: hits, known: found, sanitizer }, advance);
   for (const entity of entitiesOf(stream)) await storeEntity(tx, entity, options, source);
@@ -145,10 +145,10 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
   const moved = changed.filter(({ id, at }) => known.get(storableText(id)) !== at);
   return {
     receipt: {
-      ...{ new: news.length, changed: changed.length, unchanged: hits.length - changed.length },
+      ...{ new: newRows.length, changed: changed.length, unchanged: hits.length - changed.length },
       sanitized: sanitizer.sanitized(),
     },
-    added: [...news, ...moved].map(({ at }) => at),
+    added: [...newRows, ...moved].map(({ at }) => at),
     removed: moved.flatMap(({ id }) => known.get(storableText(id)) ?? []),
   };
 }

@@ -89,15 +89,15 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
     async publishProgress({ source, stream }, isReopened = false) {
       if (isStateHere && !isReopened && !daysDue.isDue({ source, stream })) return;
       const track = { source, stream, sink: name };
-      const [coverage, told] = [await readCoverage(state, track), await lastCommit(state, track)];
-      if (!coverage || told === undefined) return;
+      const [coverage, committed] = [await readCoverage(state, track), await lastCommit(state, track)];
+      if (!coverage || committed === undefined) return;
       try {
         await publishDays(db, schema, state, track);
         daysDue.settle(track);
         if (isStateHere) return;
         await copyCursor(db, schema, coverage);
         await publishColumns(db, schema, state);
-        await settleReceipt(db, schema, track, told);
+        await settleReceipt(db, schema, track, committed);
       } catch (error) {
         // Recovery: somebody dropped the tables; the next commit makes them again.
         if (!isMissing(error)) throw error;

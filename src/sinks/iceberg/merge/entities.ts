@@ -21,7 +21,7 @@ interface EntityMerge {
   source: string;
   rows: readonly Row[];
   now: Instant;
-  beat(): Promise<void>;
+  renewLease(): Promise<void>;
 }
 
 /**
@@ -29,13 +29,13 @@ interface EntityMerge {
  * overwrites a full one. `postgres/merge.ts` states the same rule in SQL.
  */
 export async function mergeEntity(tx: Queryable, options: EntityMerge): Promise<NewFiles> {
-  const { draft, table, entity, source, now, beat } = options;
-  const writer = createTableWriter(draft, table, source, beat);
+  const { draft, table, entity, source, now, renewLease } = options;
+  const writer = createTableWriter(draft, table, source, renewLease);
   const incoming = readings(options);
   const files = entityFiles({ warehouse: draft.warehouse, table, source });
   const rule = createEntityRule(table, entity);
   if (incoming.length > 0)
-    await mergeRows(writableTable(tx, files, { table, writer }), { rule, incoming, wholes: [], beat }, now);
+    await mergeRows(writableTable(tx, files, { table, writer }), { rule, incoming, wholes: [], renewLease }, now);
   return writer;
 }
 

@@ -22,8 +22,8 @@ export function replaceLinks(warehouse: Warehouse, snapshot: LinksSnapshot): Pro
           if (present) await whileOpen(present, show);
         }
       },
-      async replace(rows, beat) {
-        const writer = createTableWriter(draft, table, source, beat);
+      async replace(rows, renewLease) {
+        const writer = createTableWriter(draft, table, source, renewLease);
         for (const part of parts) await writer.drop(part);
         await writer.add(rows);
         const { added, removed } = writer;
