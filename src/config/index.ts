@@ -117,7 +117,8 @@ const wordOf = (name: string): string => `${/^[\w-]{0,20}/.exec(name)?.[0]}…`;
 
 function unknownKey(key: string, known: readonly string[]): string {
   if (!isPlain(key)) return 'is not a key of the config: it may lack a colon with a space after it';
-  const near = nearest(key, known);
+  // One that another kind of sink or catalog has is no help.
+  const near = known.includes(key) ? undefined : nearest(key, known);
   return `is not a key of the config${near ? `: did you mean ${near}?` : ''}`;
 }
 

@@ -55,6 +55,11 @@ describe('a fault is told with its place', () => {
       `f:1:31 sinks.a.uri: ${NO_KEY}: did you mean url?`,
     ],
     [
+      'a key of another kind of sink',
+      'sinks: { a: { type: iceberg, warehouse: ./x, path: ./x } }',
+      `f:1:46 sinks.a.path: ${NO_KEY}`,
+    ],
+    [
       'a token of equal letters',
       `http: { token: ${'x'.repeat(40)} }`,
       'f:1:9 http.token: must have at least 16 characters, 8 of them different, and be no word, sequence or repetition: openssl rand -hex 32 makes a good one',

@@ -52,6 +52,12 @@ const PAGING: readonly TraitName[] = [
   ...(['sortOrder', 'shuffleTies', 'emptyAnswers', 'partial', 'dropLast', 'repeatRows', 'flapping'] as const),
 ];
 
+const FORBIDDEN = {
+  permission: 'Your API key lacks the permission analytics.read for this workspace.',
+  plan: 'Analytics and events need a paid plan: upgrade to Business or higher.',
+  usage: 'Your workspace has exceeded its monthly events usage. Upgrade, or wait for the next billing cycle.',
+} as const;
+
 export function createOddBehaviour(traits: Traits = {}) {
   const planted = createPlanted();
   const hides = ({ id }: { id: string }): boolean => shareOf(id, 'drop') < (odd.traits.dropAfterLimit ?? 0);
@@ -68,8 +74,7 @@ export function createOddBehaviour(traits: Traits = {}) {
         const paging = Object.fromEntries(PAGING.map((name) => [name, odd.traits[name]]));
         return listPage(rows, { ...query, start: 0, end: Number.MAX_SAFE_INTEGER }, paging, moment);
       }
-      if (odd.traits.forbidden)
-        throw new HttpError('forbidden', 'Analytics and events need a paid plan: upgrade to Business or higher.');
+      if (odd.traits.forbidden) throw new HttpError('forbidden', FORBIDDEN[odd.traits.forbidden]);
       return listPage(rows, { ...query, start, end }, odd.traits, moment, {
         ...facts,
         hidden: odd.traits.dropAfterLimit ? hides : undefined,

@@ -149,7 +149,10 @@ export const ODD = {
     'canonical: only sale{}; flat: only saleAmount, invoice_id, payment_processor',
   ),
   contradict: row(share(0.1), 'on this share of rows an alias differs from its canonical field'),
-  forbidden: row(choice('plan'), 'every request for events is answered 403: the plan does not include them'),
+  forbidden: row(
+    choice('permission', 'plan', 'usage'),
+    'every request for events is answered 403, in one of its three meanings',
+  ),
   dirty: row(flag(), 'a handful of rows of each stream hold difficult data'),
   password: row(flag(), 'every link carries a password in plain text'),
 } as const;
