@@ -17,7 +17,7 @@ export async function* newestPage(
   // Rows are known there, and none shows: the start was rounded up, or it was an empty answer by chance.
   for (const back of [HOUR_MS, 26 * HOUR_MS]) {
     if (first?.count !== 0 || evidence.seenAfter(start).length === 0) break;
-    first = (yield* unlessTooOld(halvedUntilShown(fetcher, start - back))) ?? first;
+    first = yield* halvedUntilShown(fetcher, start - back);
   }
   if (first && !evidence.knowsEnd) yield* confirmNewest(fetcher, first);
   return first;
@@ -90,11 +90,11 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
 }
 
 /** A step further back may begin before what the plan retains: it is refused, and the rest can still be read. */
-async function* unlessTooOld<T>(steps: AsyncGenerator<PageResult, T>): AsyncGenerator<PageResult, T | undefined> {
+async function* unlessTooOld(steps: AsyncGenerator<PageResult, void>): AsyncGenerator<PageResult, void> {
   try {
-    return yield* steps;
+    yield* steps;
   } catch (error) {
-    return unlessRefused(error);
+    unlessRefused(error);
   }
 }
 

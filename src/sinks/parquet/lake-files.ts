@@ -1,7 +1,7 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import type { Advance, Track } from '../../cursor/ledger.ts';
 import type { Row } from '../../model/flatten.ts';
-import type { Instant } from '../../model/instant.ts';
+import { EARLIEST, type Instant, LATEST } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow, type Window } from '../../model/window.ts';
 import {
@@ -56,8 +56,8 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
   const window = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
   const byPartition = new Map<Partition, Incoming[]>();
   for (const one of others) {
-    window.start = Math.min(window.start, one.at - 1);
-    window.end = Math.max(window.end, one.at + 1);
+    window.start = Math.min(window.start, Math.max(EARLIEST, one.at - 1));
+    window.end = Math.max(window.end, Math.min(LATEST, one.at + 1));
     const partition = partitionOf(scheme, one.at);
     const known = byPartition.get(partition);
     if (known) known.push(one);
