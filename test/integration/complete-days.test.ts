@@ -21,7 +21,7 @@ describe.each([
   beforeAll(async () => {
     state = await openEngine();
     warehouse = isElsewhere ? await openEngine() : state;
-    sandbox = await sandboxWith(['unknownFields'], { rows: { clicks: 400, leads: 80, sales: 40 }, days: 12 });
+    sandbox = await sandboxWith(['unknownFields'], { rows: { clicks: 400, leads: 80, sales: 40 }, days: 13 });
     // Eight days ago at 18:00: of that day only six hours are read.
     const since = new Date(today - 8 * DAY_MS + 18 * 3_600_000).toISOString();
     config = configFor(state, sandbox, { since, ...(isElsewhere && { sinkUrl: warehouse.url }) });

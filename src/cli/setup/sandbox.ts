@@ -17,7 +17,7 @@ const describeTrait = ({ name, values, bare, doc }: (typeof TRAITS)[number]): st
 const EXAMPLES = `
 Examples:
   tributary sandbox --port 8787
-  tributary sandbox --trait limitCap=50 --trait repeatRows --live 2 --trait lateness=90s
+  tributary sandbox --trait limitCap=50 --live 2 --trait lateness=90s
   tributary sandbox --port 0 --json   one line, {"baseUrl","apiKey"}
 
 Traits: behaviours in which deployed services differ from the contract:
