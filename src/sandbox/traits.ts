@@ -44,7 +44,7 @@ export const duration = (bare: string): Kind<number> => ({
   },
 });
 
-export interface TraitRow<T> {
+interface TraitRow<T> {
   kind: Kind<T>;
   doc: string;
 }

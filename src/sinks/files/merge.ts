@@ -50,7 +50,7 @@ export interface Work<F> {
 
 export interface Changes<F> {
   works: readonly Work<F>[];
-  news: readonly Incoming[];
+  newEvents: readonly Incoming[];
   /** Files that somebody deleted. */
   gone: readonly F[];
   rule: MergeRule;
@@ -100,12 +100,12 @@ export async function mergeEvents<F>(tx: Queryable, batch: Batch, files: Writabl
   const incoming = readyRows(files, { stream, source: advance.source, rows: batch.rows, own, sanitizer });
   const wholes = advance.spans.filter((span) => span.whole);
   const rule = createMergeRule(stream, files.columns);
-  const { works, stored, news } = await mergeRows(files, { rule, incoming, wholes, renewLease }, now);
+  const { works, stored, newEvents } = await mergeRows(files, { rule, incoming, wholes, renewLease }, now);
   const moved = works.flatMap(({ findings }) => allOf(findings.moved));
   const changed = moved.length + works.flatMap(({ findings }) => allOf(findings.changed)).length;
   return {
-    receipt: { new: news.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() },
-    added: [...news, ...moved].map(({ at }) => at),
+    receipt: { new: newEvents.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() },
+    added: [...newEvents, ...moved].map(({ at }) => at),
     removed: moved.map(({ was }) => was),
   };
 }
@@ -113,9 +113,9 @@ export async function mergeEvents<F>(tx: Queryable, batch: Batch, files: Writabl
 /** Rows of any kind: those that are stored with other values are changed, and the others are added. */
 export async function mergeRows<F>(files: WritableFiles<F>, look: Look, now: Instant) {
   const { works, stored, gone } = await lookInto(files, look);
-  const news = look.incoming.filter(({ id }) => !stored.has(id));
-  await files.write({ works, news, gone, rule: look.rule, now });
-  return { works, stored, news };
+  const newEvents = look.incoming.filter(({ id }) => !stored.has(id));
+  await files.write({ works, newEvents, gone, rule: look.rule, now });
+  return { works, stored, newEvents };
 }
 
 /** Compares rows with the files by the merge rule, and changes nothing. */

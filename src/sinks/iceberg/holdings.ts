@@ -48,12 +48,12 @@ export async function holdingsOf(
   const parts = (await partsOf(warehouse, table, { source, days: windows.map(daysOf) })).filter(
     ({ entry: { file } }) => !gone.has(file.path) && isThere(file),
   );
-  const news = added.map((file) => ({
+  const newParts = added.map((file) => ({
     ...timesOf({ file }, timeIn(table)),
     rows: file.rows,
     open: () => openIfThere(warehouse, file),
   }));
-  const counts = await countRows([...parts, ...news], windows);
+  const counts = await countRows([...parts, ...newParts], windows);
   const strangers = parts.flatMap(({ stranger }) => stranger ?? []);
   return windows.map((window, i) => {
     const foreign = describeForeign(warehouse, table, { source, window, strangers });

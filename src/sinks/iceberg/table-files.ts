@@ -69,9 +69,9 @@ export const writableTable = (
   { table, track, writer }: { table: Table; track?: number; writer: TableWriter },
 ): WritableFiles<Part> => ({
   ...files,
-  async write({ works, news, gone, rule, now }) {
+  async write({ works, newEvents, gone, rule, now }) {
     for (const part of gone) await writer.drop(part);
-    const fresh = [...news];
+    const fresh = [...newEvents];
     for (const { place, findings } of works) {
       const { file } = place;
       await whileOpen(await openPart(file), async (present) => {

@@ -135,9 +135,9 @@ export function writableLake(tx: Queryable, of: Writing): WritableFiles<Partitio
   return {
     columns: columnsOf(of.stream),
     find: (incoming, wholes) => findPlaces(tx, of.lake, of.track, incoming, wholes, open),
-    async write({ works, news, now }) {
+    async write({ works, newEvents, now }) {
       const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
-      for (const one of news) {
+      for (const one of newEvents) {
         const partition = partitionOf(of.lake.scheme, one.at);
         const next = nexts.get(partition) ?? { findings: undefined, added: [] };
         next.added.push(one);
