@@ -1,10 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import { RetryLater } from '../../src/model/errors.ts';
+import {
+  cutFirst,
+  cutNewest,
+  failing,
+  lastDayBefore,
+  lengthOf,
+  nothingAhead,
+  sampled,
+  scanned,
+  sharded,
+  staleNewestFirst,
+  truncated,
+  twice,
+} from '../support/reviewed-services.ts';
 import { DAY, HOUR, MINUTE, NOON } from '../support/sandbox-sync.ts';
-import { serviceError } from '../support/service-error.ts';
 import {
   type Answers,
-  type Asked,
   createWrittenSync,
   plainly,
   spread,
@@ -15,16 +26,6 @@ import {
 /** Services that somebody wrote from the contract alone, and that the reader once got wrong. What is certified is complete, in all of them. */
 
 const since30 = NOON - 30 * DAY;
-
-/** A longest range, that is kept without a word: from its start on, or back from its end. */
-const cutFirst =
-  (ms: number): Answers =>
-  (query, events) =>
-    plainly({ ...query, end: Math.min(query.end, query.start + ms) }, events);
-const cutNewest =
-  (ms: number): Answers =>
-  (query, events) =>
-    plainly({ ...query, start: Math.max(query.start, Math.min(query.end, query.now) - ms) }, events);
 
 async function runs(sync: WrittenSync, times: number, every = 5 * MINUTE): Promise<number> {
   let requests = 0;
@@ -116,19 +117,12 @@ describe('long ranges are cut without a word', () => {
   });
 
   test('wide ranges are sampled', async () => {
-    const sampled: Answers = (q, all) =>
-      plainly(q, Math.min(q.end, q.now) - q.start > 7 * DAY ? all.filter((_, i) => (i * 7) % 10 < 3) : all);
     const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers: sampled });
     await runs(sync, 3);
   });
 
   test('of wide ranges, parts are scanned', async () => {
-    const partly: Answers = (q, all) => {
-      const isWide = Math.min(q.end, q.now) - q.start > 7 * DAY;
-      const seen = plainly({ ...q, page: 1, limit: 1e9 }, all).slice(0, isWide ? 900 : undefined);
-      return seen.slice((q.page - 1) * q.limit, q.page * q.limit);
-    };
-    const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers: partly });
+    const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers: scanned });
     await runs(sync, 3);
   });
 });
@@ -140,36 +134,22 @@ test('a start that is too old becomes the last 24 hours', async () => {
     [25, 30],
     [90, 365],
   ] as const) {
-    const answers: Answers = (q, all) =>
-      plainly(q.start < q.now - oldest * DAY ? { ...q, start: q.now - DAY, end: q.now } : q, all);
     const events = spread(1000, NOON - since * DAY, NOON);
-    const sync = createWrittenSync({ events, answers }, { since: NOON - since * DAY });
+    const sync = createWrittenSync({ events, answers: lastDayBefore(oldest * DAY) }, { since: NOON - since * DAY });
     await runs(sync, 3);
   }
 });
 
 test('shards that each skip their share of the offset, where bounds are whole days', async () => {
   for (const shards of [2, 3, 4]) {
-    const answers: Answers = (q, all) => {
-      const [start, end] = [Math.floor(q.start / DAY) * DAY, Math.ceil(q.end / DAY) * DAY];
-      const offset = Math.floor(((q.page - 1) * q.limit) / shards);
-      const found = Array.from({ length: shards }, (_, shard) => {
-        const own = all.filter(({ id }) => ((Number(id.slice(1)) * 2654435761) % 97) % shards === shard);
-        return plainly({ ...q, start, end, page: 1, limit: 1e9 }, own).slice(offset);
-      }).flat();
-      return plainly({ ...q, start, end, page: 1 }, found);
-    };
-    const sync = createWrittenSync({ events: spread(4000, NOON - 2 * DAY, NOON), answers }, { since: NOON - 3 * DAY });
-    await runs(sync, 3);
+    const events = spread(4000, NOON - 2 * DAY, NOON);
+    await runs(createWrittenSync({ events, answers: sharded(shards) }, { since: NOON - 3 * DAY }), 3);
   }
 });
 
 test('descending lists from a stale replica, ascending ones fresh', async () => {
   for (const events of [spread(2000, NOON - 5 * DAY, NOON), spread(300, NOON - 5 * DAY, NOON)]) {
-    const answers: Answers = (q, all) =>
-      plainly(q, q.sortOrder === 'desc' ? all.filter(({ at }) => at < q.now - 6 * HOUR) : all);
-    const sync = createWrittenSync({ events, answers });
-    await runs(sync, 3);
+    await runs(createWrittenSync({ events, answers: staleNewestFirst }), 3);
   }
 });
 
@@ -194,15 +174,6 @@ test('a crash in the run that first shows rows of a stream certified empty', asy
   await runs(sync, 1);
   complete(sync);
 });
-
-/** Refused or failing where a condition holds. */
-const failing =
-  (status: number, isFailing: (query: Asked) => boolean, message = 'refused'): Answers =>
-  (query, events) => {
-    if (isFailing(query)) throw serviceError(status, message);
-    return plainly(query, events);
-  };
-const lengthOf = ({ start, end }: Asked): number => end - start;
 
 describe('alive where a client can be', () => {
   test.each([
@@ -247,8 +218,7 @@ describe('alive where a client can be', () => {
 
   test('an end in the future shows nothing, on a clock that is behind', async () => {
     const events = spread(3000, since30, NOON - HOUR);
-    const answers: Answers = (q, all) => (q.end > q.now + 1000 ? [] : plainly(q, all));
-    const sync = createWrittenSync({ events, answers, clock: -30 * MINUTE });
+    const sync = createWrittenSync({ events, answers: nothingAhead, clock: -30 * MINUTE });
     const requests = await runs(sync, 2);
     expect(sync.missing()).toEqual([]);
     expect(sync.watermark()).toBe(sync.now() - 40 * MINUTE);
@@ -256,23 +226,14 @@ describe('alive where a client can be', () => {
   });
 
   test('a proxy truncates what is larger than 400 rows', async () => {
-    const answers: Answers = (q, all) => {
-      const page = plainly(q, all);
-      if (page.length > 400)
-        throw new RetryLater('not JSON', {
-          answer: { status: 200, code: 'not_json', message: 'a body that ends early' },
-        });
-      return page;
-    };
-    const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers });
+    const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers: truncated(400) });
     await runs(sync, 1);
     complete(sync);
   });
 
   test('a row that stands twice on its page is one row', async () => {
     const events = spread(1, NOON - 3 * DAY, NOON - 2 * DAY);
-    const answers: Answers = (q, all) => plainly(q, all).flatMap((one) => [one, one]);
-    const sync = createWrittenSync({ events, answers });
+    const sync = createWrittenSync({ events, answers: twice });
     await runs(sync, 1);
     complete(sync);
   });
