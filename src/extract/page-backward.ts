@@ -1,5 +1,6 @@
 import type { Instant } from '../model/instant.ts';
 import { HOUR_MS, MINUTE_MS } from '../model/window.ts';
+import { unlessTooOld } from './limits/range-limits.ts';
 import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
 import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
@@ -40,7 +41,11 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     yield* aroundNewerSeen(newest);
     // Where rows are known, the page has shown them: then only the time since has to be asked for.
     if (!evidence.isNew) yield* timeSince(newest);
-    if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
+    try {
+      if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
+    } catch (error) {
+      unlessTooOld(error);
+    }
     if (evidence.isNew) yield* timeSince(newest);
     if (evidence.knowsEnd) return;
     const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);

@@ -1,6 +1,7 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
+import { unlessTooOld } from './limits/range-limits.ts';
 import { coverSilence } from './limits/silence.ts';
 import { newestPage, walkBack } from './page-backward.ts';
 import { type PageFetcher, type PageRequest, type PageResult, sortedRows } from './page-fetcher.ts';
@@ -176,11 +177,6 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest)
   }
   fetcher.evidence.admitNothing();
   return true;
-}
-
-/** Recovery: that start may be older than what the plan retains. If the key is refused, the next request says so. */
-function unlessTooOld(error: unknown): undefined {
-  if (!(error instanceof StopStream) || error.answer?.status !== 403) throw error;
 }
 
 /** What is looked at where nothing waits to be confirmed. */

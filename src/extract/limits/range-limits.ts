@@ -66,3 +66,8 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
 const mayBeTheRange = (error: unknown): boolean =>
   (error instanceof StopStream && [400, 403, 413, 422].includes(error.answer?.status ?? 0)) ||
   (error instanceof RetryLater && error.answer !== undefined && error.answer.status !== 429);
+
+/** Recovery: that start may be older than what the plan retains. If the key is refused, the next request says so. */
+export function unlessTooOld(error: unknown): undefined {
+  if (!(error instanceof StopStream) || error.answer?.status !== 403) throw error;
+}
