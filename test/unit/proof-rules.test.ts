@@ -392,6 +392,28 @@ describe('nothing: no question shows a row, long or short, at two polls', () => 
   });
 });
 
+describe('cover: where long ranges are refused, short questions that overlap show nothing between two rows', () => {
+  const HOUR = 3_600_000;
+  const limited = (between: readonly Observation[]): boolean => {
+    const evidence = new Evidence({ settleMs: 0 });
+    evidence.limitRange(1.5 * HOUR);
+    const sides = [
+      answer([HOUR, 2 * HOUR], { start: HOUR - 1, end: 2 * HOUR + 1 }),
+      answer([3 * HOUR], { start: 3 * HOUR - 1, end: 4 * HOUR }),
+    ];
+    for (const each of [...sides, ...between]) evidence.admit(each);
+    return evidence.admitSilence(2 * HOUR, 3 * HOUR);
+  };
+
+  it('they begin at the row before it, which shows', () => {
+    expect(limited([answer([2 * HOUR], { start: 2 * HOUR - 1, end: 3 * HOUR })])).toBe(true);
+  });
+
+  it('an answer without the row that is known there says nothing of the rest: its end may be rounded down', () => {
+    expect(limited([answer([], { start: 2 * HOUR - 1, end: 3 * HOUR })])).toBe(false);
+  });
+});
+
 describe('stream: an answer with rows of another stream is one to another question', () => {
   it('proves nothing', () => {
     expect(evidenceOf([answer([1, 2, 3])]).through(2)).toBe(3);

@@ -116,7 +116,7 @@ export function isCovered(
   let at = silence.from;
   for (const { from, to } of quiet.sort((a, b) => a.from - b.from)) {
     // Where the rows beside the silence fill a page, the first question begins right behind the second that they share.
-    if (from <= (at === silence.from ? at + SHOWN_MS : at - overlapMs)) at = Math.max(at, to);
+    if (from <= Math.max(silence.from + SHOWN_MS, at - overlapMs)) at = Math.max(at, to);
   }
   // An end is not part of its range.
   return at >= silence.to - 1;

@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { type Interval, inOrder, type Observation, provenBy, type Stamped, WIDENED_MS } from './answer.ts';
+import { type Interval, inOrder, type Observation, provenBy, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
 import {
   APART_MS,
@@ -39,7 +39,6 @@ export class Evidence {
   readonly #rows: SeenRows;
   readonly #counts = new Map<Instant, Count[]>();
   #newestSeen: Instant | undefined;
-  /** First pages. */
   #looks: Look[] = [];
   /** The longest range that an answer has filled with rows. */
   #seenMs = 0;
@@ -69,10 +68,8 @@ export class Evidence {
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
     copy.#doubts = this.#doubts.fork();
-    copy.quietThrough = this.quietThrough;
-    copy.knowsEnd = this.knowsEnd;
-    copy.settledThrough = this.settledThrough;
-    return copy;
+    const { quietThrough, knowsEnd, settledThrough } = this;
+    return Object.assign(copy, { quietThrough, knowsEnd, settledThrough });
   }
 
   /** Takes an answer in, if it agrees with what is known. */
@@ -109,8 +106,7 @@ export class Evidence {
       tellsOrder(look, answer, sorted) ? { ...look, isNewestFirst: true } : look,
     );
     const { start, end, page } = answer.query;
-    if (page === 1) this.#looks.push(lookOf(answer, sorted));
-    if (this.#looks.length > MOST_LOOKS) this.#looks.shift();
+    if (page === 1) this.#looks = [...this.#looks, lookOf(answer, sorted)].slice(-MOST_LOOKS);
     const within = sorted.filter(({ at }) => at >= start && at <= end);
     this.#seenMs = Math.max(this.#seenMs, (within.at(-1)?.at ?? 0) - (within[0]?.at ?? 0), widestPair(this.#looks));
     for (const candidate of this.#looks) if (this.#isEnd(candidate)) this.#addEnd(candidate);
@@ -131,12 +127,17 @@ export class Evidence {
       if (!isSeenNewest(candidate, this.#looks)) return false;
     }
     const silence = this.silenceSince(newest.at, candidate.answeredAt);
-    return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
+    return silence.to - silence.from <= QUIET_MS || isCovered(this.#telling, silence, this.#seenMs);
   }
 
   /** The newest row that was ever seen, where it is newer than that. */
   newerSeen = (newest: Instant): Instant | undefined =>
     this.#newestSeen !== undefined && this.#newestSeen > newest ? this.#newestSeen : undefined;
+
+  /** RULE hidden. An answer without a row, of a range in which one is known, says nothing of that range: its bounds may be rounded. */
+  get #telling(): Look[] {
+    return this.#looks.filter(({ count, query }) => count > 0 || !this.#rows.has(query.start, query.end - SHOWN_MS));
+  }
 
   /** What has to be covered since the newest row. */
   silenceSince(newest: Instant, to: Instant): Span {
@@ -146,7 +147,7 @@ export class Evidence {
   #addEnd(candidate: Look): void {
     const newest = candidate.newest?.at ?? Number.POSITIVE_INFINITY;
     const silence = this.silenceSince(newest, candidate.answeredAt);
-    if (isCovered(this.#looks, silence, this.#seenMs))
+    if (isCovered(this.#telling, silence, this.#seenMs))
       this.quietThrough = Math.max(this.quietThrough ?? newest, candidate.answeredAt);
     this.knowsEnd = true;
     this.#doubts.takeForGone(this.newerSeen(newest));
@@ -164,7 +165,7 @@ export class Evidence {
       const to = look.first?.at ?? edge;
       const silence = { from: Math.min(edge, to - 1), to };
       const isFirst = isSeenFirst(look, this.#looks, longestLook(silence, this.#seenMs, 0));
-      return isFirst && isCovered(this.#looks, silence, this.#seenMs, 'to', this.#overlap(look));
+      return isFirst && isCovered(this.#telling, silence, this.#seenMs, 'to', this.#overlap(look));
     });
     if (!long?.first) return false;
     const { at } = long.first;
@@ -192,7 +193,7 @@ export class Evidence {
       const { query, first } = look;
       if (!first || first.at < edge || (query.order === 'desc' && !hasRoom(look))) return false;
       if (query.start > edge - APART_MS && query.start > founded && !this.#isAsLongAsCanBe(look)) return false;
-      return this.#rows.times(({ at }) => at >= edge && at < first.at).length === 0;
+      return !this.#rows.has(edge - CLOSED_MS, first.at);
     });
   }
 
@@ -202,11 +203,10 @@ export class Evidence {
    */
   admitSilence(from: Instant, to = Number.POSITIVE_INFINITY): boolean {
     const last = this.#looks.at(-1);
-    if (!Number.isFinite(this.#mostRangeMs) || !last) return false;
+    if (!Number.isFinite(this.#mostRangeMs) || !last || this.#rows.has(from, to)) return false;
     const isEnd = to === Number.POSITIVE_INFINITY;
-    if (this.#rows.times(({ at }) => at > from && at < to).length > 0) return false;
     const silence = { from, to: isEnd ? last.answeredAt : to };
-    if (!isSilent(this.#looks, silence, this.#mostRangeMs, isEnd)) return false;
+    if (!isSilent(this.#telling, silence, this.#mostRangeMs, isEnd)) return false;
     if (isEnd) this.knowsEnd = true;
     this.#add({ after: from, before: to }, last);
     return true;
@@ -254,7 +254,7 @@ export class Evidence {
     for (const { start, end } of this.#known.empty ?? []) {
       const isAsked = (order: 'asc' | 'desc'): boolean =>
         this.#looks.some((look) => isLong(look, order, { from: start, to: end }) || this.#isAsLongAsCanBe(look));
-      if (!isAsked('asc') || !isAsked('desc') || !isCovered(this.#looks, { from: start, to: end }, 0, 'to')) continue;
+      if (!isAsked('asc') || !isAsked('desc') || !isCovered(this.#telling, { from: start, to: end }, 0, 'to')) continue;
       for (const look of this.#looks) this.#add({ after: start - 1, before: end }, look);
     }
   }

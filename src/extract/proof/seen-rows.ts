@@ -46,6 +46,11 @@ export class SeenRows {
     return this.#edges.size;
   }
 
+  /** Whether one lies strictly between two instants. */
+  has(after: Instant, before: Instant): boolean {
+    return this.times(({ at }) => at > after && at < before).length > 0;
+  }
+
   /** The times of those that are wanted, each once. */
   times(isWanted: (row: { at: Instant }) => boolean): Instant[] {
     return [...new Set([...this.#edges.values()].filter(isWanted).map(({ at }) => at))];
