@@ -129,7 +129,7 @@ export const MUTANTS: readonly Mutant[] = [
   cover('cover', 'a hole behind the rows beside it', 'silence.from + SHOWN_MS', 'silence.from + 10 * SHOWN_MS'),
   cover('cover', 'pieces that only touch', ', at - overlapMs)) at', ', at)) at'),
   evidence(
-    'hidden',
+    'cover',
     'an empty answer of a range with a row',
     'count > 0 || !this.#rows.has(query.start, query.end - SHOWN_MS)',
     'true',
@@ -148,14 +148,14 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'beginning',
     'although an older row was seen',
-    'return this.#rows.times(({ at }) => at >= edge && at < first.at).length === 0;',
+    'return !this.#rows.has(edge - CLOSED_MS, first.at);',
     'return true;',
   ),
   evidence('beginning', 'without a short question beside it', 'return isFirst && isCovered', 'return isCovered'),
   evidence(
     'beginning',
     'a silence that is not covered',
-    "return isFirst && isCovered(this.#looks, silence, this.#seenMs, 'to', this.#overlap(look));",
+    "return isFirst && isCovered(this.#telling, silence, this.#seenMs, 'to', this.#overlap(look));",
     'return isFirst;',
   ),
   cover('beginning', 'the same page size', 'haveOtherEdges(look, long) &&', ''),
@@ -171,7 +171,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'nothing',
     'by long looks',
-    " || !isCovered(this.#looks, { from: start, to: end }, 0, 'to')) continue;",
+    " || !isCovered(this.#telling, { from: start, to: end }, 0, 'to')) continue;",
     ') continue;',
   ),
   evidence(

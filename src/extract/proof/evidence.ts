@@ -134,7 +134,7 @@ export class Evidence {
   newerSeen = (newest: Instant): Instant | undefined =>
     this.#newestSeen !== undefined && this.#newestSeen > newest ? this.#newestSeen : undefined;
 
-  /** RULE hidden. An answer without a row, of a range in which one is known, says nothing of that range: its bounds may be rounded. */
+  /** As RULE cover: an answer without a row, of a range in which one is known, says nothing of that range: its bounds may be rounded. */
   get #telling(): Look[] {
     return this.#looks.filter(({ count, query }) => count > 0 || !this.#rows.has(query.start, query.end - SHOWN_MS));
   }
