@@ -1,5 +1,5 @@
 import type { Queryable } from './database/index.ts';
-import type { Sql } from './database/sql.ts';
+import { type Sql, sql } from './database/sql.ts';
 
 /** How the budget of a key was used by all processes, in one interval. */
 interface BudgetUse {
@@ -49,11 +49,9 @@ interface BudgetNow {
 }
 
 export async function readBudgets(db: Queryable): Promise<BudgetNow[]> {
-  const rows = await db.query<{ key_hash: string; per_second: number; paused: number }>({
-    text: `
-      select key_hash, per_second, extract(epoch from paused_until - clock_timestamp())::float8 as paused
-      from tributary.budgets order by key_hash`,
-  });
+  const rows = await db.query<{ key_hash: string; per_second: number; paused: number }>(sql`
+    select key_hash, per_second, extract(epoch from paused_until - clock_timestamp())::float8 as paused
+    from tributary.budgets order by key_hash`);
   return rows.map(({ key_hash, per_second, paused }) => ({
     keyHash: key_hash,
     perSecond: per_second,
@@ -74,18 +72,15 @@ interface UseRow {
 }
 
 /** Intervals are counted back from the end of this minute. */
-const selectUse = (keyHash: string | undefined, minutes: number, step: number): Sql => ({
-  text: `
-    with clock as materialized (select clock_timestamp() as now),
-    placed as (
-      select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / $3::int as bucket
-      from tributary.budget_use u, clock
-      where minute > now - make_interval(mins => $2) and key_hash = coalesce($1, key_hash)
-    )
-    select key_hash, date_trunc('minute', now) - make_interval(mins => (bucket + 1) * $3 - 1) as from_at,
-      max(per_second) as per_second, sum(fresh)::int as fresh, sum(repair)::int as repair, sum(backfill)::int as backfill,
-      sum(too_many)::int as too_many, sum(pauses)::int as pauses,
-      ($3 * 60 - case when bucket = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
-    from placed group by key_hash, bucket, now order by key_hash, bucket desc`,
-  values: [keyHash ?? null, minutes, step],
-});
+const selectUse = (keyHash: string | undefined, minutes: number, step: number): Sql => sql`
+  with clock as materialized (select clock_timestamp() as now),
+  placed as (
+    select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / ${step}::int as bucket
+    from tributary.budget_use u, clock
+    where minute > now - make_interval(mins => ${minutes}) and key_hash = coalesce(${keyHash}, key_hash)
+  )
+  select key_hash, date_trunc('minute', now) - make_interval(mins => (bucket + 1) * ${step} - 1) as from_at,
+    max(per_second) as per_second, sum(fresh)::int as fresh, sum(repair)::int as repair, sum(backfill)::int as backfill,
+    sum(too_many)::int as too_many, sum(pauses)::int as pauses,
+    (${step} * 60 - case when bucket = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
+  from placed group by key_hash, bucket, now order by key_hash, bucket desc`;

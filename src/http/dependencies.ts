@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Queryable } from '../cursor/database/index.ts';
+import { sql } from '../cursor/database/sql.ts';
 import type { JobQueue } from '../jobs/bull.ts';
 import { Fault, type Finding } from '../model/errors.ts';
 import type { Flatten } from '../model/flatten.ts';
@@ -38,7 +39,7 @@ const ANSWER_WITHIN_MS = 1000;
 /** `probe` uses a connection of its own: the others may all be waiting for an answer that never comes. */
 export function createDependencies({ probe, queue }: { probe: Queryable; queue: JobQueue }): Dependencies {
   const asks: Readonly<Record<Part, () => Promise<unknown>>> = {
-    state: () => probe.query({ text: 'select 1' }),
+    state: () => probe.query(sql`select 1`),
     queue: () => queue.waiting('sync'),
   };
   const places: Readonly<Record<Part, string>> = { state: 'Postgres, the state', queue: `the queue (${queue.place})` };

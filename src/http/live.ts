@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../cursor/database/index.ts';
+import { sql } from '../cursor/database/sql.ts';
 import { Fault } from '../model/errors.ts';
 import type { Access, Visitor } from './access.ts';
 import { HttpError } from './answers.ts';
@@ -174,23 +175,21 @@ type Fingerprints = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
 
 /** Uses indexes and small tables only: it runs every few seconds, however long the history is. */
 async function readFingerprints(state: Queryable): Promise<Fingerprints> {
-  const [row] = await state.query<Record<keyof Fingerprints, string | null>>({
-    text: `
-      select
-        (select string_agg(concat_ws(' ', source, stream, sink, complete_through, updated_at), ',') from tributary.cursors) as coverage,
-        (select string_agg(concat_ws(' ', r.id, r.state), ',') from (
-          select distinct source, stream from tributary.schedules union select source, stream from tributary.cursors
-        ) k cross join lateral (
-          select id, state from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
-          order by started_at desc limit 3
-        ) r) as runs,
-        pg_sequence_last_value('tributary.run_log_id_seq')::text as log,
-        (select concat_ws(' ', count(*), max(id), max(last_at)) from tributary.quarantine) as quarantine,
-        (select max(id)::text from tributary.columns) as schema,
-        (select concat_ws(' ', max(minute), sum(too_many)) from tributary.budget_use
-          where minute > now() - interval '1 hour') as budget,
-        (select string_agg(concat_ws(' ', id, state), ',') from tributary.backfills) as backfills`,
-  });
+  const [row] = await state.query<Record<keyof Fingerprints, string | null>>(sql`
+    select
+      (select string_agg(concat_ws(' ', source, stream, sink, complete_through, updated_at), ',') from tributary.cursors) as coverage,
+      (select string_agg(concat_ws(' ', r.id, r.state), ',') from (
+        select distinct source, stream from tributary.schedules union select source, stream from tributary.cursors
+      ) k cross join lateral (
+        select id, state from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+        order by started_at desc limit 3
+      ) r) as runs,
+      pg_sequence_last_value('tributary.run_log_id_seq')::text as log,
+      (select concat_ws(' ', count(*), max(id), max(last_at)) from tributary.quarantine) as quarantine,
+      (select max(id)::text from tributary.columns) as schema,
+      (select concat_ws(' ', max(minute), sum(too_many)) from tributary.budget_use
+        where minute > now() - interval '1 hour') as budget,
+      (select string_agg(concat_ws(' ', id, state), ',') from tributary.backfills) as backfills`);
   const underWay = JSON.stringify(await readBackfillsUnderWay(state));
   const { coverage, runs, log, quarantine, schema, budget, backfills } = row ?? {};
   return {

@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { readBudgets, readBudgetUse } from '../cursor/budget-use.ts';
 import type { Queryable } from '../cursor/database/index.ts';
+import { sql } from '../cursor/database/sql.ts';
 import type { JobQueue } from '../jobs/bull.ts';
 import { INCIDENT_KINDS } from '../jobs/incidents.ts';
 import { statusOf } from '../model/errors.ts';
@@ -186,9 +187,9 @@ async function streamFigures(deps: Deps): Promise<Figure[]> {
 }
 
 async function windowFigures(state: Queryable): Promise<Figure[]> {
-  const rows = await state.query<{ source: string; stream: string; sink: string; state: string; n: number }>({
-    text: 'select source, stream, sink, state, count(*) as n from tributary.windows group by 1, 2, 3, 4',
-  });
+  const rows = await state.query<{ source: string; stream: string; sink: string; state: string; n: number }>(
+    sql`select source, stream, sink, state, count(*) as n from tributary.windows group by 1, 2, 3, 4`,
+  );
   return rows.map(({ n, ...labels }) => ({
     name: 'tributary_windows',
     help: 'Windows of the ledger, by state.',

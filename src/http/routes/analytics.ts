@@ -1,5 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent, type Sql } from '../../cursor/database/sql.ts';
+import { quoteIdent, type Sql, sql } from '../../cursor/database/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
@@ -83,10 +83,9 @@ async function readTop(
   const head = { by, from: toIso(window.start), to: toIso(window.end) };
   if (!warehouse) return { ...head, sink: null, links: [] };
   const { name, db, schema } = warehouse;
-  const tables = await db.query<{ table: string }>({
-    text: 'select table_name as table from information_schema.tables where table_schema = $1',
-    values: [schema],
-  });
+  const tables = await db.query<{ table: string }>(
+    sql`select table_name as table from information_schema.tables where table_schema = ${schema}`,
+  );
   const has = new Set(tables.map(({ table }) => table));
   // Nothing was synced yet: the table is created with the first rows.
   if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
@@ -255,21 +254,18 @@ function createRowReader(state: Queryable): RowReader {
 }
 
 /** By the start of a run, which is indexed: a run that passes midnight counts for the day before. */
-const selectRows = (per: Rows['per'], { start, end }: Window): Sql => ({
-  text: `
-    with caught_up as (
-      select k.source, k.stream, f.caught_up_at from (select distinct source, stream from tributary.cursors) k cross join lateral (
-        select finished_at as caught_up_at from tributary.runs
-        where (source, stream, state) = (k.source, k.stream, 'done') and kind in ('sync', 're-sweep')
-        order by started_at limit 1
-      ) f
-    )
-    select source, stream, date_trunc($1, started_at, 'UTC') as at, count(*) as runs,
-      count(*) filter (where state not in ('done', 'running')) as failed,
-      sum(rows_read)::bigint as read, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed,
-      sum(rows_quarantined)::bigint as quarantined,
-      coalesce(sum(rows_new) filter (where kind = 'sync' and started_at < coalesce(caught_up_at, 'infinity')), 0)::bigint as "firstSync"
-    from tributary.runs left join caught_up using (source, stream) where started_at >= $2 and started_at < $3
-    group by source, stream, at order by source, stream, at`,
-  values: [per, toIso(start), toIso(end)],
-});
+const selectRows = (per: Rows['per'], { start, end }: Window): Sql => sql`
+  with caught_up as (
+    select k.source, k.stream, f.caught_up_at from (select distinct source, stream from tributary.cursors) k cross join lateral (
+      select finished_at as caught_up_at from tributary.runs
+      where (source, stream, state) = (k.source, k.stream, 'done') and kind in ('sync', 're-sweep')
+      order by started_at limit 1
+    ) f
+  )
+  select source, stream, date_trunc(${per}, started_at, 'UTC') as at, count(*) as runs,
+    count(*) filter (where state not in ('done', 'running')) as failed,
+    sum(rows_read)::bigint as read, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed,
+    sum(rows_quarantined)::bigint as quarantined,
+    coalesce(sum(rows_new) filter (where kind = 'sync' and started_at < coalesce(caught_up_at, 'infinity')), 0)::bigint as "firstSync"
+  from tributary.runs left join caught_up using (source, stream) where started_at >= ${toIso(start)} and started_at < ${toIso(end)}
+  group by source, stream, at order by source, stream, at`;

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import { sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type CoverageSpan, DAY_MS, startOfDay, type Window } from '../../model/window.ts';
@@ -66,18 +67,15 @@ interface DayRows {
 
 /** By the ledger: counting the rows themselves would read millions. How the rows of a window of several days are spread is not known. */
 export const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 'sink'>, { start, end }: Window) =>
-  state.query<DayRows>({
-    text: `
-      select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
-        case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows
-      from tributary.windows w
-      cross join lateral generate_series(
-        greatest(date_trunc('day', w.start_at, 'UTC'), $3), least(w.end_at - interval '1 microsecond', $4), interval '1 day'
-      ) d (day)
-      where w.source = $1 and w.stream = $2 and w.rows > 0 and w.end_at > $3 and w.start_at < $4
-      group by w.sink, d.day order by d.day`,
-    values: [source, stream, toIso(start), toIso(end)],
-  });
+  state.query<DayRows>(sql`
+    select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
+      case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows
+    from tributary.windows w
+    cross join lateral generate_series(
+      greatest(date_trunc('day', w.start_at, 'UTC'), ${toIso(start)}), least(w.end_at - interval '1 microsecond', ${toIso(end)}), interval '1 day'
+    ) d (day)
+    where w.source = ${source} and w.stream = ${stream} and w.rows > 0 and w.end_at > ${toIso(start)} and w.start_at < ${toIso(end)}
+    group by w.sink, d.day order by d.day`);
 
 const EventRows = named(
   'EventRows',
@@ -122,15 +120,12 @@ async function readEventRows(
     stream: EventRows['series'][number]['stream'];
     at: Date;
     rows: number;
-  }>({
-    text: `
-      select source, stream, at, max(rows)::bigint as rows from (
-        select source, stream, sink, date_trunc('day', start_at, 'UTC') as at, sum(rows) as rows from tributary.windows
-        where rows > 0 and start_at >= $1 and start_at < $2 and ($3::text is null or source = $3) and ($4::text is null or stream = $4)
-        group by 1, 2, 3, 4
-      ) by_sink group by 1, 2, 3 order by 1, 2, 3`,
-    values: [toIso(start), toIso(end), source ?? null, name ?? null],
-  });
+  }>(sql`
+    select source, stream, at, max(rows)::bigint as rows from (
+      select source, stream, sink, date_trunc('day', start_at, 'UTC') as at, sum(rows) as rows from tributary.windows
+      where rows > 0 and start_at >= ${toIso(start)} and start_at < ${toIso(end)} and (${source}::text is null or source = ${source}) and (${name}::text is null or stream = ${name})
+      group by 1, 2, 3, 4
+    ) by_sink group by 1, 2, 3 order by 1, 2, 3`);
   const keys = [...new Set(rows.map((row) => `${row.source}/${row.stream}`))];
   return keys.flatMap((key) => {
     const own = rows.filter((row) => `${row.source}/${row.stream}` === key);

@@ -1,6 +1,6 @@
 import { knownTracks } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf } from '../../cursor/database/sql.ts';
+import { instantOf, sql } from '../../cursor/database/sql.ts';
 import { readLedger, type Track } from '../../cursor/ledger.ts';
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
@@ -180,19 +180,17 @@ type Ledgers = Map<string, Array<Pick<Entry, 'start' | 'end' | 'certified'>>>;
  * dozen rows. The database joins them, so that this process is free for its runs.
  */
 async function readLedgers(state: Queryable): Promise<Ledgers> {
-  const rows = await state.query<Track & Window & { certified: boolean }>({
-    text: `
-      with windows as (
-        select *, state = lag(state) over track and start_at = lag(end_at) over track as goes_on
-        from tributary.windows window track as (partition by source, stream, sink order by start_at)
-      ), numbered as (
-        select *, count(*) filter (where goes_on is not true) over (partition by source, stream, sink order by start_at) as number
-        from windows
-      )
-      select source, stream, sink, state = 'certified' as certified,
-        ${instantOf('min(start_at)')} as start, ${instantOf('max(end_at)')} as "end"
-      from numbered group by source, stream, sink, number, state order by min(start_at)`,
-  });
+  const rows = await state.query<Track & Window & { certified: boolean }>(sql`
+    with windows as (
+      select *, state = lag(state) over track and start_at = lag(end_at) over track as goes_on
+      from tributary.windows window track as (partition by source, stream, sink order by start_at)
+    ), numbered as (
+      select *, count(*) filter (where goes_on is not true) over (partition by source, stream, sink order by start_at) as number
+      from windows
+    )
+    select source, stream, sink, state = 'certified' as certified,
+      ${instantOf('min(start_at)')} as start, ${instantOf('max(end_at)')} as "end"
+    from numbered group by source, stream, sink, number, state order by min(start_at)`);
   const ledgers: Ledgers = new Map();
   for (const row of rows) {
     const entries = ledgers.get(keyOf(row));
@@ -214,11 +212,9 @@ interface SetAside {
  * event's own in every form of the service that was seen. A record without one belongs to no day.
  */
 async function readSetAside(state: Queryable): Promise<SetAside[]> {
-  const rows = await state.query<{ id: number; source: string; stream: StreamName; said: string | null }>({
-    text: `
-      select id, source, stream, substring(left(record, 20000) from '"timestamp":"?([^",}]{4,60})') as said
-      from tributary.quarantine order by id desc limit 10000`,
-  });
+  const rows = await state.query<{ id: number; source: string; stream: StreamName; said: string | null }>(sql`
+    select id, source, stream, substring(left(record, 20000) from '"timestamp":"?([^",}]{4,60})') as said
+    from tributary.quarantine order by id desc limit 10000`);
   return rows.flatMap(({ said, ...row }) => {
     const at = said === null ? undefined : parseInstant(said);
     return at === undefined ? [] : [{ ...row, at }];

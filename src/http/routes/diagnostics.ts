@@ -1,4 +1,5 @@
 import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
+import { sql } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
 import { count, figure, limit, list, moment, named, object, oneOf, orNull, stream, text, z } from '../answers.ts';
@@ -111,12 +112,9 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
       query: object({ stream: stream.optional(), limit: limit(100) }),
       answer: SchemaChanges,
       async handle({ query }): Promise<SchemaChanges> {
-        const rows = await state.query<Omit<SchemaChange, 'at'> & { at: Date }>({
-          text: `
-            select changed_at as at, source, stream, path, name as column, kind, previous_kind as "previousKind", run_id as "runId"
-            from tributary.columns where $1::text is null or stream = $1 order by id desc limit $2`,
-          values: [query.stream ?? null, query.limit],
-        });
+        const rows = await state.query<Omit<SchemaChange, 'at'> & { at: Date }>(sql`
+          select changed_at as at, source, stream, path, name as column, kind, previous_kind as "previousKind", run_id as "runId"
+          from tributary.columns where ${query.stream}::text is null or stream = ${query.stream} order by id desc limit ${query.limit}`);
         return { changes: rows.map((row) => ({ ...row, at: row.at.toISOString() })) };
       },
     }),

@@ -1,6 +1,6 @@
 import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf } from '../../cursor/database/sql.ts';
+import { instantOf, raw, sql } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
 import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
@@ -197,16 +197,14 @@ interface TrackRow {
 }
 
 const readTracks = (state: Queryable): Promise<TrackRow[]> =>
-  state.query<TrackRow>({
-    text: `
-      select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
-        ${instantOf('c.newest_seen')} as newest, ${COVERAGE.filters} as filters, ${CAUGHT_UP} as "caughtUp", ${ALSO_COMPLETE_LIST} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
-      from tributary.cursors c left join (
-        select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
-        from tributary.windows group by 1, 2, 3
-      ) w on (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink)
-      order by c.source, c.stream, c.sink`,
-  });
+  state.query<TrackRow>(sql`
+    select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
+      ${instantOf('c.newest_seen')} as newest, ${raw(COVERAGE.filters)} as filters, ${raw(CAUGHT_UP)} as "caughtUp", ${raw(ALSO_COMPLETE_LIST)} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
+    from tributary.cursors c left join (
+      select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
+      from tributary.windows group by 1, 2, 3
+    ) w on (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink)
+    order by c.source, c.stream, c.sink`);
 
 interface StreamRow {
   source: string;
@@ -223,25 +221,23 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
       started: Date;
       finished: Date | null;
     };
-  const rows = await state.query<Found>({
-    text: `
-      select k.source, k.stream, r.id, r.kind, r.state, r.started_at as started, r.finished_at as finished, r.message,
-        d.finished_at as success, coalesce(t.rows, 0)::bigint as today
-      from (
-        select source, stream from tributary.cursors union select source, stream from tributary.schedules
-      ) k
-      left join lateral (
-        select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
-      ) r on true
-      left join lateral (
-        select finished_at from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
-          and r.state = 'done' and r.kind in ('sync', 're-sweep') order by started_at desc limit 1
-      ) d on true
-      left join lateral (
-        select sum(rows_new) as rows from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
-          and r.started_at >= date_trunc('day', now(), 'UTC')
-      ) t on true`,
-  });
+  const rows = await state.query<Found>(sql`
+    select k.source, k.stream, r.id, r.kind, r.state, r.started_at as started, r.finished_at as finished, r.message,
+      d.finished_at as success, coalesce(t.rows, 0)::bigint as today
+    from (
+      select source, stream from tributary.cursors union select source, stream from tributary.schedules
+    ) k
+    left join lateral (
+      select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
+    ) r on true
+    left join lateral (
+      select finished_at from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+        and r.state = 'done' and r.kind in ('sync', 're-sweep') order by started_at desc limit 1
+    ) d on true
+    left join lateral (
+      select sum(rows_new) as rows from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+        and r.started_at >= date_trunc('day', now(), 'UTC')
+    ) t on true`);
   return rows.map(({ source, stream, success, today, id, kind, state: ended, started, finished, message }) => ({
     source,
     stream,
@@ -262,14 +258,12 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
 }
 
 const readQuarantined = (state: Queryable): Promise<Array<{ source: string; stream: SyncName; n: number }>> =>
-  state.query({ text: 'select source, stream, count(*) as n from tributary.quarantine group by source, stream' });
+  state.query(sql`select source, stream, count(*) as n from tributary.quarantine group by source, stream`);
 
 async function readTroubles(state: Queryable): Promise<Trouble[]> {
-  const rows = await state.query<Omit<Trouble, 'since'> & { since: Date }>({
-    text: `
-      select kind, source, stream, message, opened_at as since from tributary.incidents
-      where closed_at is null order by opened_at, id`,
-  });
+  const rows = await state.query<Omit<Trouble, 'since'> & { since: Date }>(sql`
+    select kind, source, stream, message, opened_at as since from tributary.incidents
+    where closed_at is null order by opened_at, id`);
   return rows.map((row) => ({ ...row, since: row.since.toISOString() }));
 }
 

@@ -1,3 +1,4 @@
+import { sql } from '../../cursor/database/sql.ts';
 import { readRunLog } from '../../cursor/run-log.ts';
 import { byName, count, HttpError, list, moment, named, object, oneOf, orNull, text, type z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
@@ -34,7 +35,7 @@ export const runLogRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
     role: 'read',
     answer: RunLog,
     async handle({ id }) {
-      const [run] = await state.query({ text: 'select from tributary.runs where id = $1', values: [id] });
+      const [run] = await state.query(sql`select from tributary.runs where id = ${id}`);
       if (!run) throw new HttpError(404, 'there is no such run');
       const { line, request } = await readRunLog(state, id);
       // What was written is what the schema says: only `keepRunLog` writes it.

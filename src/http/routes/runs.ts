@@ -1,4 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import { raw, sql } from '../../cursor/database/sql.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { DAY_MS } from '../../model/window.ts';
 import {
@@ -117,10 +118,9 @@ async function readRuns(state: Queryable, query: z.infer<typeof RunsQuery>): Pro
 }
 
 async function readRun(state: Queryable, id: string): Promise<RunDetail> {
-  const [found] = await state.query<Omit<RunDetail, keyof RunRow | 'windows'>>({
-    text: 'select contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = $1',
-    values: [id],
-  });
+  const [found] = await state.query<Omit<RunDetail, keyof RunRow | 'windows'>>(
+    sql`select contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = ${id}`,
+  );
   const [run] = found ? await listRuns(state, { id, limit: 1 }) : [];
   if (!found || !run) throw new HttpError(404, 'there is no such run');
   return { ...toRow(run), ...found, windows: await readWindows(state, id) };
@@ -134,16 +134,13 @@ const toRow = (run: RunRecord): RunRow => ({
 
 async function readWindows(state: Queryable, id: string): Promise<RunDetail['windows']> {
   type Found = Omit<RunDetail['windows'][number], 'start' | 'end'> & { start: Date; end: Date };
-  const rows = await state.query<Found>({
-    text: `
-      select sink, start_at as start, end_at as "end", state = 'certified' as certified, rows, tries, note
-      from tributary.windows w
-      where run_id = $1 and exists (
-        select from tributary.runs r where r.id = $1 and (r.source, r.stream) = (w.source, w.stream)
-      )
-      order by start_at, sink limit 200`,
-    values: [id],
-  });
+  const rows = await state.query<Found>(sql`
+    select sink, start_at as start, end_at as "end", state = 'certified' as certified, rows, tries, note
+    from tributary.windows w
+    where run_id = ${id} and exists (
+      select from tributary.runs r where r.id = ${id} and (r.source, r.stream) = (w.source, w.stream)
+    )
+    order by start_at, sink limit 200`);
   return rows.map((row) => ({ ...row, start: row.start.toISOString(), end: row.end.toISOString() }));
 }
 
@@ -216,48 +213,46 @@ const OPEN_WINDOWS = `tributary.backfill_windows p join tributary.backfills b on
 
 /** Of backfills that have not ended. A window that is being read counts as far as every sink has it. */
 export async function readBackfillExtents(state: Queryable): Promise<Map<string, Extent>> {
-  const rows = await state.query<Extent & { id: string }>({
-    text: `
-      select b.id, b.priced_rows as "pricedRows", w."doneMs", w."openMs", w.rows,
-        coalesce((
-          select extract(epoch from sum(coalesce(r.finished_at, clock_timestamp()) - r.started_at)) from tributary.runs r
-          where (r.source, r.stream, r.kind) = (b.source, b.stream, 'backfill') and r.started_at >= b.created_at
-            and (r.finished_at is not null or exists (
-              select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()))
-            and (r.state = 'running' or exists (
-              select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
-                and v.end_at > b.start_at and v.start_at < b.end_at))
-        ), 0)::float8 as seconds
-      from (
-        select id, sum(ms - open_ms) as "doneMs", sum(open_ms) as "openMs", sum(rows)::bigint as rows from (
-          -- The ledger is read only for windows that were begun; the thousands that wait are two sums for each backfill.
-          select id, ms, case when ended then 0 else ms end as open_ms, rows from (
-            select b.id, p.state in ('done', 'failed') as ended, sum(p.rows_read) as rows,
-              extract(epoch from sum(p.end_at - p.start_at))::float8 * 1000 as ms
-            from ${OPEN_WINDOWS} where not ${BEGUN} group by 1, 2
-          ) resting
-          union all
-          select b.id, ${milliseconds('p.start_at', 'p.end_at')} as ms,
-            ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) as open_ms,
-            greatest(p.rows_read + case when p.state = 'running' then coalesce((
-              select r.rows_read from tributary.runs r
-              where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
-              order by r.started_at desc limit 1
-            ), 0) else 0 end, read.rows) as rows
-          from ${OPEN_WINDOWS} left join lateral (
-            select min(s.ms) as ms, min(s.rows) as rows from (
-              select coalesce(sum(${milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)')})
-                  filter (where v.sink is not null), 0) as ms,
-                coalesce(sum(v.rows), 0) as rows
-              from tributary.cursors c left join tributary.windows v
-                on (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified'
-                  and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
-              where (c.source, c.stream) = (b.source, b.stream) group by c.sink
-            ) s
-          ) read on true
-          where ${BEGUN}) each_window group by id
-      ) w join tributary.backfills b using (id)`,
-  });
+  const rows = await state.query<Extent & { id: string }>(sql`
+    select b.id, b.priced_rows as "pricedRows", w."doneMs", w."openMs", w.rows,
+      coalesce((
+        select extract(epoch from sum(coalesce(r.finished_at, clock_timestamp()) - r.started_at)) from tributary.runs r
+        where (r.source, r.stream, r.kind) = (b.source, b.stream, 'backfill') and r.started_at >= b.created_at
+          and (r.finished_at is not null or exists (
+            select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()))
+          and (r.state = 'running' or exists (
+            select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
+              and v.end_at > b.start_at and v.start_at < b.end_at))
+      ), 0)::float8 as seconds
+    from (
+      select id, sum(ms - open_ms) as "doneMs", sum(open_ms) as "openMs", sum(rows)::bigint as rows from (
+        -- The ledger is read only for windows that were begun; the thousands that wait are two sums for each backfill.
+        select id, ms, case when ended then 0 else ms end as open_ms, rows from (
+          select b.id, p.state in ('done', 'failed') as ended, sum(p.rows_read) as rows,
+            extract(epoch from sum(p.end_at - p.start_at))::float8 * 1000 as ms
+          from ${raw(OPEN_WINDOWS)} where not ${raw(BEGUN)} group by 1, 2
+        ) resting
+        union all
+        select b.id, ${raw(milliseconds('p.start_at', 'p.end_at'))} as ms,
+          ${raw(milliseconds('p.start_at', 'p.end_at'))} - coalesce(read.ms, 0) as open_ms,
+          greatest(p.rows_read + case when p.state = 'running' then coalesce((
+            select r.rows_read from tributary.runs r
+            where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
+            order by r.started_at desc limit 1
+          ), 0) else 0 end, read.rows) as rows
+        from ${raw(OPEN_WINDOWS)} left join lateral (
+          select min(s.ms) as ms, min(s.rows) as rows from (
+            select coalesce(sum(${raw(milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)'))})
+                filter (where v.sink is not null), 0) as ms,
+              coalesce(sum(v.rows), 0) as rows
+            from tributary.cursors c left join tributary.windows v
+              on (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified'
+                and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
+            where (c.source, c.stream) = (b.source, b.stream) group by c.sink
+          ) s
+        ) read on true
+        where ${raw(BEGUN)}) each_window group by id
+    ) w join tributary.backfills b using (id)`);
   return new Map(rows.map(({ id, ...extent }) => [id, extent]));
 }
 
@@ -267,30 +262,28 @@ const LEAST_MS = DAY_MS;
 /** Syncs that are marked as running, and whose processes still hold the lease of their stream. */
 export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
   type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { started: Date };
-  const rows = await state.query<Found>({
-    text: `
-      select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
-        extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
-      from tributary.runs r left join lateral (
-        select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (
-          select ${milliseconds('c.since', 'r.started_at')} as whole,
-            coalesce(sum(v.ms), 0) as proven,
-            coalesce(sum(v.ms) filter (where v.run_id = r.id), 0) as done,
-            coalesce(sum(v.rows) filter (where v.run_id = r.id), 0) as rows
-          from tributary.cursors c left join lateral (
-            select v.run_id, v.rows,
-              ${milliseconds('greatest(v.start_at, c.since)', 'least(v.end_at, r.started_at)')} as ms
-            from tributary.windows v
-            where (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified' and v.end_at > c.since
-          ) v on true
-          where (c.source, c.stream) = (r.source, r.stream) group by c.sink, c.since
-        ) s
-      ) w on true
-      where r.state = 'running' and r.kind = 'sync' and exists (
-        select from tributary.leases l where (l.source, l.stream) = (r.source, r.stream) and l.expires_at > clock_timestamp()
-      )
-      order by r.started_at, r.id`,
-  });
+  const rows = await state.query<Found>(sql`
+    select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
+      extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
+    from tributary.runs r left join lateral (
+      select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (
+        select ${raw(milliseconds('c.since', 'r.started_at'))} as whole,
+          coalesce(sum(v.ms), 0) as proven,
+          coalesce(sum(v.ms) filter (where v.run_id = r.id), 0) as done,
+          coalesce(sum(v.rows) filter (where v.run_id = r.id), 0) as rows
+        from tributary.cursors c left join lateral (
+          select v.run_id, v.rows,
+            ${raw(milliseconds('greatest(v.start_at, c.since)', 'least(v.end_at, r.started_at)'))} as ms
+          from tributary.windows v
+          where (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified' and v.end_at > c.since
+        ) v on true
+        where (c.source, c.stream) = (r.source, r.stream) group by c.sink, c.since
+      ) s
+    ) w on true
+    where r.state = 'running' and r.kind = 'sync' and exists (
+      select from tributary.leases l where (l.source, l.stream) = (r.source, r.stream) and l.expires_at > clock_timestamp()
+    )
+    order by r.started_at, r.id`);
   return rows.map(({ id, source, stream, started, ...extent }) => ({
     ...{ kind: 'sync', id, source, stream, startedAt: started.toISOString(), paused: false },
     ...(extent.rows !== null && extent.doneMs + extent.openMs > LEAST_MS

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../../cursor/database/index.ts';
+import { sql } from '../../cursor/database/sql.ts';
 import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
@@ -143,19 +144,16 @@ function chooseTracks(
 /** The run that answers a request is the newest that had not ended when the request came: one under way, or the one it started. */
 async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, 'warnings'>> {
   type Found = SyncStarted['streams'][number];
-  const streams = await state.query<Found>({
-    text: `
-      select k.source, k.stream, r.id as "runId", r.state, r.message
-      from unnest($1::text[], $2::text[]) with ordinality as k (source, stream, place)
-      left join lateral (
-        select id, state, message from tributary.runs r
-        where (r.source, r.stream) = (k.source, k.stream) and kind in ('sync', 're-sweep')
-          and (finished_at is null or finished_at >= to_timestamp($3::float8 / 1000))
-        order by started_at desc limit 1
-      ) r on true
-      order by place`,
-    values: [asked.streams.map(({ source }) => source), asked.streams.map((one) => one.stream), asked.at],
-  });
+  const streams = await state.query<Found>(sql`
+    select k.source, k.stream, r.id as "runId", r.state, r.message
+    from unnest(${asked.streams.map(({ source }) => source)}::text[], ${asked.streams.map((one) => one.stream)}::text[]) with ordinality as k (source, stream, place)
+    left join lateral (
+      select id, state, message from tributary.runs r
+      where (r.source, r.stream) = (k.source, k.stream) and kind in ('sync', 're-sweep')
+        and (finished_at is null or finished_at >= to_timestamp(${asked.at}::float8 / 1000))
+      order by started_at desc limit 1
+    ) r on true
+    order by place`);
   const hasEnded = ({ state: ended }: Found): boolean => ended !== null && ended !== 'running';
   return {
     id: idOf(asked),
