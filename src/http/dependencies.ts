@@ -10,16 +10,18 @@ import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, describeInstant, startOfDay, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob } from '../sync/job.ts';
-import { flag, HttpError, list, named, object, oneOf, orNull, text, type z } from './answers.ts';
+import { HttpError, listOf, named, z } from './answers.ts';
 
 /** The servers that the control room needs: the state in Postgres, and the queue in Redis or Postgres. */
-export const Readiness = named(
-  'Readiness',
-  object({
-    ready: flag,
-    parts: list(object({ part: oneOf(['state', 'queue']), name: text, ok: flag, message: orNull(text) })),
+export const Readiness = named('Readiness', {
+  ready: z.boolean(),
+  parts: listOf({
+    part: z.enum(['state', 'queue']),
+    name: z.string(),
+    ok: z.boolean(),
+    message: z.string().nullable(),
   }),
-);
+});
 export type Readiness = z.infer<typeof Readiness>;
 type Part = Readiness['parts'][number]['part'];
 

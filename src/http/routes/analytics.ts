@@ -4,53 +4,34 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
 import { currencyOf, decimalsOf } from '../../sinks/views/money.ts';
-import {
-  count,
-  date,
-  HttpError,
-  limit,
-  list,
-  moment,
-  named,
-  object,
-  oneOf,
-  orNull,
-  shortText,
-  stream,
-  text,
-  z,
-} from '../answers.ts';
+import { count, date, HttpError, limit, listOf, moment, named, shortText, stream, z } from '../answers.ts';
 import { type ControlDeps, chooseWindow } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
-const TopLink = object({
-  source: text,
-  linkId: text,
-  shortLink: orNull(text).describe('null: nothing is known of the link but its id'),
+const TopLink = z.strictObject({
+  source: z.string(),
+  linkId: z.string(),
+  shortLink: z.string().nullable().describe('null: nothing is known of the link but its id'),
   clicks: count,
   leads: count,
   sales: count,
-  revenue: list(
-    object({
-      currency: orNull(text).describe('in lower case; null: the service gave none'),
-      amount: z.number().describe('in the currency itself: dollars, yen'),
-    }),
-  ).describe('value of the sales, currency by currency'),
+  revenue: listOf({
+    currency: z.string().nullable().describe('in lower case; null: the service gave none'),
+    amount: z.number().describe('in the currency itself: dollars, yen'),
+  }).describe('value of the sales, currency by currency'),
 });
-const TopLinks = named(
-  'TopLinks',
-  object({
-    by: stream,
-    from: moment,
-    to: moment,
-    sink: orNull(text).describe('the one that was asked; null: none of the config has tables'),
-    links: list(TopLink),
-  }),
-);
+const TopLinks = named('TopLinks', {
+  by: stream,
+  from: moment,
+  to: moment,
+  sink: z.string().nullable().describe('the one that was asked; null: none of the config has tables'),
+  links: z.array(TopLink),
+});
 export type TopLink = z.infer<typeof TopLink>;
 export type TopLinks = z.infer<typeof TopLinks>;
 
-const TopQuery = object({ from: date, to: date, source: shortText })
+const TopQuery = z
+  .strictObject({ from: date, to: date, source: shortText })
   .partial()
   .extend({
     by: stream.default('clicks'),
@@ -149,38 +130,33 @@ function selectTop(schema: string, present: readonly StreamName[], { by, window,
   };
 }
 
-const RowsPoint = named(
-  'RowsPoint',
-  object({
-    at: moment,
-    read: count,
-    new: count,
-    firstSync: count.describe('of the new rows, those that a first sync brought'),
-    changed: count,
-    quarantined: count,
-    runs: count,
-    failed: count,
-  }),
-);
+const RowsPoint = named('RowsPoint', {
+  at: moment,
+  read: count,
+  new: count,
+  firstSync: count.describe('of the new rows, those that a first sync brought'),
+  changed: count,
+  quarantined: count,
+  runs: count,
+  failed: count,
+});
 
-const Rows = named(
-  'Rows',
-  object({
-    per: oneOf(['hour', 'day']),
-    from: moment,
-    to: moment,
-    series: list(object({ source: shortText, stream, points: list(RowsPoint) })).describe(
-      'hours and days without a run have no point',
-    ),
-  }),
-);
+const Rows = named('Rows', {
+  per: z.enum(['hour', 'day']),
+  from: moment,
+  to: moment,
+  series: listOf({ source: shortText, stream, points: z.array(RowsPoint) }).describe(
+    'hours and days without a run have no point',
+  ),
+});
 
 export type RowsPoint = z.infer<typeof RowsPoint>;
 export type Rows = z.infer<typeof Rows>;
 
-const RowsQuery = object({ from: date, to: date, source: shortText, stream })
+const RowsQuery = z
+  .strictObject({ from: date, to: date, source: shortText, stream })
   .partial()
-  .extend({ per: oneOf(['hour', 'day']).default('hour') });
+  .extend({ per: z.enum(['hour', 'day']).default('hour') });
 
 export function rowsRoute({ state }: Pick<ControlDeps, 'state'>): Route {
   const read = createRowReader(state);

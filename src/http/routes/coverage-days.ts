@@ -8,14 +8,12 @@ import {
   count,
   day as date,
   HttpError,
-  list,
+  listOf,
   moment,
   named,
-  object,
-  oneOf,
   shortText,
   stream,
-  type z,
+  z,
 } from '../answers.ts';
 import { type ControlDeps, chooseWindow, isoDay } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
@@ -24,10 +22,11 @@ import { type Route, route } from '../route.ts';
  * Consecutive days of one state. A day's state is the worst of its windows': gap (never read, though later ones were), uncertified
  * (read, not proven), quarantined (complete, but records were set aside), open (not reached yet), certified.
  */
-export const DayRun = named(
-  'DayRun',
-  object({ date, count, state: oneOf(['gap', 'uncertified', 'quarantined', 'open', 'certified']) }),
-);
+export const DayRun = named('DayRun', {
+  date,
+  count,
+  state: z.enum(['gap', 'uncertified', 'quarantined', 'open', 'certified']),
+});
 export type DayRun = z.infer<typeof DayRun>;
 export type DayState = DayRun['state'];
 
@@ -77,16 +76,13 @@ export const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 's
     where w.source = ${source} and w.stream = ${stream} and w.rows > 0 and w.end_at > ${toIso(start)} and w.start_at < ${toIso(end)}
     group by w.sink, d.day order by d.day`);
 
-const EventRows = named(
-  'EventRows',
-  object({
-    from: moment,
-    to: moment,
-    series: list(object({ source: shortText, stream, points: list(object({ at: moment, rows: count })) })).describe(
-      'days without events have no point',
-    ),
-  }),
-);
+const EventRows = named('EventRows', {
+  from: moment,
+  to: moment,
+  series: listOf({ source: shortText, stream, points: listOf({ at: moment, rows: count }) }).describe(
+    'days without events have no point',
+  ),
+});
 export type EventRows = z.infer<typeof EventRows>;
 
 const MOST_DAYS = 1100;
@@ -97,7 +93,7 @@ export const eventRowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
     path: '/api/rows/events',
     summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
     role: 'read',
-    query: object({ from: asked, to: asked, source: shortText, stream }).partial(),
+    query: z.strictObject({ from: asked, to: asked, source: shortText, stream }).partial(),
     answer: EventRows,
     async handle({ query }) {
       const now = Date.now();

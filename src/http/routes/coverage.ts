@@ -13,78 +13,52 @@ import {
   startOfDay,
   type Window,
 } from '../../model/window.ts';
-import {
-  count,
-  date,
-  day,
-  HttpError,
-  list,
-  moment,
-  named,
-  object,
-  oneOf,
-  orNull,
-  shortText,
-  stream,
-  text,
-  type z,
-} from '../answers.ts';
+import { count, date, day, HttpError, listOf, moment, named, shortText, stream, z } from '../answers.ts';
 import { type ControlDeps, chooseWindow, endOfDays, isoDay, isoOrNull } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { DayRun, dayRuns, readDayRows } from './coverage-days.ts';
 
-const track = { source: text, stream, sink: text };
+const track = { source: z.string(), stream, sink: z.string() };
 
-const Coverage = named(
-  'Coverage',
-  object({
-    from: day,
-    to: day.describe('the day after the last'),
-    tracks: list(
-      object({
-        ...track,
-        since: moment,
-        days: list(DayRun).describe('in order; days before `since` that nobody asked for are left out'),
-        rows: list(object({ date: day, rows: orNull(count) })).describe(
-          'of each day with rows in the sink, by the ledger, only if `source` and `stream` are given; null: part of a window of several days',
-        ),
-      }),
+const Coverage = named('Coverage', {
+  from: day,
+  to: day.describe('the day after the last'),
+  tracks: listOf({
+    ...track,
+    since: moment,
+    days: z.array(DayRun).describe('in order; days before `since` that nobody asked for are left out'),
+    rows: listOf({ date: day, rows: count.nullable() }).describe(
+      'of each day with rows in the sink, by the ledger, only if `source` and `stream` are given; null: part of a window of several days',
     ),
   }),
-);
+});
 
-const WindowDetail = named(
-  'WindowDetail',
-  object({
-    start: moment,
-    end: moment,
-    state: oneOf(['certified', 'open', 'uncertified', 'gap']),
-    rows: orNull(count).describe('this and what follows is null for what was not read'),
-    readAt: orNull(moment),
-    provenAt: orNull(moment),
-    runId: orNull(text),
-    tries: orNull(count).describe('runs in a row that could not prove it'),
-    note: orNull(text),
-  }),
-);
+const WindowDetail = named('WindowDetail', {
+  start: moment,
+  end: moment,
+  state: z.enum(['certified', 'open', 'uncertified', 'gap']),
+  rows: count.nullable().describe('this and what follows is null for what was not read'),
+  readAt: moment.nullable(),
+  provenAt: moment.nullable(),
+  runId: z.string().nullable(),
+  tries: count.nullable().describe('runs in a row that could not prove it'),
+  note: z.string().nullable(),
+});
 
-const CoverageWindows = named(
-  'CoverageWindows',
-  object({
-    ...track,
-    from: moment,
-    to: moment,
-    windows: list(WindowDetail).describe('in order, without holes'),
-    quarantined: list(count).describe('ids of records of these days that were set aside'),
-  }),
-);
+const CoverageWindows = named('CoverageWindows', {
+  ...track,
+  from: moment,
+  to: moment,
+  windows: z.array(WindowDetail).describe('in order, without holes'),
+  quarantined: z.array(count).describe('ids of records of these days that were set aside'),
+});
 
 export type Coverage = z.infer<typeof Coverage>;
 export type TrackCoverage = Coverage['tracks'][number];
 export type WindowDetail = z.infer<typeof WindowDetail>;
 export type CoverageWindows = z.infer<typeof CoverageWindows>;
 
-const WindowsQuery = object({ source: shortText, stream, sink: shortText, from: date, to: date });
+const WindowsQuery = z.strictObject({ source: shortText, stream, sink: shortText, from: date, to: date });
 const CoverageQuery = WindowsQuery.partial();
 
 export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [

@@ -6,93 +6,74 @@ import { readUpcoming } from '../../cursor/schedules.ts';
 import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
-import {
-  count,
-  figure,
-  flag,
-  list,
-  moment,
-  named,
-  object,
-  oneOf,
-  orNull,
-  text,
-  track,
-  warnings,
-  type z,
-} from '../answers.ts';
+import { count, figure, listOf, moment, named, track, warnings, z } from '../answers.ts';
 import { type ControlDeps, isoOrNull, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { readBackfillsUnderWay } from './backfills.ts';
 import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';
 
-const Trouble = named(
-  'Trouble',
-  object({
-    kind: oneOf([...INCIDENT_KINDS]),
-    source: text,
-    stream: oneOf([...STREAM_NAMES, 'links', '*']).describe('*: the whole source'),
-    message: text,
-    since: moment,
-  }),
-);
+const Trouble = named('Trouble', {
+  kind: z.enum([...INCIDENT_KINDS]),
+  source: z.string(),
+  stream: z.enum([...STREAM_NAMES, 'links', '*']).describe('*: the whole source'),
+  message: z.string(),
+  since: moment,
+});
 
 const progress = {
-  completeThrough: orNull(moment).describe(
-    'every event from since up to here that the filters let through is in the sink, except those set aside',
-  ),
-  newestSeen: orNull(moment),
-  lagSeconds: orNull(figure),
+  completeThrough: moment
+    .nullable()
+    .describe('every event from since up to here that the filters let through is in the sink, except those set aside'),
+  newestSeen: moment.nullable(),
+  lagSeconds: figure.nullable(),
   uncertifiedWindows: count,
 };
 
-const TrackOverview = named(
-  'TrackOverview',
-  object({
-    sink: text,
-    since: moment,
-    ...progress,
-    alsoComplete: list(object({ start: moment, end: moment })).describe(
-      'proven outside of since … completeThrough: backfilled, or beyond a gap; end is exclusive',
-    ),
-  }),
-);
+const TrackOverview = named('TrackOverview', {
+  sink: z.string(),
+  since: moment,
+  ...progress,
+  alsoComplete: listOf({ start: moment, end: moment }).describe(
+    'proven outside of since … completeThrough: backfilled, or beyond a gap; end is exclusive',
+  ),
+});
 
-const StreamOverview = named(
-  'StreamOverview',
-  object({
-    source: text,
-    stream: track.describe('links: the listing of all links, complete as of completeThrough'),
-    configured: flag.describe('false: it is no longer in the config'),
-    since: orNull(moment).describe('where completeness is counted from, in every sink'),
-    ...progress,
-    filters: orNull(text).describe('as in country=US,CA&trigger=-qr; null: every event is read'),
-    warnings,
-    setAside: count.describe('records that could not be used and are kept in quarantine'),
-    maxLagSeconds: orNull(figure),
-    firstSync: flag.describe('it has not caught up yet, not even once: it is behind by nature, and never late'),
-    late: flag.describe('further behind than maxLag'),
-    parked: orNull(object({ reason: text, nextStep: orNull(text), since: moment, nextProbeAt: orNull(moment) })),
-    quarantined: count.describe('the same as setAside, by its older name'),
-    rows: orNull(count).describe('in the sink that is furthest behind, by the ledger'),
-    rowsToday: count.describe('new rows that runs brought since midnight, UTC'),
-    lastRun: orNull(LastRun),
-    lastSuccessAt: orNull(moment),
-    nextRunAt: orNull(moment),
-    sinks: list(TrackOverview).describe('the stream is as far as the slowest of them'),
-  }),
-);
+const StreamOverview = named('StreamOverview', {
+  source: z.string(),
+  stream: track.describe('links: the listing of all links, complete as of completeThrough'),
+  configured: z.boolean().describe('false: it is no longer in the config'),
+  since: moment.nullable().describe('where completeness is counted from, in every sink'),
+  ...progress,
+  filters: z.string().nullable().describe('as in country=US,CA&trigger=-qr; null: every event is read'),
+  warnings,
+  setAside: count.describe('records that could not be used and are kept in quarantine'),
+  maxLagSeconds: figure.nullable(),
+  firstSync: z.boolean().describe('it has not caught up yet, not even once: it is behind by nature, and never late'),
+  late: z.boolean().describe('further behind than maxLag'),
+  parked: z.nullable(
+    z.strictObject({
+      reason: z.string(),
+      nextStep: z.string().nullable(),
+      since: moment,
+      nextProbeAt: moment.nullable(),
+    }),
+  ),
+  quarantined: count.describe('the same as setAside, by its older name'),
+  rows: count.nullable().describe('in the sink that is furthest behind, by the ledger'),
+  rowsToday: count.describe('new rows that runs brought since midnight, UTC'),
+  lastRun: LastRun.nullable(),
+  lastSuccessAt: moment.nullable(),
+  nextRunAt: moment.nullable(),
+  sinks: z.array(TrackOverview).describe('the stream is as far as the slowest of them'),
+});
 
-const Overview = named(
-  'Overview',
-  object({
-    now: moment,
-    version: text,
-    activities: list(Activity).describe('syncs and backfills under way'),
-    troubles: list(Trouble).describe('where action is needed, oldest first'),
-    streams: list(StreamOverview).describe('the streams of the config, and those that are still in the state'),
-  }),
-);
+const Overview = named('Overview', {
+  now: moment,
+  version: z.string(),
+  activities: z.array(Activity).describe('syncs and backfills under way'),
+  troubles: z.array(Trouble).describe('where action is needed, oldest first'),
+  streams: z.array(StreamOverview).describe('the streams of the config, and those that are still in the state'),
+});
 
 export type Trouble = z.infer<typeof Trouble>;
 type TrackOverview = z.infer<typeof TrackOverview>;

@@ -4,54 +4,42 @@ import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } 
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/privacy.ts';
 import { retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
-import {
-  count,
-  HttpError,
-  limit,
-  list,
-  moment,
-  named,
-  object,
-  orNull,
-  shortText,
-  stream,
-  text,
-  type z,
-} from '../answers.ts';
+import { count, HttpError, limit, moment, named, shortText, stream, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
-const QuarantineHead = object({
+const QuarantineHead = z.strictObject({
   id: count,
-  source: text,
+  source: z.string(),
   stream,
-  reason: text,
-  runId: text,
+  reason: z.string(),
+  runId: z.string(),
   firstAt: moment,
   lastAt: moment,
 });
-const Quarantine = named(
-  'Quarantine',
-  object({ total: count, records: list(QuarantineHead), next: orNull(text).describe('`before` of the next page') }),
-);
+const Quarantine = named('Quarantine', {
+  total: count,
+  records: z.array(QuarantineHead),
+  next: z.string().nullable().describe('`before` of the next page'),
+});
 const QuarantineRecord = named(
   'QuarantineRecord',
   QuarantineHead.extend({
-    record: text.describe(
-      'indented JSON as text: it may hold integers that JavaScript cannot; personal data is masked',
-    ),
+    record: z
+      .string()
+      .describe('indented JSON as text: it may hold integers that JavaScript cannot; personal data is masked'),
   }),
 );
-const QuarantineRetried = named(
-  'QuarantineRetried',
-  object({ id: count, reason: orNull(text).describe('null: it is in the tables now; otherwise why it stays') }),
-);
+const QuarantineRetried = named('QuarantineRetried', {
+  id: count,
+  reason: z.string().nullable().describe('null: it is in the tables now; otherwise why it stays'),
+});
 
 type QuarantineHead = z.infer<typeof QuarantineHead>;
 export type Quarantine = z.infer<typeof Quarantine>;
 export type QuarantineRecord = z.infer<typeof QuarantineRecord>;
 
-const QuarantineQuery = object({
+const QuarantineQuery = z.strictObject({
   source: shortText.optional(),
   stream: stream.optional(),
   limit: limit(50),

@@ -6,72 +6,65 @@ import {
   byName,
   count,
   figure,
-  flag,
   HttpError,
   limit,
-  list,
+  listOf,
   moment,
   named,
-  object,
-  oneOf,
-  orNull,
   share,
   shortText,
-  text,
   track,
-  type z,
+  z,
 } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
 const lastRun = {
-  id: text,
-  kind: oneOf(RUN_KINDS),
-  state: oneOf(RUN_STATES),
+  id: z.string(),
+  kind: z.enum(RUN_KINDS),
+  state: z.enum(RUN_STATES),
   startedAt: moment,
-  finishedAt: orNull(moment),
-  message: orNull(text),
+  finishedAt: moment.nullable(),
+  message: z.string().nullable(),
 };
 
-export const LastRun = object(lastRun);
+export const LastRun = z.strictObject(lastRun);
 
-const RunRow = named(
-  'RunRow',
-  object({
-    ...lastRun,
-    source: text,
-    stream: track,
-    durationSeconds: orNull(figure).describe('null while it runs'),
-    read: count,
-    new: count,
-    changed: count,
-    unchanged: count,
-    quarantined: count,
-    requests: count,
-    tooManyRequests: count,
-    sinks: orNull(byName(object({ new: count, changed: count, unchanged: count }))),
-  }),
-);
+const RunRow = named('RunRow', {
+  ...lastRun,
+  source: z.string(),
+  stream: track,
+  durationSeconds: figure.nullable().describe('null while it runs'),
+  read: count,
+  new: count,
+  changed: count,
+  unchanged: count,
+  quarantined: count,
+  requests: count,
+  tooManyRequests: count,
+  sinks: z.nullable(byName(z.strictObject({ new: count, changed: count, unchanged: count }))),
+});
 
-const Runs = named('Runs', object({ runs: list(RunRow), next: orNull(text).describe('`before` of the next page') }));
+const Runs = named('Runs', {
+  runs: z.array(RunRow),
+  next: z.string().nullable().describe('`before` of the next page'),
+});
 
 const RunDetail = named(
   'RunDetail',
   RunRow.extend({
     contradictions: byName(count).describe('per column: how often an alias contradicted its canonical field'),
     typeMismatches: byName(count).describe('per column: how often a value did not fit'),
-    schemaChanges: list(text),
-    windows: list(
-      object({
-        sink: text,
-        start: moment,
-        end: moment,
-        certified: flag,
-        rows: count,
-        tries: count,
-        note: orNull(text),
-      }),
-    ).describe('the windows of the ledger that this run read last, at most 200'),
+    schemaChanges: z.array(z.string()),
+    windows: listOf({
+      sink: z.string(),
+      start: moment,
+      end: moment,
+      certified: z.boolean(),
+      rows: count,
+      tries: count,
+      note: z.string().nullable(),
+    }).describe('the windows of the ledger that this run read last, at most 200'),
   }),
 );
 
@@ -80,13 +73,14 @@ export type RunRow = z.infer<typeof RunRow>;
 export type Runs = z.infer<typeof Runs>;
 export type RunDetail = z.infer<typeof RunDetail>;
 
-const RunsQuery = object({
-  source: shortText,
-  stream: track,
-  state: oneOf(RUN_STATES),
-  kind: oneOf(RUN_KINDS),
-  before: shortText.describe('`next` of the page before'),
-})
+const RunsQuery = z
+  .strictObject({
+    source: shortText,
+    stream: track,
+    state: z.enum(RUN_STATES),
+    kind: z.enum(RUN_KINDS),
+    before: shortText.describe('`next` of the page before'),
+  })
   .partial()
   .extend({ limit: limit(50) });
 
@@ -146,21 +140,18 @@ async function readWindows(state: Queryable, id: string): Promise<RunDetail['win
 
 /** How far syncs and backfills under way are. The ledger tells it while they read; `runs` only once they have ended. */
 
-export const Activity = named(
-  'Activity',
-  object({
-    kind: oneOf(['sync', 'backfill']),
-    id: text.describe('of the run, or of the backfill'),
-    source: text,
-    stream: track,
-    startedAt: moment,
-    progress: orNull(share).describe('null if it cannot be known, as of a sync that reads less than a day'),
-    rows: orNull(count),
-    rowsPerSecond: orNull(figure),
-    etaSeconds: orNull(figure),
-    paused: flag,
-  }),
-);
+export const Activity = named('Activity', {
+  kind: z.enum(['sync', 'backfill']),
+  id: z.string().describe('of the run, or of the backfill'),
+  source: z.string(),
+  stream: track,
+  startedAt: moment,
+  progress: share.nullable().describe('null if it cannot be known, as of a sync that reads less than a day'),
+  rows: count.nullable(),
+  rowsPerSecond: figure.nullable(),
+  etaSeconds: figure.nullable(),
+  paused: z.boolean(),
+});
 export type Activity = z.infer<typeof Activity>;
 
 /** What is done and what is left, by time and by rows. */

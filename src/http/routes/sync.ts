@@ -5,20 +5,7 @@ import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
 import type { SyncName } from '../../model/streams.ts';
-import {
-  flag,
-  HttpError,
-  list,
-  named,
-  object,
-  oneOf,
-  orNull,
-  shortText,
-  text,
-  track,
-  warnings,
-  z,
-} from '../answers.ts';
+import { HttpError, listOf, named, shortText, track, warnings, z } from '../answers.ts';
 import { type ControlDeps, chooseStreams, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
@@ -28,33 +15,25 @@ const LOOK_EVERY_MS = 500;
 
 const wait = z.int().min(0).max(LONGEST_WAIT_SECONDS).default(0).describe('seconds to wait for the runs to end');
 
-const SyncRequest = named(
-  'SyncRequest',
-  object({
-    source: shortText.optional().describe('default: all sources'),
-    streams: list(track).max(4).optional().describe('default: all streams of events'),
-    wait,
-  }),
-);
+const SyncRequest = named('SyncRequest', {
+  source: shortText.optional().describe('default: all sources'),
+  streams: z.array(track).max(4).optional().describe('default: all streams of events'),
+  wait,
+});
 
-const SyncStarted = named(
-  'SyncStarted',
-  object({
-    id: text.describe('for GET /api/sync/{id}'),
-    done: flag.describe('every run has ended'),
-    ok: orNull(flag).describe('every run has succeeded; null until that is known'),
-    streams: list(
-      object({
-        source: text,
-        stream: track,
-        runId: orNull(text).describe('null: the worker has not started it yet'),
-        state: orNull(oneOf(RUN_STATES)),
-        message: orNull(text).describe('what stopped the run, or what of it is not certified and why'),
-      }),
-    ),
-    warnings,
+const SyncStarted = named('SyncStarted', {
+  id: z.string().describe('for GET /api/sync/{id}'),
+  done: z.boolean().describe('every run has ended'),
+  ok: z.boolean().nullable().describe('every run has succeeded; null until that is known'),
+  streams: listOf({
+    source: z.string(),
+    stream: track,
+    runId: z.string().nullable().describe('null: the worker has not started it yet'),
+    state: z.nullable(z.enum(RUN_STATES)),
+    message: z.string().nullable().describe('what stopped the run, or what of it is not certified and why'),
   }),
-);
+  warnings,
+});
 export type SyncStarted = z.infer<typeof SyncStarted>;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams' | 'listings'>;
@@ -90,7 +69,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
     path: '/api/sync/{id}',
     summary: 'The progress of a sync that was started with POST /api/sync.',
     role: 'read',
-    query: object({ wait }),
+    query: z.strictObject({ wait }),
     answer: SyncStarted,
     handle: ({ id, query, signal }) => waitUntilDone(deps, parseId(id), { seconds: query.wait, signal }),
   }),

@@ -1,28 +1,26 @@
 import type { Sink } from '../../sinks/sink.ts';
-import { date, flag, HttpError, list, named, object, shortText, stream, type z } from '../answers.ts';
+import { date, HttpError, named, shortText, stream, z } from '../answers.ts';
 import { type ControlDeps, chooseSinks, chooseStreams, chooseWindow } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { Verification, VerificationHead, type VerificationRuns, type VerifyJob } from '../verification-runs.ts';
 
-const Verifications = named('Verifications', object({ verifications: list(VerificationHead) }));
+const Verifications = named('Verifications', { verifications: z.array(VerificationHead) });
 
 export type Verifications = z.infer<typeof Verifications>;
 
-const VerifyRequest = named(
-  'VerifyRequest',
-  object({
-    source: shortText.optional().describe('default: all sources'),
-    streams: list(stream).max(3).optional().describe('default: all streams'),
-    sink: shortText.optional().describe('default: every sink'),
-    from: date,
-    to: date,
-    repair: flag.default(false).describe('reads again what differs, and compares again'),
-    between: list(shortText)
-      .length(2)
-      .optional()
-      .describe('two sinks: the second is compared with the first, without requests to the service'),
-  }),
-);
+const VerifyRequest = named('VerifyRequest', {
+  source: shortText.optional().describe('default: all sources'),
+  streams: z.array(stream).max(3).optional().describe('default: all streams'),
+  sink: shortText.optional().describe('default: every sink'),
+  from: date,
+  to: date,
+  repair: z.boolean().default(false).describe('reads again what differs, and compares again'),
+  between: z
+    .array(shortText)
+    .length(2)
+    .optional()
+    .describe('two sinks: the second is compared with the first, without requests to the service'),
+});
 
 type Deps = Pick<ControlDeps, 'sinks' | 'streams'>;
 
