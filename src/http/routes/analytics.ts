@@ -43,9 +43,7 @@ const TopQuery = z
   });
 
 export const linksRoute = (deps: Pick<ControlDeps, 'warehouse'>): Route =>
-  route({
-    method: 'GET',
-    path: '/api/links/top',
+  route('GET /api/links/top', {
     summary:
       'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days unless told.',
     role: 'read',
@@ -160,9 +158,7 @@ const RowsQuery = z
 
 export function rowsRoute({ state }: Pick<ControlDeps, 'state'>): Route {
   const read = createRowReader(state);
-  return route({
-    method: 'GET',
-    path: '/api/rows',
+  return route('GET /api/rows', {
     summary: 'Rows by the hour or day in which runs brought them. Default: the last 48 hours, or 30 days.',
     role: 'read',
     query: RowsQuery,

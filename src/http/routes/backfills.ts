@@ -125,26 +125,20 @@ const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
 };
 
 export const backfillRoutes = (deps: Deps): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/backfills',
+  route('GET /api/backfills', {
     summary: 'Queued and finished backfills, newest first.',
     role: 'read',
     answer: Backfills,
     handle: async () => ({ backfills: await listBackfills(deps.state) }),
   }),
-  route({
-    method: 'POST',
-    path: '/api/backfills/price',
+  route('POST /api/backfills/price', {
     summary: 'Estimates the cost of a backfill, with a few requests to the service. It takes some seconds.',
     role: 'operator',
     body: BackfillRequest,
     answer: BackfillPrice,
     handle: ({ body, signal }) => price(deps, body, signal),
   }),
-  route({
-    method: 'POST',
-    path: '/api/backfills',
+  route('POST /api/backfills', {
     summary: 'Enqueues a backfill for each stream: all of them, or none.',
     role: 'operator',
     uses: ['state', 'queue'],
@@ -158,18 +152,14 @@ export const backfillRoutes = (deps: Deps): Route[] => [
     }),
     handle: ({ body, signal }) => start(deps, body, signal),
   }),
-  route({
-    method: 'GET',
-    path: '/api/backfills/{id}',
+  route('GET /api/backfills/{id}', {
     summary: 'One backfill.',
     role: 'read',
     answer: Backfill,
     handle: ({ id }) => readBackfill(deps.state, id),
   }),
   ...BACKFILL_ACTIONS.map((action) =>
-    route({
-      method: 'POST',
-      path: `/api/backfills/{id}/${action}`,
+    route(`POST /api/backfills/{id}/${action}`, {
       summary: SUMMARIES[action],
       role: 'operator',
       uses: ['state', 'queue'],

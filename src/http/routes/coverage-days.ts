@@ -88,9 +88,7 @@ export type EventRows = z.infer<typeof EventRows>;
 const MOST_DAYS = 1100;
 
 export const eventRowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
-  route({
-    method: 'GET',
-    path: '/api/rows/events',
+  route('GET /api/rows/events', {
     summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
     role: 'read',
     query: z.strictObject({ from: asked, to: asked, source: shortText, stream }).partial(),

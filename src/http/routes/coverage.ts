@@ -62,18 +62,14 @@ const WindowsQuery = z.strictObject({ source: shortText, stream, sink: shortText
 const CoverageQuery = WindowsQuery.partial();
 
 export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/coverage',
+  route('GET /api/coverage', {
     summary: 'What is proven complete, day by day, of every stream in every sink.',
     role: 'read',
     query: CoverageQuery,
     answer: Coverage,
     handle: ({ query }) => readCoverage(state, query),
   }),
-  route({
-    method: 'GET',
-    path: '/api/coverage/windows',
+  route('GET /api/coverage/windows', {
     summary: 'The windows of at most 31 days, with the state of each.',
     role: 'read',
     query: WindowsQuery,

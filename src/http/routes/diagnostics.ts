@@ -63,9 +63,7 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
     };
   };
   return [
-    route({
-      method: 'GET',
-      path: '/api/doctor',
+    route('GET /api/doctor', {
       summary: 'Checks everything that a sync needs, and says what to fix. It sends each service one request.',
       role: 'operator',
       // The doctor itself reports what is down.
@@ -79,26 +77,20 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
         return looking;
       },
     }),
-    route({
-      method: 'GET',
-      path: '/api/config',
+    route('GET /api/config', {
       summary: 'The config as it is understood, with every default filled in and every secret masked.',
       role: 'read',
       answer: PrintedConfig,
       handle: async () => config as z.infer<typeof PrintedConfig>,
     }),
-    route({
-      method: 'GET',
-      path: '/api/schema',
+    route('GET /api/schema', {
       summary: 'The tables and their columns: SQL, a dictionary, JSON, or dbt sources.',
       role: 'read',
       query: z.strictObject({ format: z.enum(SCHEMA_FORMATS).default('sql') }),
       media: Object.values(TYPES),
       handle: async ({ query: { format } }) => new FileAnswer(TYPES[format], printSchema(format)),
     }),
-    route({
-      method: 'GET',
-      path: '/api/schema-changes',
+    route('GET /api/schema-changes', {
       summary: 'Columns that were added or widened, newest first.',
       role: 'read',
       query: z.strictObject({ stream: stream.optional(), limit: limit(100) }),
@@ -143,9 +135,7 @@ const BudgetQuery = z.strictObject({
 });
 
 export const budgetRoute = (deps: BudgetDeps): Route =>
-  route({
-    method: 'GET',
-    path: '/api/budget',
+  route('GET /api/budget', {
     summary: 'How the request budget of each key was used by all processes, with the 429s.',
     role: 'read',
     query: BudgetQuery,

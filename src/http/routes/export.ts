@@ -52,9 +52,7 @@ const MOST_DOUBTS = 3;
 
 export function exportRoute(deps: Deps): Route {
   let running = 0;
-  return route({
-    method: 'GET',
-    path: '/api/export/{stream}',
+  return route('GET /api/export/{stream}', {
     summary:
       'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it, x-tributary-doubts why not (a JSON list); the header x-tributary-warnings what is doubtful about the filters.',
     role: 'operator',

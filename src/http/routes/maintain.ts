@@ -51,9 +51,7 @@ const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail
 });
 
 export const cursorRoutes = (deps: CursorDeps): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/cursors',
+  route('GET /api/cursors', {
     summary: 'How far each stream is proven, in each sink.',
     role: 'read',
     query: z.strictObject({ source: shortText, stream, sink: shortText }).partial(),
@@ -64,9 +62,7 @@ export const cursorRoutes = (deps: CursorDeps): Route[] => [
       return { cursors: chooseTracks(chosen, { source, sink }).map(reportTrack) };
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/cursors/move',
+  route('POST /api/cursors/move', {
     summary: 'Moves watermarks back, so that the next sync reads again from there; forward only by force.',
     role: 'admin',
     body: CursorMove,
@@ -74,9 +70,7 @@ export const cursorRoutes = (deps: CursorDeps): Route[] => [
     audit: ({ body }) => noteOf('cursor.move', body, { to: body.to, force: body.force }),
     handle: ({ body }) => move(deps, body),
   }),
-  route({
-    method: 'POST',
-    path: '/api/cursors/reset',
+  route('POST /api/cursors/reset', {
     summary: 'Forgets how far streams have come; their rows stay, and the next sync reads everything again.',
     role: 'admin',
     body: CursorReset,
@@ -139,9 +133,7 @@ export type Forgotten = z.infer<typeof Forgotten>;
 type ForgetDeps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 
 export const forgetRoute = (deps: ForgetDeps): Route =>
-  route({
-    method: 'POST',
-    path: '/api/forget',
+  route('POST /api/forget', {
     summary: 'Erases a customer, a click or a whole source from every sink and the state. It cannot be undone.',
     role: 'admin',
     body: ForgetRequest,

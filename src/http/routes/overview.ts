@@ -81,9 +81,7 @@ export type StreamOverview = z.infer<typeof StreamOverview>;
 export type Overview = z.infer<typeof Overview>;
 
 export const overviewRoute = (deps: ControlDeps): Route =>
-  route({
-    method: 'GET',
-    path: '/api/overview',
+  route('GET /api/overview', {
     summary: 'The state of every stream, and where action is needed.',
     role: 'read',
     answer: Overview,

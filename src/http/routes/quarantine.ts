@@ -49,26 +49,20 @@ const QuarantineQuery = z.strictObject({
 type Deps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 
 export const quarantineRoutes = (deps: Deps): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/quarantine',
+  route('GET /api/quarantine', {
     summary: 'Records that could not be used, newest first.',
     role: 'read',
     query: QuarantineQuery,
     answer: Quarantine,
     handle: ({ query }) => readQuarantine(deps.state, query),
   }),
-  route({
-    method: 'GET',
-    path: '/api/quarantine/{id}',
+  route('GET /api/quarantine/{id}', {
     summary: 'One of them, as it came. Personal data is masked.',
     role: 'read',
     answer: QuarantineRecord,
     handle: ({ id }) => readRecord(deps.state, id),
   }),
-  route({
-    method: 'POST',
-    path: '/api/quarantine/{id}/retry',
+  route('POST /api/quarantine/{id}/retry', {
     summary:
       'Tries to use it once more: the rules may have changed since. What is sound now is written into every sink.',
     role: 'operator',
@@ -76,9 +70,7 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
     audit: ({ id }) => ({ action: 'quarantine.retry', target: id }),
     handle: ({ id }) => retry(deps, id),
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/quarantine/{id}',
+  route('DELETE /api/quarantine/{id}', {
     summary: 'Deletes it for good.',
     role: 'admin',
     status: 204,

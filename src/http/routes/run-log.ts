@@ -26,9 +26,7 @@ const RunLog = named('RunLog', {
 export type RunLog = z.infer<typeof RunLog>;
 
 export const runLogRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
-  route({
-    method: 'GET',
-    path: '/api/runs/{id}/log',
+  route('GET /api/runs/{id}/log', {
     summary: 'The last lines and requests of a run of the last seven days, while it runs too.',
     role: 'read',
     answer: RunLog,

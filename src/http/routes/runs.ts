@@ -85,18 +85,14 @@ const RunsQuery = z
   .extend({ limit: limit(50) });
 
 export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/runs',
+  route('GET /api/runs', {
     summary: 'The history of runs, newest first.',
     role: 'read',
     query: RunsQuery,
     answer: Runs,
     handle: ({ query }) => readRuns(state, query),
   }),
-  route({
-    method: 'GET',
-    path: '/api/runs/{id}',
+  route('GET /api/runs/{id}', {
     summary: 'One run, with contradictions and type mismatches of its records.',
     role: 'read',
     answer: RunDetail,

@@ -24,17 +24,13 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
     csrf: visitor ? access.csrfOf(visitor) : null,
   });
   return [
-    route({
-      method: 'GET',
-      path: '/api/session',
+    route('GET /api/session', {
       summary: 'The signed-in user, and the CSRF token that changes need.',
       role: 'open',
       answer: Session,
       handle: async ({ visitor }) => describe(visitor),
     }),
-    route({
-      method: 'POST',
-      path: '/api/session',
+    route('POST /api/session', {
       summary: 'Signs in: exchanges a token for a session cookie.',
       role: 'open',
       body: SignIn,
@@ -52,9 +48,7 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
         return describe(signedIn.visitor);
       },
     }),
-    route({
-      method: 'DELETE',
-      path: '/api/session',
+    route('DELETE /api/session', {
       summary: 'Signs out for good: no copy of the cookie is valid any more.',
       role: 'metrics',
       status: 204,
@@ -83,9 +77,7 @@ const AuditTrail = named('AuditTrail', {
 export type AuditTrail = z.infer<typeof AuditTrail>;
 
 export const auditRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
-  route({
-    method: 'GET',
-    path: '/api/audit',
+  route('GET /api/audit', {
     summary: 'Every change made by a person, newest first: who, what, when, from where.',
     role: 'admin',
     query: z.strictObject({

@@ -39,9 +39,7 @@ export type SyncStarted = z.infer<typeof SyncStarted>;
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams' | 'listings'>;
 
 export const syncRoutes = (deps: Deps): Route[] => [
-  route({
-    method: 'POST',
-    path: '/api/sync',
+  route('POST /api/sync', {
     summary: 'Makes streams due now, so that the worker runs them. Runs under way are left to end.',
     role: 'operator',
     uses: ['state', 'queue'],
@@ -64,9 +62,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
       });
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/sync/{id}',
+  route('GET /api/sync/{id}', {
     summary: 'The progress of a sync that was started with POST /api/sync.',
     role: 'read',
     query: z.strictObject({ wait }),

@@ -25,17 +25,13 @@ const VerifyRequest = named('VerifyRequest', {
 type Deps = Pick<ControlDeps, 'sinks' | 'streams'>;
 
 export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/verifications',
+  route('GET /api/verifications', {
     summary: 'Comparisons of this process since it started, newest first.',
     role: 'read',
     answer: Verifications,
     handle: async () => ({ verifications: runs.all().map(({ results: _, ...head }) => head) }),
   }),
-  route({
-    method: 'POST',
-    path: '/api/verifications',
+  route('POST /api/verifications', {
     summary:
       'Compares what the sinks have with the service, or two sinks with each other. It runs by itself, one at a time.',
     role: 'operator',
@@ -49,17 +45,13 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
     }),
     handle: async ({ body }) => runs.start(jobOf(deps, body)),
   }),
-  route({
-    method: 'GET',
-    path: '/api/verifications/{id}',
+  route('GET /api/verifications/{id}', {
     summary: 'One of them, with what was found so far, by stream, sink and day.',
     role: 'read',
     answer: Verification,
     handle: async ({ id }) => runs.find(id),
   }),
-  route({
-    method: 'POST',
-    path: '/api/verifications/{id}/cancel',
+  route('POST /api/verifications/{id}/cancel', {
     summary: 'Stops after the current page. What was found so far stays.',
     role: 'operator',
     answer: Verification,
