@@ -15,7 +15,7 @@ import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { lakePathFault } from '../../sinks/parquet/lake.ts';
 import { INDEXES } from '../../sinks/views/postgres-indexes.ts';
-import { type Context, EXIT, type ExitCode, parseStreams, type Register, withConfig, withJson } from '../command.ts';
+import { type Context, EXIT, type ExitCode, parseStreams, type Register, withOptions } from '../command.ts';
 import { canAsk, createPrompt, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -58,7 +58,7 @@ export const registerInit: Register = (program, action) => {
     .option('--yes', 'do not prompt: use defaults for missing values')
     .option('--untested', 'do not test the connection to the service')
     .addHelpText('after', EXAMPLES);
-  withJson(withConfig(command)).action(action(init));
+  withOptions(command, 'config', 'json').action(action(init));
 };
 
 async function init({ terminal, signal, document }: Context, options: InitOptions): Promise<ExitCode> {
