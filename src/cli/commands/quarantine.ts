@@ -10,7 +10,16 @@ import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/privacy.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
-import { type Context, EXIT, type ExitCode, type Options, parseCount, type Register, withOptions } from '../command.ts';
+import {
+  type Context,
+  EXIT,
+  type ExitCode,
+  type Options,
+  parseCount,
+  type Register,
+  show,
+  withOptions,
+} from '../command.ts';
 import { checkKnown, readState } from '../config.ts';
 import { confirm, counted, type FittedColumn, fittedTable, minute } from '../terminal.ts';
 
