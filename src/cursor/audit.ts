@@ -1,7 +1,7 @@
 import { Fault } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, sql, storableJson, storableText } from './database/sql.ts';
+import { isoOf, sql, storableJson, storableText } from './database/sql.ts';
 
 /** A change that somebody asked for. Never put a secret or personal data in it: the table outlives both. */
 export interface AuditEntry {
@@ -56,11 +56,10 @@ export async function listAudit(
   { limit, before }: { limit: number; before?: string | undefined },
 ): Promise<AuditRecord[]> {
   // A number beyond bigint is beyond every entry there is.
-  const rows = await db.query<Omit<AuditRecord, 'at'> & { at: number }>(sql`
-    select id::text, ${instantOf('at')} as at, actor, action, target, origin as "from", detail from tributary.audit a
+  return db.query<AuditRecord>(sql`
+    select id::text, ${isoOf('at')} as at, actor, action, target, origin as "from", detail from tributary.audit a
     where ${before}::numeric is null or a.id <= greatest(0, least(${before}::numeric - 1, 9223372036854775807))::bigint
     order by a.id desc limit ${limit}`);
-  return rows.map((row) => ({ ...row, at: toIso(row.at) }));
 }
 
 /** `id` is a digest: the table must not hold anything that opens a session. */

@@ -4,7 +4,7 @@ import { isObject, stringifyJson } from '../model/json.ts';
 import { createRedact, DEFAULT_PRIVACY } from '../model/privacy.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { type Sql, sql, storableText } from './database/sql.ts';
+import { isoOf, type Sql, sql, storableText } from './database/sql.ts';
 import { readForgotten } from './forgotten.ts';
 
 /** A record that could not be used, and why. */
@@ -55,8 +55,9 @@ export interface Quarantined {
   /** JSON as text: what made it unusable may be what jsonb refuses. */
   record: string;
   runId: string;
-  firstAt: Date;
-  lastAt: Date;
+  /** ISO in UTC. */
+  firstAt: string;
+  lastAt: string;
 }
 
 export interface QuarantineFilter {
@@ -71,7 +72,8 @@ export interface QuarantineFilter {
 /** The newest first. */
 export const listQuarantined = (db: Queryable, filter: QuarantineFilter): Promise<Quarantined[]> =>
   db.query<Quarantined>(sql`
-    select id, source, stream, reason, record, run_id as "runId", first_at as "firstAt", last_at as "lastAt"
+    select id, source, stream, reason, record, run_id as "runId",
+      ${isoOf('first_at')} as "firstAt", ${isoOf('last_at')} as "lastAt"
     from tributary.quarantine ${matching(filter)} and (${filter.before}::bigint is null
       or (last_at, id) < (select last_at, id from tributary.quarantine where id = ${filter.before}))
     order by last_at desc, id desc limit ${filter.limit}`);

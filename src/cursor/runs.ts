@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, raw, type Sql, sql, storableJson, storableText } from './database/sql.ts';
+import { instantOf, isoOf, raw, type Sql, sql, storableJson, storableText } from './database/sql.ts';
 import { removeOldRunLogs } from './run-log.ts';
 
 /** What a run did to the rows of a sink. */
@@ -178,9 +178,8 @@ export interface RunRecord {
 export async function listRuns(db: Queryable, filter: RunFilter): Promise<RunRecord[]> {
   const { id, source, stream, state, kind, before, limit } = filter;
   const since = filter.since === undefined ? '-infinity' : toIso(filter.since);
-  type Found = Omit<RunRecord, 'startedAt' | 'finishedAt'> & { startedAt: Date; finishedAt: Date | null };
-  const rows = await db.query<Found>(sql`
-    select id, kind, source, stream, state, started_at as "startedAt", finished_at as "finishedAt",
+  return db.query<RunRecord>(sql`
+    select id, kind, source, stream, state, ${isoOf('started_at')} as "startedAt", ${isoOf('finished_at')} as "finishedAt",
       rows_read as read, rows_new as new, rows_changed as changed, rows_unchanged as unchanged,
       rows_quarantined as quarantined, requests, too_many_requests as "tooManyRequests", rows_by_sink as sinks, message
     from tributary.runs
@@ -189,11 +188,6 @@ export async function listRuns(db: Queryable, filter: RunFilter): Promise<RunRec
       and (${id}::text is null or id = ${id}) and started_at >= ${since}
       and (${before}::text is null or (started_at, id) < (select started_at, id from tributary.runs where id = ${before}))
     order by started_at desc, id desc limit ${limit}`);
-  return rows.map((row) => ({
-    ...row,
-    startedAt: row.startedAt.toISOString(),
-    finishedAt: row.finishedAt?.toISOString() ?? null,
-  }));
 }
 
 /** So many at a time: the first time after years is no transaction of an hour. */

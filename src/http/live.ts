@@ -190,17 +190,9 @@ async function readFingerprints(state: Queryable): Promise<Fingerprints> {
       (select concat_ws(' ', max(minute), sum(too_many)) from tributary.budget_use
         where minute > now() - interval '1 hour') as budget,
       (select string_agg(concat_ws(' ', id, state), ',') from tributary.backfills) as backfills`);
-  const underWay = JSON.stringify(await readBackfillsUnderWay(state));
-  const { coverage, runs, log, quarantine, schema, budget, backfills } = row ?? {};
-  return {
-    coverage: digest(coverage),
-    runs: digest(runs),
-    log: digest(log),
-    quarantine: digest(quarantine),
-    schema: digest(schema),
-    budget: digest(budget),
-    backfills: digest(`${backfills} ${underWay}`),
-  };
+  const backfills = `${row?.backfills} ${JSON.stringify(await readBackfillsUnderWay(state))}`;
+  const texts = Object.entries({ ...row, backfills });
+  return Object.fromEntries(texts.map(([topic, text]) => [topic, digest(text)])) as Fingerprints;
 }
 
 const changedTopics = (before: Fingerprints, after: Fingerprints): Topic[] =>

@@ -219,7 +219,7 @@ function describeList(records: readonly Quarantined[], total: number, columns: n
 const COLUMNS: ReadonlyArray<FittedColumn<Quarantined>> = [
   { header: 'id', of: ({ id }) => String(id) },
   { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
-  { header: 'last seen', of: ({ lastAt }) => minute(lastAt.toISOString()) },
+  { header: 'last seen', of: ({ lastAt }) => minute(lastAt) },
   { header: 'reason', of: ({ reason }) => reason },
 ];
 
@@ -227,7 +227,7 @@ function describeOne({ id, source, stream, reason, runId, firstAt, lastAt }: Qua
   return [
     `record ${id} of ${source}/${stream}`,
     `reason: ${reason}`,
-    `seen:   ${minute(firstAt.toISOString())} to ${minute(lastAt.toISOString())} UTC, last by run ${runId}`,
+    `seen:   ${minute(firstAt)} to ${minute(lastAt)} UTC, last by run ${runId}`,
   ].join('\n');
 }
 
@@ -241,7 +241,4 @@ function describeRetried(results: readonly Retried[]): string {
   ].join('\n');
 }
 
-const head = ({ id, source, stream, reason, runId: run, firstAt, lastAt }: Quarantined): object => ({
-  ...{ id, source, stream, reason, run },
-  ...{ firstAt: firstAt.toISOString(), lastAt: lastAt.toISOString() },
-});
+const head = ({ runId: run, record: _, ...rest }: Quarantined): object => ({ ...rest, run });

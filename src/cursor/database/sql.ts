@@ -63,6 +63,10 @@ export function quoteLiteral(text: string): string {
 /** A timestamptz column as an instant. pg's Date cuts microseconds off: a window would grow by what was never read. */
 export const instantOf = (column: string): Sql => raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
+/** The same as text, in UTC, as JSON writes it. */
+export const isoOf = (column: string): Sql =>
+  raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
+
 /**
  * What Postgres can hold of a service's text. It refuses NUL, and jsonb lone surrogates too; one such character would fail
  * a batch for ever. The replacement character says that something stood there.

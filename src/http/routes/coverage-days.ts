@@ -1,5 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { sql } from '../../cursor/database/sql.ts';
+import { isoOf, sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type CoverageSpan, DAY_MS, startOfDay, type Window } from '../../model/window.ts';
@@ -71,7 +71,8 @@ export const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 's
       case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows
     from tributary.windows w
     cross join lateral generate_series(
-      greatest(date_trunc('day', w.start_at, 'UTC'), ${toIso(start)}), least(w.end_at - interval '1 microsecond', ${toIso(end)}), interval '1 day'
+      greatest(date_trunc('day', w.start_at, 'UTC'), ${toIso(start)}),
+      least(w.end_at - interval '1 microsecond', ${toIso(end)}), interval '1 day'
     ) d (day)
     where w.source = ${source} and w.stream = ${stream} and w.rows > 0 and w.end_at > ${toIso(start)} and w.start_at < ${toIso(end)}
     group by w.sink, d.day order by d.day`);
@@ -104,33 +105,18 @@ export const eventRowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
   });
 
 /** Sinks that have the same events count once. A window of several days counts for its first: its rows are not known by day. */
-async function readEventRows(
+function readEventRows(
   state: Queryable,
   { source, stream: name }: { source?: string | undefined; stream?: string | undefined },
   { start, end }: Window,
 ): Promise<EventRows['series']> {
-  const rows = await state.query<{
-    source: string;
-    stream: EventRows['series'][number]['stream'];
-    at: Date;
-    rows: number;
-  }>(sql`
-    select source, stream, at, max(rows)::bigint as rows from (
-      select source, stream, sink, date_trunc('day', start_at, 'UTC') as at, sum(rows) as rows from tributary.windows
-      where rows > 0 and start_at >= ${toIso(start)} and start_at < ${toIso(end)} and (${source}::text is null or source = ${source}) and (${name}::text is null or stream = ${name})
-      group by 1, 2, 3, 4
-    ) by_sink group by 1, 2, 3 order by 1, 2, 3`);
-  const keys = [...new Set(rows.map((row) => `${row.source}/${row.stream}`))];
-  return keys.flatMap((key) => {
-    const own = rows.filter((row) => `${row.source}/${row.stream}` === key);
-    const [first] = own;
-    if (!first) return [];
-    return [
-      {
-        source: first.source,
-        stream: first.stream,
-        points: own.map(({ at, rows: n }) => ({ at: at.toISOString(), rows: n })),
-      },
-    ];
-  });
+  return state.query<EventRows['series'][number]>(sql`
+    select source, stream, json_agg(json_build_object('at', ${isoOf('at')}, 'rows', rows) order by at) as points from (
+      select source, stream, at, max(rows)::bigint as rows from (
+        select source, stream, sink, date_trunc('day', start_at, 'UTC') as at, sum(rows) as rows from tributary.windows
+        where rows > 0 and start_at >= ${toIso(start)} and start_at < ${toIso(end)}
+          and (${source}::text is null or source = ${source}) and (${name}::text is null or stream = ${name})
+        group by 1, 2, 3, 4
+      ) by_sink group by 1, 2, 3
+    ) by_day group by 1, 2 order by 1, 2`);
 }

@@ -1,5 +1,5 @@
 import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
-import { sql } from '../../cursor/database/sql.ts';
+import { isoOf, sql } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
 import { count, figure, limit, listOf, moment, named, stream, z } from '../answers.ts';
@@ -96,10 +96,10 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
       query: z.strictObject({ stream: stream.optional(), limit: limit(100) }),
       answer: SchemaChanges,
       async handle({ query }): Promise<SchemaChanges> {
-        const rows = await state.query<Omit<SchemaChange, 'at'> & { at: Date }>(sql`
-          select changed_at as at, source, stream, path, name as column, kind, previous_kind as "previousKind", run_id as "runId"
+        const changes = await state.query<SchemaChange>(sql`
+          select ${isoOf('changed_at')} as at, source, stream, path, name as column, kind, previous_kind as "previousKind", run_id as "runId"
           from tributary.columns where ${query.stream}::text is null or stream = ${query.stream} order by id desc limit ${query.limit}`);
-        return { changes: rows.map((row) => ({ ...row, at: row.at.toISOString() })) };
+        return { changes };
       },
     }),
   ];

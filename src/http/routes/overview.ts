@@ -1,8 +1,8 @@
 import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf, raw, sql } from '../../cursor/database/sql.ts';
+import { instantOf, isoOf, raw, sql } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
-import { readUpcoming } from '../../cursor/schedules.ts';
+import { readUpcoming, type Upcoming } from '../../cursor/schedules.ts';
 import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
@@ -139,21 +139,14 @@ export async function readOverview({ state, streams, listings, version }: Overvi
         maxLagSeconds,
         firstSync,
         late: !firstSync && lagSeconds !== null && maxLagSeconds !== null && lagSeconds > maxLagSeconds,
-        parked: !parked
-          ? null
-          : {
-              reason: parked.reason,
-              nextStep: parked.nextStep,
-              since: parked.since.toISOString(),
-              nextProbeAt: parked.nextProbeAt.toISOString(),
-            },
+        parked: parked ? parkedOf(parked) : null,
         quarantined: quarantined.find(isThis)?.n ?? 0,
         rows,
         // Rows that were lost and read again are new twice. The ledger knows the rows of a first sync only at its end.
         rowsToday: firstSync || rows === null ? today : Math.min(today, rows),
         uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertified }) => uncertified)),
         lastRun: history?.last ?? null,
-        lastSuccessAt: history?.success?.toISOString() ?? null,
+        lastSuccessAt: history?.success ?? null,
         nextRunAt: nextRunAt?.toISOString() ?? null,
         sinks: sinks.map((track): TrackOverview => toTrack(track, now)),
       };
@@ -178,7 +171,8 @@ interface TrackRow {
 const readTracks = (state: Queryable): Promise<TrackRow[]> =>
   state.query<TrackRow>(sql`
     select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
-      ${instantOf('c.newest_seen')} as newest, ${raw(COVERAGE.filters)} as filters, ${raw(CAUGHT_UP)} as "caughtUp", ${raw(ALSO_COMPLETE_LIST)} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
+      ${instantOf('c.newest_seen')} as newest, ${raw(COVERAGE.filters)} as filters, ${raw(CAUGHT_UP)} as "caughtUp",
+      ${raw(ALSO_COMPLETE_LIST)} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
     from tributary.cursors c left join (
       select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
       from tributary.windows group by 1, 2, 3
@@ -189,20 +183,16 @@ interface StreamRow {
   source: string;
   stream: SyncName;
   last: LastRun | null;
-  success: Date | null;
+  success: string | null;
   today: number;
 }
 
 /** The newest run of each stream, and the newest that succeeded; by index, however long the history is. */
-async function readStreams(state: Queryable): Promise<StreamRow[]> {
-  type Found = Omit<StreamRow, 'last'> &
-    Omit<LastRun, 'id' | 'startedAt' | 'finishedAt'> & { id: string | null } & {
-      started: Date;
-      finished: Date | null;
-    };
-  const rows = await state.query<Found>(sql`
-    select k.source, k.stream, r.id, r.kind, r.state, r.started_at as started, r.finished_at as finished, r.message,
-      d.finished_at as success, coalesce(t.rows, 0)::bigint as today
+const readStreams = (state: Queryable): Promise<StreamRow[]> =>
+  state.query<StreamRow>(sql`
+    select k.source, k.stream, ${isoOf('d.finished_at')} as success, coalesce(t.rows, 0)::bigint as today,
+      case when r.id is not null then json_build_object('id', r.id, 'kind', r.kind, 'state', r.state,
+        'startedAt', ${isoOf('r.started_at')}, 'finishedAt', ${isoOf('r.finished_at')}, 'message', r.message) end as last
     from (
       select source, stream from tributary.cursors union select source, stream from tributary.schedules
     ) k
@@ -217,34 +207,14 @@ async function readStreams(state: Queryable): Promise<StreamRow[]> {
       select sum(rows_new) as rows from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
         and r.started_at >= date_trunc('day', now(), 'UTC')
     ) t on true`);
-  return rows.map(({ source, stream, success, today, id, kind, state: ended, started, finished, message }) => ({
-    source,
-    stream,
-    success,
-    today,
-    last:
-      id === null
-        ? null
-        : {
-            id,
-            kind,
-            state: ended,
-            startedAt: started.toISOString(),
-            finishedAt: finished?.toISOString() ?? null,
-            message,
-          },
-  }));
-}
 
 const readQuarantined = (state: Queryable): Promise<Array<{ source: string; stream: SyncName; n: number }>> =>
   state.query(sql`select source, stream, count(*) as n from tributary.quarantine group by source, stream`);
 
-async function readTroubles(state: Queryable): Promise<Trouble[]> {
-  const rows = await state.query<Omit<Trouble, 'since'> & { since: Date }>(sql`
-    select kind, source, stream, message, opened_at as since from tributary.incidents
+const readTroubles = (state: Queryable): Promise<Trouble[]> =>
+  state.query<Trouble>(sql`
+    select kind, source, stream, message, ${isoOf('opened_at')} as since from tributary.incidents
     where closed_at is null order by opened_at, id`);
-  return rows.map((row) => ({ ...row, since: row.since.toISOString() }));
-}
 
 const toTrack = ({ sink, since, through, newest, uncertified, also }: TrackRow, now: Instant): TrackOverview => ({
   sink,
@@ -254,6 +224,10 @@ const toTrack = ({ sink, since, through, newest, uncertified, also }: TrackRow, 
   lagSeconds: secondsSince(through, now),
   uncertifiedWindows: uncertified,
   alsoComplete: isoRanges(also),
+});
+
+const parkedOf = ({ reason, nextStep, since, nextProbeAt }: NonNullable<Upcoming['parked']>) => ({
+  ...{ reason, nextStep, since: since.toISOString(), nextProbeAt: nextProbeAt.toISOString() },
 });
 
 /** Null if any sink has nothing proven: a stream is as far as its slowest sink. */

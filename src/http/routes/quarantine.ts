@@ -122,12 +122,4 @@ async function findRecord(state: Queryable, id: string): Promise<Quarantined> {
   return found;
 }
 
-const toHead = ({ id, source, stream, reason, runId, firstAt, lastAt }: Quarantined): QuarantineHead => ({
-  id,
-  source,
-  stream,
-  reason,
-  runId,
-  firstAt: firstAt.toISOString(),
-  lastAt: lastAt.toISOString(),
-});
+const toHead = ({ record: _, ...head }: Quarantined): QuarantineHead => head;

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { raw, sql } from '../../cursor/database/sql.ts';
+import { isoOf, raw, sql } from '../../cursor/database/sql.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { DAY_MS } from '../../model/window.ts';
 import {
@@ -123,15 +123,13 @@ const toRow = (run: RunRecord): RunRow => ({
 });
 
 async function readWindows(state: Queryable, id: string): Promise<RunDetail['windows']> {
-  type Found = Omit<RunDetail['windows'][number], 'start' | 'end'> & { start: Date; end: Date };
-  const rows = await state.query<Found>(sql`
-    select sink, start_at as start, end_at as "end", state = 'certified' as certified, rows, tries, note
+  return state.query<RunDetail['windows'][number]>(sql`
+    select sink, ${isoOf('start_at')} as start, ${isoOf('end_at')} as "end", state = 'certified' as certified, rows, tries, note
     from tributary.windows w
     where run_id = ${id} and exists (
       select from tributary.runs r where r.id = ${id} and (r.source, r.stream) = (w.source, w.stream)
     )
     order by start_at, sink limit 200`);
-  return rows.map((row) => ({ ...row, start: row.start.toISOString(), end: row.end.toISOString() }));
 }
 
 /** How far syncs and backfills under way are. The ledger tells it while they read; `runs` only once they have ended. */
@@ -248,9 +246,9 @@ const LEAST_MS = DAY_MS;
 
 /** Syncs that are marked as running, and whose processes still hold the lease of their stream. */
 export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
-  type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { started: Date };
+  type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { startedAt: string };
   const rows = await state.query<Found>(sql`
-    select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
+    select r.id, r.source, r.stream, ${isoOf('r.started_at')} as "startedAt", w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
       extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
     from tributary.runs r left join lateral (
       select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (
@@ -271,8 +269,8 @@ export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
       select from tributary.leases l where (l.source, l.stream) = (r.source, r.stream) and l.expires_at > clock_timestamp()
     )
     order by r.started_at, r.id`);
-  return rows.map(({ id, source, stream, started, ...extent }) => ({
-    ...{ kind: 'sync', id, source, stream, startedAt: started.toISOString(), paused: false },
+  return rows.map(({ id, source, stream, startedAt, ...extent }) => ({
+    ...{ kind: 'sync', id, source, stream, startedAt, paused: false },
     ...(extent.rows !== null && extent.doneMs + extent.openMs > LEAST_MS
       ? paceOf({ ...extent, pricedRows: null })
       : { progress: null, rows: null, rowsPerSecond: null, etaSeconds: null }),

@@ -119,9 +119,10 @@ function chooseTracks(
 /** The run that answers a request is the newest that had not ended when the request came: one under way, or the one it started. */
 async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, 'warnings'>> {
   type Found = SyncStarted['streams'][number];
+  const [sources, names] = [asked.streams.map(({ source }) => source), asked.streams.map(({ stream }) => stream)];
   const streams = await state.query<Found>(sql`
     select k.source, k.stream, r.id as "runId", r.state, r.message
-    from unnest(${asked.streams.map(({ source }) => source)}::text[], ${asked.streams.map((one) => one.stream)}::text[]) with ordinality as k (source, stream, place)
+    from unnest(${sources}::text[], ${names}::text[]) with ordinality as k (source, stream, place)
     left join lateral (
       select id, state, message from tributary.runs r
       where (r.source, r.stream) = (k.source, k.stream) and kind in ('sync', 're-sweep')
