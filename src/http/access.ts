@@ -157,16 +157,9 @@ const grantOf = ({ role, secret }: Token): string => digestOf(`${role} ${secret}
 export const mayDo = (visitor: Visitor, role: Role): boolean => ROLES.indexOf(visitor.role) >= ROLES.indexOf(role);
 
 /** Refuses to listen beyond this machine with a generated token: an operator must choose the tokens that are handed out. */
-export function checkBinding({
-  host,
-  token,
-  tokens,
-}: {
-  host: string;
-  token?: string | undefined;
-  tokens?: object;
-}): void {
-  if (token !== undefined || Object.keys(tokens ?? {}).length > 0 || isLoopback(host)) return;
+export function checkBinding(http: { host: string; token?: string | undefined; tokens?: object }): void {
+  const { host, token, tokens = {} } = http;
+  if (token !== undefined || Object.keys(tokens).length > 0 || isLoopback(host)) return;
   throw new ConfigError(`http.host is ${host}, which others can reach, and there is no http.token`, {
     kept: 'nothing was started',
     next: 'set http.token to a long random text (openssl rand -hex 32 makes one), or http.host to 127.0.0.1',
@@ -193,20 +186,6 @@ const cookieOf = ({ cookie = '' }: IncomingHttpHeaders): string | undefined =>
     .find((pair) => pair.startsWith(`${COOKIE}=`))
     ?.slice(COOKIE.length + 1);
 
-/**
- * Browser sessions: a cookie that states expiry and token, signed with a key that is derived from that token. No session
- * is stored, so a restart signs nobody out, several servers accept each other's sessions, and replacing a token ends its sessions.
- * Only sessions that were ended early are stored.
- */
-interface Sessions {
-  /** The value of a new cookie. */
-  open(token: Token): string;
-  /** Undefined: forged, expired, ended, or signed for a token that is no longer in use. */
-  read(cookie: string | undefined): Session | undefined;
-  /** The CSRF token: it proves that our own page sent a change. Other sites can send the cookie, but cannot know this. */
-  csrfOf(session: Session): string;
-}
-
 export interface Session {
   id: string;
   token: Token;
@@ -215,10 +194,15 @@ export interface Session {
 
 export const SESSION_HOURS = 12;
 
+/**
+ * Browser sessions: a cookie that states expiry and token, signed with a key that is derived from that token. No session
+ * is stored, so a restart signs nobody out, several servers accept each other's sessions, and replacing a token ends its sessions.
+ * Only sessions that were ended early are stored.
+ */
 export function createSessions(
   { tokens, isEnded }: { tokens: () => readonly Token[]; isEnded: (digest: string) => boolean },
   now: () => number = Date.now,
-): Sessions {
+) {
   const keys = new Map<string, Buffer>();
   /** By scrypt, so that guessing tokens against a stolen cookie is slow. Computed once for each token. */
   const keyOf = ({ secret }: Token): Buffer => {
@@ -230,13 +214,15 @@ export function createSessions(
     createHmac('sha256', keyOf(token)).update(text).digest('base64url');
 
   return {
-    open(token) {
+    /** The value of a new cookie. */
+    open(token: Token): string {
       const expiresAt = Math.min(now() + SESSION_HOURS * 3_600_000, token.expiresAt ?? Number.POSITIVE_INFINITY);
       const name = Buffer.from(token.name).toString('base64url');
       const id = `${expiresAt}.${randomBytes(16).toString('base64url')}.${name}`;
       return `${id}.${sign(token, `session ${id}`)}`;
     },
-    read(cookie = '') {
+    /** Undefined: forged, expired, ended, or signed for a token that is no longer in use. */
+    read(cookie = ''): Session | undefined {
       const [until = '', nonce = '', name = '', signature = '', ...more] = cookie.split('.');
       const token = tokens().find((one) => one.name === Buffer.from(name, 'base64url').toString());
       const id = `${until}.${nonce}.${name}`;
@@ -244,7 +230,8 @@ export function createSessions(
       const expiresAt = Number(until);
       return expiresAt > now() && !isEnded(digestOf(id)) ? { id, token, expiresAt } : undefined;
     },
-    csrfOf: ({ id, token }) => sign(token, `csrf ${id}`),
+    /** The CSRF token: it proves that our own page sent a change. Other sites can send the cookie, but cannot know this. */
+    csrfOf: ({ id, token }: Session): string => sign(token, `csrf ${id}`),
   };
 }
 

@@ -208,18 +208,6 @@ const digest = (text: string | null | undefined): string =>
     .digest('base64url')
     .slice(0, 16);
 
-/** Server-sent events for a limited number of clients: each costs a connection and a copy of every event. */
-interface Events {
-  /** Throws if there are too many clients: before the answer begins, so that it can carry the reason. */
-  checkRoom(): void;
-  serve(
-    raw: ServerResponse,
-    headers: Readonly<Record<string, string>>,
-    from: { visitor: Visitor; lastId: string | undefined },
-  ): void;
-  close(): void;
-}
-
 const MOST_SUBSCRIBERS = 200;
 const RETRY_SECONDS = 30;
 /** More than a browser gets at once that reconnects after minutes. */
@@ -230,7 +218,8 @@ const CHECK_MS = 2000;
 /** The last one keeps proxies such as nginx from buffering events. */
 const HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
 
-export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access, 'holds' | 'onChange'>): Events {
+/** Server-sent events for a limited number of clients: each costs a connection and a copy of every event. */
+export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access, 'holds' | 'onChange'>) {
   const subscribers = new Map<ServerResponse, Visitor>();
   const disconnectExpired = (): void => {
     for (const [raw, visitor] of subscribers) if (!access.holds(visitor)) raw.end();
@@ -238,14 +227,15 @@ export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access,
   access.onChange(disconnectExpired);
   const checking = setInterval(disconnectExpired, CHECK_MS).unref();
   return {
-    checkRoom() {
+    /** Throws if there are too many clients: before the answer begins, so that it can carry the reason. */
+    checkRoom(): void {
       if (subscribers.size < MOST_SUBSCRIBERS) return;
       throw new HttpError(503, `${MOST_SUBSCRIBERS} pages listen already`, {
         next: 'close some of them; the rest of the API is not affected',
         retryAfter: RETRY_SECONDS,
       });
     },
-    serve(raw, headers, { visitor, lastId }) {
+    serve(raw: ServerResponse, visitor: Visitor, lastId: string | undefined, headers: Record<string, string>): void {
       subscribers.set(raw, visitor);
       raw.writeHead(200, { ...headers, ...HEADERS });
       // A sleeping browser does not read: its connection is dropped, and it starts over when it wakes up.
