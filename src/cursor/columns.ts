@@ -2,6 +2,7 @@ import type { Kind } from '../model/columns.ts';
 import type { EvolvedColumn, SchemaChange } from '../model/evolution.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
+import { hasTable } from './database/index.ts';
 import { type Sql, sql } from './database/sql.ts';
 
 /** The columns that grew out of fields nobody declared. The table is a log: every change stays, the last word counts. */
@@ -11,8 +12,7 @@ export async function readEvolved(db: Queryable, stream: StreamName): Promise<Ev
 
 /** Of a state as it is, which may be empty. */
 export async function readEvolvedIfAny(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
-  const [table] = await db.query<{ is: boolean }>(sql`select to_regclass('tributary.columns') is not null as is`);
-  return table?.is ? readEvolved(db, stream) : [];
+  return (await hasTable(db, 'columns')) ? readEvolved(db, stream) : [];
 }
 
 /** Finds and records the changes under a lock, so that two processes that meet the same field at once make one column of it. */

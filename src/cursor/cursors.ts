@@ -162,24 +162,10 @@ export const chooseTracks = (
   );
 
 /** For machines: moments are ISO texts, what is unknown is null. */
-export interface TrackReport {
-  source: string;
-  stream: StreamName;
-  sink: string;
-  since: string;
-  completeThrough: string | null;
-  newestSeen: string | null;
-  updatedAt: string;
-}
-
-export const reportTrack = ({ source, stream, sink, since, updatedAt, ...track }: KnownTrack): TrackReport => ({
-  source,
-  stream,
-  sink,
-  since: toIso(since),
-  completeThrough: track.completeThrough === undefined ? null : toIso(track.completeThrough),
-  newestSeen: track.newestSeen === undefined ? null : toIso(track.newestSeen),
-  updatedAt: toIso(updatedAt),
+export const reportTrack = ({ source, stream, sink, since, updatedAt, completeThrough, newestSeen }: KnownTrack) => ({
+  ...{ source, stream, sink, since: toIso(since), updatedAt: toIso(updatedAt) },
+  completeThrough: completeThrough === undefined ? null : toIso(completeThrough),
+  newestSeen: newestSeen === undefined ? null : toIso(newestSeen),
 });
 
 /** Takes proofs back, so that the next sync reads again. Rows stay where they are. The caller holds the lease. */

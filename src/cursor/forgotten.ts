@@ -3,6 +3,7 @@ import { createMentions, createScrub, digestOf, type Forgotten } from '../model/
 import { parseJson } from '../model/json.ts';
 import type { Stream } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
+import { hasTable } from './database/index.ts';
 import { raw, sql } from './database/sql.ts';
 
 export async function readForgotten(db: Queryable, source: string): Promise<Forgotten[]> {
@@ -13,8 +14,7 @@ export async function readForgotten(db: Queryable, source: string): Promise<Forg
 
 /** Of a state as it is, which may be older than the list, or empty. */
 export async function readForgottenIfAny(db: Queryable, source: string): Promise<Forgotten[]> {
-  const [table] = await db.query<{ is: boolean }>(sql`select to_regclass('tributary.forgotten') is not null as is`);
-  return table?.is ? readForgotten(db, source) : [];
+  return (await hasTable(db, 'forgotten')) ? readForgotten(db, source) : [];
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
+import { hasTable } from './database/index.ts';
 import { instantOf, type Sql, sql, storableText } from './database/sql.ts';
 
 /**
@@ -109,11 +110,9 @@ type ParkedRow = NonNullable<Upcoming['parked']> & { source: string; stream: str
 
 /** A state that no worker has seen yet has none of these tables. */
 export async function readUpcoming(state: Queryable): Promise<(source: string, stream: string) => Upcoming> {
-  const [has] = await state.query<{ tables: boolean }>(
-    sql`select to_regclass('tributary.schedules') is not null and to_regclass('tributary.parked') is not null as tables`,
-  );
+  const hasTables = (await hasTable(state, 'schedules')) && (await hasTable(state, 'parked'));
   const read = <T extends object>(query: Sql): Promise<T[]> =>
-    has?.tables ? state.query<T>(query) : Promise.resolve([]);
+    hasTables ? state.query<T>(query) : Promise.resolve([]);
   const schedules = await read<{ source: string; stream: string; next: Date }>(
     sql`select source, stream, next_run_at as next from tributary.schedules`,
   );

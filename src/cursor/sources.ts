@@ -4,6 +4,7 @@ import { ConfigError } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
+import { hasTable } from './database/index.ts';
 import { raw, sql } from './database/sql.ts';
 import { checkFence } from './leases.ts';
 
@@ -162,8 +163,7 @@ export async function writeProfile(db: Queryable, source: string, stream: Stream
 
 /** Every server that rows came from; none where the state has no tables yet. */
 export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
-  const [has] = await db.query<{ table: boolean }>(sql`select to_regclass('tributary.profiles') is not null as table`);
-  if (!has?.table) return [];
+  if (!(await hasTable(db, 'profiles'))) return [];
   const rows = await db.query<Stored & { source: string; stream: string }>(sql`
     select source, stream, ${raw(STORED)} from tributary.profiles p where exists (
       select from tributary.cursors c where (c.source, c.stream) = (p.source, p.stream) and c.newest_seen is not null)

@@ -222,6 +222,9 @@ export function chooseDate(name: string, value: string, now: Instant = Date.now(
   });
 }
 
+/** Whether a value is the one that was asked for, or any was. */
+export const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
+
 export const isoDay = (at: Instant): string => toIso(startOfDay(at)).slice(0, 10);
 
 /** The day after the last day that the range touches. */

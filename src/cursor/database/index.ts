@@ -131,6 +131,11 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
   };
 }
 
+/** Of a state as it is, which may be empty or of an earlier version. */
+export async function hasTable(db: Queryable, name: string): Promise<boolean> {
+  return (await db.query(sql`select where to_regclass(${`tributary.${name}`}) is not null`)).length > 0;
+}
+
 /** Whether the URL leads to a pooler, which gives each transaction another connection. */
 export async function leadsThroughPooler(url: string): Promise<boolean> {
   const db = connect({ url, max: 1 });

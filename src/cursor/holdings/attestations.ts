@@ -2,6 +2,7 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import type { Queryable } from '../database/index.ts';
+import { hasTable } from '../database/index.ts';
 import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
 import { ofTrack, type Track } from './window-rows.ts';
@@ -75,8 +76,7 @@ export async function readAttested(db: Queryable, sink: string) {
     last_commit: string | null;
     foreign: string | null;
   };
-  const [there] = await db.query(sql`select 1 where to_regclass('tributary.attestations') is not null`);
-  if (!there) return [];
+  if (!(await hasTable(db, 'attestations'))) return [];
   return db.query<Found>(sql`
     select a.source, a.stream, a.identity, c.last_commit, (
       select f.what from tributary.foreign_rows f where (f.source, f.stream, f.sink) = (a.source, a.stream, a.sink)

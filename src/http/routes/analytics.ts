@@ -5,7 +5,7 @@ import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
 import { currencyOf, decimalsOf } from '../../sinks/views/money.ts';
 import { count, date, HttpError, limit, listOf, moment, named, shortText, stream, z } from '../answers.ts';
-import { type ControlDeps, chooseWindow } from '../dependencies.ts';
+import { type ControlDeps, chooseWindow, isOr } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
 const TopLink = z.strictObject({
@@ -192,7 +192,6 @@ async function readRows(read: RowReader, query: z.infer<typeof RowsQuery>): Prom
   return { per, from: toIso(window.start), to: toIso(window.end), series: inOrder };
 }
 
-const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
 const floor = (at: Instant, step: number): Instant => Math.floor(at / step) * step;
 
 interface Found extends Omit<RowsPoint, 'at'> {

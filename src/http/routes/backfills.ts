@@ -233,30 +233,22 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
 const isOpen = ({ state }: StoredBackfill): boolean => state === 'queued' || state === 'paused';
 
 function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfill {
-  const { id, source, stream, force, state, windows, certified, message, pricedRows } = stored;
+  const { start, end, createdAt, finishedAt, rows, ...same } = stored;
+  const { state, windows } = same;
   const ended = windows.done + windows.failed;
   const left = windows.queued + windows.running;
   // A backfill without windows had nothing to do.
-  const atEnd = { progress: left === 0 ? 1 : ended / (ended + left), rows: stored.rows };
-  const pace = extent ? paceOf(extent) : { ...atEnd, rowsPerSecond: null, etaSeconds: null };
+  const atEnd = { progress: left === 0 ? 1 : ended / (ended + left), rows, rowsPerSecond: null, etaSeconds: null };
   return {
-    id,
-    source,
-    stream,
-    from: toIso(stored.start),
-    to: toIso(stored.end),
-    force,
-    state,
+    ...same,
+    from: toIso(start),
+    to: toIso(end),
+    createdAt: toIso(createdAt),
+    finishedAt: isoOrNull(finishedAt),
     running: state === 'queued' && windows.running > 0,
-    createdAt: toIso(stored.createdAt),
-    finishedAt: isoOrNull(stored.finishedAt),
-    windows,
-    ...pace,
-    pricedRows,
-    certified,
+    ...(extent ? paceOf(extent) : atEnd),
     // Nobody works on a backfill that is paused.
     ...(state === 'paused' && { rowsPerSecond: null, etaSeconds: null }),
-    message,
     actions: ACTIONS[state],
   };
 }

@@ -14,7 +14,7 @@ import {
   type Window,
 } from '../../model/window.ts';
 import { count, date, day, HttpError, listOf, moment, named, shortText, stream, z } from '../answers.ts';
-import { type ControlDeps, chooseWindow, endOfDays, isoDay, isoOrNull } from '../dependencies.ts';
+import { type ControlDeps, chooseWindow, endOfDays, isOr, isoDay, isoOrNull } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { DayRun, dayRuns, readDayRows } from './coverage-days.ts';
 
@@ -101,13 +101,12 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
         ...coverageSpans(entries, { start: since, end: Math.max(since, now) }, { isFirstSync }),
       ];
       const days = new Set(setAside.filter((record) => isOf(record, one)).map(({ at }) => startOfDay(at)));
+      const { source, stream, sink } = one;
       return {
-        source: one.source,
-        stream: one.stream,
-        sink: one.sink,
+        ...{ source, stream, sink },
         since: toIso(since),
         days: adjacentSpans(within(spans, window)).flatMap((span) => dayRuns(span, days)),
-        rows: rows.filter(({ sink }) => sink === one.sink).map(({ date, rows }) => ({ date, rows })),
+        rows: rows.filter((row) => row.sink === sink).map(({ date, rows }) => ({ date, rows })),
       };
     }),
   };
@@ -133,9 +132,7 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
   const unread = within(spans, window).filter((span) => span.state === 'gap' || span.state === 'open');
   const setAside = await readSetAside(state);
   return {
-    source: known.source,
-    stream: known.stream,
-    sink: known.sink,
+    ...{ source: known.source, stream: known.stream, sink: known.sink },
     from: toIso(window.start),
     to: toIso(window.end),
     windows: [...read.map(toDetail), ...unread.map(toUnread)].sort((a, b) => (a.start < b.start ? -1 : 1)),
@@ -231,18 +228,10 @@ const toDetail = (entry: Entry): WindowDetail => ({
 });
 
 const toUnread = ({ start, end, state }: CoverageSpan): WindowDetail => ({
-  start: toIso(start),
-  end: toIso(end),
-  state,
-  rows: null,
-  readAt: null,
-  provenAt: null,
-  runId: null,
-  tries: null,
-  note: null,
+  ...{ start: toIso(start), end: toIso(end), state },
+  ...{ rows: null, readAt: null, provenAt: null, runId: null, tries: null, note: null },
 });
 
-const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
 const isOf = (a: { source: string; stream: string }, b: { source: string; stream: string }): boolean =>
   a.source === b.source && a.stream === b.stream;
 const keyOf = ({ source, stream, sink }: Track): string => [source, stream, sink].join('/');

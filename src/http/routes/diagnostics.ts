@@ -52,15 +52,7 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
   let looking: Promise<Diagnosis> | undefined;
   const look = async (): Promise<Diagnosis> => {
     const found = await examine(signal);
-    return {
-      findings: found.map(({ level, subject, says, fix = null, fixBy = null }) => ({
-        level,
-        subject,
-        says,
-        fix,
-        fixBy,
-      })),
-    };
+    return { findings: found.map(({ fix = null, fixBy = null, ...finding }) => ({ ...finding, fix, fixBy })) };
   };
   return [
     route('GET /api/doctor', {
@@ -161,14 +153,7 @@ async function readBudget(
       pausedSeconds,
       points: used
         .filter((use) => use.keyHash === keyHash)
-        .map(({ from, requests, byLane, tooManyRequests, pauses, share }) => ({
-          at: from,
-          requests,
-          byLane,
-          tooManyRequests,
-          pauses,
-          share,
-        })),
+        .map(({ keyHash: _, perSecond: __, from: at, ...point }) => ({ at, ...point })),
     })),
   };
 
