@@ -191,29 +191,22 @@ export interface Usage {
   pauses: number;
 }
 
-interface UsageMeter {
-  entered(): void;
-  left(): void;
-  started(): void;
-  read(pauses: number): Usage;
-}
-
-function createUsageMeter(requestsPerSecond: number): UsageMeter {
+function createUsageMeter(requestsPerSecond: number) {
   let requests = 0;
   let present = 0;
   let since = 0;
   let activeMs = 0;
   return {
-    entered() {
+    entered(): void {
       if (present++ === 0) since = performance.now();
     },
-    left() {
+    left(): void {
       if (--present === 0) activeMs += performance.now() - since;
     },
-    started() {
+    started(): void {
       requests++;
     },
-    read(pauses) {
+    read(pauses: number): Usage {
       const activeSeconds = (activeMs + (present > 0 ? performance.now() - since : 0)) / 1000;
       // A single request takes a moment but accounts for a whole gap: short bursts would otherwise show more than 100 %.
       const share = requests > 0 ? Math.min(1, requests / (requestsPerSecond * activeSeconds)) : undefined;

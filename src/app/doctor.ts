@@ -6,6 +6,7 @@ import { MAX_LIMIT } from '../api/params.ts';
 import type { Config } from '../config/index.ts';
 import { isInTheClear, isLocalHost } from '../cursor/database/errors.ts';
 import type { Database } from '../cursor/database/index.ts';
+import { hasTable } from '../cursor/database/index.ts';
 import { readAttested } from '../cursor/holdings/attestations.ts';
 import { MIGRATIONS } from '../cursor/migrations/index.ts';
 import { checkState } from '../cursor/migrations/migrate.ts';
@@ -145,10 +146,7 @@ async function changeFindings(sink: Sink, state: Database): Promise<Finding[]> {
 
 /** Sources whose name now refers to another service than the one their rows came from. */
 async function movedFindings(state: Database, { sources }: Config): Promise<Finding[]> {
-  const [has] = await state.query<{ table: boolean }>({
-    text: `select to_regclass('tributary.sources') is not null as table`,
-  });
-  if (!has?.table) return [];
+  if (!(await hasTable(state, 'sources'))) return [];
   const addresses = Object.entries(sources).map(([name, { baseUrl }]) => ({ name, baseUrl }));
   return (await findMoved(state, addresses)).map((moved) => ({
     level: 'fault',

@@ -119,7 +119,7 @@ export async function withSyncApp<T>(
     closers.push(() => budgets.close());
     return work({
       ...app,
-      sinks: await openSinks(sinks, config, app.state, closers, log),
+      sinks: await openSinks(sinks, { config, state: app.state, closers, log }),
       jobs: streams.map((stream) => createJob(stream, budgets, config, log)),
       links: links.map((chosen) => createLinksJob(chosen, budgets, config, log)),
       narrow: ({ source, stream }, filters) => {
@@ -193,7 +193,7 @@ export async function withSinks<T>(
   const { chooseSinks, openSinks } = await loadSinks();
   return withClosers(async (closers) => {
     const { state } = await openState(config, { log, attach: true }, closers);
-    return work({ state, sinks: await openSinks(chooseSinks(config, undefined), config, state, closers, log) });
+    return work({ state, sinks: await openSinks(chooseSinks(config, undefined), { config, state, closers, log }) });
   });
 }
 
@@ -216,7 +216,7 @@ export async function withUntouched<T>(
     closers.push(() => state.close());
     const open = ([chosen]: readonly ChosenSink[]): Promise<Sink> => {
       if (!chosen) throw new Error('a sink of the config');
-      return openSink(chosen, config, state, closers);
+      return openSink(chosen, { config, state, closers });
     };
     return work({ state, sink: async (name) => open(chooseSinks(config, name)) });
   });

@@ -20,56 +20,42 @@ export function chooseSinks({ sinks }: Config, only: string | undefined): Chosen
   return Object.entries(sinks).filter(([name]) => only === undefined || name === only);
 }
 
-export async function openSinks(
-  chosen: readonly ChosenSink[],
-  config: Config,
-  state: Database,
-  closers: Closers,
-  log?: Log,
-): Promise<Sink[]> {
+/** What a sink is opened with. */
+interface Opening {
+  config: Config;
+  state: Database;
+  closers: Closers;
+  log?: Log;
+}
+
+export async function openSinks(chosen: readonly ChosenSink[], opening: Opening): Promise<Sink[]> {
   const sinks: Sink[] = [];
-  for (const each of chosen) sinks.push(await openSink(each, config, state, closers, log));
+  for (const each of chosen) sinks.push(await openSink(each, opening));
   return sinks;
 }
 
-export async function openSink(
-  [name, settings]: ChosenSink,
-  config: Config,
-  state: Database,
-  closers: Closers,
-  log?: Log,
-): Promise<Sink> {
-  const sink = await openByType(name, settings, config, state, closers, log);
-  closers.push(() => sink.close());
+export async function openSink([name, settings]: ChosenSink, opening: Opening): Promise<Sink> {
+  const sink = await openByType(name, settings, opening);
+  opening.closers.push(() => sink.close());
   return settings.keep === undefined ? sink : { ...sink, keepMs: settings.keep };
 }
 
-async function openByType(
-  name: string,
-  settings: SinkSettings,
-  config: Config,
-  state: Database,
-  closers: Closers,
-  log: Log | undefined,
-): Promise<Sink> {
+function openByType(name: string, settings: SinkSettings, opening: Opening): Promise<Sink> {
   switch (settings.type) {
     case 'postgres':
-      return openWarehouse(name, settings, config, state, closers, log);
+      return openWarehouse(name, settings, opening);
     case 'parquet':
-      return openLake(name, settings, config, state);
+      return openLake(name, settings, opening);
     case 'iceberg':
-      return openTables(name, settings, config, state);
+      return openTables(name, settings, opening);
   }
 }
 
-function openWarehouse(
+async function openWarehouse(
   name: string,
   { url, schema, partition, indexes }: SinkSettings & { type: 'postgres' },
-  config: Config,
-  state: Database,
-  closers: Closers,
-  log: Log | undefined,
-): Sink {
+  { config, state, closers, log }: Opening,
+): Promise<Sink> {
   // In the state's database, data and cursor share a transaction. Only equal URLs tell that it is the same database.
   const db = url === undefined || url === config.state.url ? state : connect({ url });
   if (db !== state) closers.push(() => db.close());
@@ -85,8 +71,7 @@ const readAgainIn =
 async function openLake(
   name: string,
   { path, partition, compression, fileMode }: SinkSettings & { type: 'parquet' },
-  config: Config,
-  state: Database,
+  { config, state }: Opening,
 ): Promise<Sink> {
   const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
   const { openStore } = await import('../sinks/files/store/open-store.ts');
@@ -97,8 +82,7 @@ async function openLake(
 async function openTables(
   name: string,
   { warehouse, namespace, catalog, fileMode, keepSnapshots }: SinkSettings & { type: 'iceberg' },
-  config: Config,
-  state: Database,
+  { config, state }: Opening,
 ): Promise<Sink> {
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
   const { openStore } = await import('../sinks/files/store/open-store.ts');

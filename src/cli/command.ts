@@ -38,11 +38,16 @@ export const errorJson = (error: Fault) => ({
   exitCode: exitCodeOf(error),
 });
 
-export interface CommonOptions {
+/** What `withOptions` reads. */
+export interface Options {
   config?: string;
   source?: string;
   sink?: string;
   json?: boolean;
+  yes?: boolean;
+  dryRun?: boolean;
+  from?: string;
+  to?: string;
 }
 
 /** A command adds itself to the program; its action returns the exit code. */
@@ -50,6 +55,13 @@ export type Register = (program: Command, action: Action) => void;
 export type Action = <A extends unknown[]>(
   work: (context: Context, ...args: A) => Promise<ExitCode>,
 ) => (...args: A) => Promise<void>;
+
+/** The result of a command: JSON if that was asked for, else text for people. */
+export function show({ terminal, document }: Context, { json }: Options, body: object, text: () => string): ExitCode {
+  if (json) terminal.out(document(body));
+  else terminal.say(text());
+  return EXIT.done;
+}
 
 /** Exit codes, for scripts. The numbers are a contract. */
 export const EXIT = {
@@ -75,45 +87,28 @@ export function mostSevere(codes: readonly ExitCode[]): ExitCode {
   return order.find((code) => codes.includes(code)) ?? EXIT.done;
 }
 
-/** Options that several commands share. */
-export const withConfig = (command: Command): Command =>
-  command.option('--config <FILE>', 'the config file (default: config/tributary.yaml)');
-
-export const withSource = (command: Command): Command => command.option('--source <NAME>', 'only this source');
-
-export const withSink = (command: Command): Command => command.option('--sink <NAME>', 'only this sink');
-
-export const withJson = (command: Command): Command => command.option('--json', 'print JSON instead of text');
-
-/** For commands that cannot be undone. */
-export interface SafetyOptions {
-  yes?: boolean;
-  dryRun?: boolean;
-}
-
-export const withSafety = (command: Command): Command =>
-  command
-    .option('--dry-run', 'only show what would be changed')
-    .option('--yes', 'do not prompt; required without a terminal');
-
-/** A range of dates. */
-export interface WindowOptions {
-  from?: string;
-  to: string;
-}
-
-export const withWindow = (command: Command): Command =>
-  command
-    .option('--from <DATE>', `the start of the range (required): ${DATES}`)
-    .option('--to <DATE>', 'the end of the range, exclusive', 'now');
-
 /** The forms of a date, for help and errors. Durations count back from now. */
 const DATES = '2026-11-01, 2026-11-01T10:00Z, yesterday, 7d, 1mo';
+
+/** Options that several commands share. */
+const SHARED: Readonly<Record<keyof Options, [flags: string, does: string, usual?: string]>> = {
+  config: ['--config <FILE>', 'the config file (default: config/tributary.yaml)'],
+  source: ['--source <NAME>', 'only this source'],
+  sink: ['--sink <NAME>', 'only this sink'],
+  json: ['--json', 'print JSON instead of text'],
+  dryRun: ['--dry-run', 'only show what would be changed'],
+  yes: ['--yes', 'do not prompt; required without a terminal'],
+  from: ['--from <DATE>', `the start of the range (required): ${DATES}`],
+  to: ['--to <DATE>', 'the end of the range, exclusive', 'now'],
+};
+
+export const withOptions = (command: Command, ...names: ReadonlyArray<keyof Options>): Command =>
+  names.reduce((so, name) => so.option(...SHARED[name]), command);
 
 const FROM = 'say where the range begins, such as --from 7d: see --help';
 
 /** `[from, to)` in UTC. */
-export function parseWindow({ from, to }: WindowOptions, now: Instant = Date.now()): Window {
+export function parseWindow({ from, to = 'now' }: Options, now: Instant = Date.now()): Window {
   if (from === undefined) throw new ConfigError("required option '--from <DATE>' not specified", { next: FROM });
   const window = { start: parseDateOption('--from', from, now), end: parseDateOption('--to', to, now) };
   if (window.start < window.end) return window;

@@ -1,7 +1,7 @@
 import { Fault } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
+import { isoOf, sql, storableJson, storableText } from './database/sql.ts';
 
 /** A change that somebody asked for. Never put a secret or personal data in it: the table outlives both. */
 export interface AuditEntry {
@@ -29,7 +29,12 @@ export interface AuditRecord {
 
 /** Give it the transaction of the change where there is one: then either both happen or neither. */
 export async function recordAudit(db: Queryable, entry: AuditEntry): Promise<void> {
-  await db.query(insertEntry(entry));
+  const { actor, action, target, from, detail = {} } = entry;
+  // Names and addresses come with requests: they may hold what Postgres refuses, and the entry must be made all the same.
+  const [who, what, which, origin] = [actor, action, target, from].map((text) => text && storableText(text));
+  await db.query(sql`
+    insert into tributary.audit (actor, action, target, origin, detail)
+    values (${who}, ${what}, ${which}, ${origin}, ${storableJson(JSON.stringify(detail))})`);
 }
 
 /** The entry is made first: nothing is changed that the trail does not know of. What failed gets a second one, which says so. */
@@ -50,42 +55,22 @@ export async function listAudit(
   db: Queryable,
   { limit, before }: { limit: number; before?: string | undefined },
 ): Promise<AuditRecord[]> {
-  const rows = await db.query<Omit<AuditRecord, 'at'> & { at: number }>(selectEntries(limit, before));
-  return rows.map((row) => ({ ...row, at: toIso(row.at) }));
+  // A number beyond bigint is beyond every entry there is.
+  return db.query<AuditRecord>(sql`
+    select id::text, ${isoOf('at')} as at, actor, action, target, origin as "from", detail from tributary.audit a
+    where ${before}::numeric is null or a.id <= greatest(0, least(${before}::numeric - 1, 9223372036854775807))::bigint
+    order by a.id desc limit ${limit}`);
 }
-
-const insertEntry = ({ actor, action, target, from, detail = {} }: AuditEntry): Sql => ({
-  text: 'insert into tributary.audit (actor, action, target, origin, detail) values ($1, $2, $3, $4, $5)',
-  // Names and addresses come with requests: they may hold what Postgres refuses, and the entry must be made all the same.
-  values: [
-    storableText(actor),
-    storableText(action),
-    target === undefined ? null : storableText(target),
-    from === undefined ? null : storableText(from),
-    storableJson(JSON.stringify(detail)),
-  ],
-});
-
-/** A number beyond bigint is beyond every entry there is. */
-const selectEntries = (limit: number, before: string | undefined): Sql => ({
-  text: `
-    select id::text, ${instantOf('at')} as at, actor, action, target, origin as "from", detail
-    from tributary.audit a where $2::numeric is null or a.id <= greatest(0, least($2::numeric - 1, 9223372036854775807))::bigint order by a.id desc limit $1`,
-  values: [limit, before ?? null],
-});
 
 /** `id` is a digest: the table must not hold anything that opens a session. */
 export async function endSession(db: Queryable, id: string, expiresAt: Instant): Promise<void> {
-  await db.query({ text: 'delete from tributary.ended_sessions where expires_at < now()' });
-  await db.query({
-    text: 'insert into tributary.ended_sessions (id, expires_at) values ($1, $2) on conflict do nothing',
-    values: [id, toIso(expiresAt)],
-  });
+  await db.query(sql`delete from tributary.ended_sessions where expires_at < now()`);
+  await db.query(
+    sql`insert into tributary.ended_sessions (id, expires_at) values (${id}, ${toIso(expiresAt)}) on conflict do nothing`,
+  );
 }
 
 export async function readEndedSessions(db: Queryable): Promise<Set<string>> {
-  const rows = await db.query<{ id: string }>({
-    text: 'select id from tributary.ended_sessions where expires_at > now()',
-  });
+  const rows = await db.query<{ id: string }>(sql`select id from tributary.ended_sessions where expires_at > now()`);
   return new Set(rows.map(({ id }) => id));
 }

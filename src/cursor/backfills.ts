@@ -2,7 +2,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import type { Database, Queryable } from './database/index.ts';
-import { instantOf, type Sql, storableText } from './database/sql.ts';
+import { instantOf, raw, sql, storableText } from './database/sql.ts';
 import { provenMs } from './ledger.ts';
 
 /** Backfills that were given to the queue: what is asked for, and how far each window is. The queue holds only hints. */
@@ -41,7 +41,7 @@ export interface Backfill extends Window {
 }
 
 /** How long a window belongs to a worker that says nothing. It speaks up three times in that. */
-const CLAIM_SECONDS = 60;
+const CLAIMED_UNTIL = raw(`clock_timestamp() + interval '60 seconds'`);
 
 /** All of them or none. What `check` finds in the state holds until they are in: one process adds at a time. */
 export async function insertBackfills(
@@ -50,57 +50,67 @@ export async function insertBackfills(
   check: (tx: Queryable) => Promise<void> = async () => {},
 ): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.query({ text: `select pg_advisory_xact_lock(hashtextextended('new backfills', 0))` });
+    await tx.query(sql`select pg_advisory_xact_lock(hashtextextended('new backfills', 0))`);
     await check(tx);
     for (const { id, source, stream, window, force, pricedRows, chunks } of backfills) {
-      await tx.query({
-        text: `
-          insert into tributary.backfills (id, source, stream, start_at, end_at, force, priced_rows)
-          values ($1, $2, $3, $4, $5, $6, $7)`,
-        values: [id, source, stream, toIso(window.start), toIso(window.end), force, pricedRows ?? null],
-      });
-      await tx.query({
-        text: `
-          insert into tributary.backfill_windows (backfill_id, start_at, end_at)
-          select $1, w.start_at, w.end_at from jsonb_to_recordset($2) as w (start_at timestamptz, end_at timestamptz)`,
-        values: [id, JSON.stringify(chunks.map(({ start, end }) => ({ start_at: toIso(start), end_at: toIso(end) })))],
-      });
+      await tx.query(sql`
+        insert into tributary.backfills (id, source, stream, start_at, end_at, force, priced_rows)
+        values (${id}, ${source}, ${stream}, ${toIso(window.start)}, ${toIso(window.end)}, ${force}, ${pricedRows})`);
+      const windows = JSON.stringify(chunks.map(({ start, end }) => ({ start_at: toIso(start), end_at: toIso(end) })));
+      await tx.query(sql`
+        insert into tributary.backfill_windows (backfill_id, start_at, end_at)
+        select ${id}, w.* from jsonb_to_recordset(${windows}) as w (start_at timestamptz, end_at timestamptz)`);
     }
   });
 }
 
 export const readBackfills = (db: Queryable, id?: string): Promise<Backfill[]> =>
-  db.query<Backfill>(selectBackfills(id));
+  db.query<Backfill>(sql`
+    select b.id, b.source, b.stream, b.force, b.state, b.priced_rows as "pricedRows",
+      ${instantOf('b.start_at')} as start, ${instantOf('b.end_at')} as "end",
+      ${instantOf('b.created_at')} as "createdAt", ${instantOf('b.finished_at')} as "finishedAt",
+      coalesce(sum(w.rows_read), 0)::bigint as rows,
+      ${raw(PROVEN_MS)} / (extract(epoch from b.end_at - b.start_at)::float8 * 1000) as certified,
+      jsonb_build_object(
+        'queued', count(*) filter (where w.state = 'queued'), 'running', count(*) filter (where w.state = 'running'),
+        'done', count(*) filter (where w.state = 'done'), 'failed', count(*) filter (where w.state = 'failed')) as windows,
+      (array_agg(w.message order by w.start_at desc) filter (where w.message is not null))[1] as message
+    from tributary.backfills b left join tributary.backfill_windows w on w.backfill_id = b.id
+    where ${id}::text is null or b.id = ${id}
+    group by b.id order by b.created_at desc`);
+
+const PROVEN_MS = provenMs({
+  ...{ source: 'b.source', stream: 'b.stream', start: 'b.start_at', end: 'b.end_at' },
+  sinks: 'select sink from tributary.cursors c where (c.source, c.stream) = (b.source, b.stream)',
+});
 
 export type OpenBackfill = Pick<Backfill, 'id' | 'source' | 'stream' | 'createdAt'> & { isPaused: boolean };
 
 /** Those that have not ended, the newest first. */
 export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
-  db.query<OpenBackfill>({
-    text: `
-      select id, source, stream, ${instantOf('created_at')} as "createdAt", state = 'paused' as "isPaused"
-      from tributary.backfills where state in ('queued', 'paused') order by created_at desc`,
-  });
+  db.query<OpenBackfill>(sql`
+    select id, source, stream, ${instantOf('created_at')} as "createdAt", state = 'paused' as "isPaused"
+    from tributary.backfills where state in ('queued', 'paused') order by created_at desc`);
 
 /** A backfill that reads all that one of these asks for and has not ended, and how many windows wait in all. */
 export async function readQueuedLike(
   db: Queryable,
   asked: ReadonlyArray<Pick<NewBackfill, 'source' | 'stream' | 'window' | 'force'>>,
 ): Promise<{ twin: string | undefined; waiting: number }> {
-  const rows = asked.map(({ source, stream, window: { start, end }, force }) => ({
-    ...{ source, stream, force },
-    ...{ start_at: toIso(start), end_at: toIso(end) },
+  const rows = asked.map(({ window: { start, end }, ...one }) => ({
+    ...one,
+    start_at: toIso(start),
+    end_at: toIso(end),
   }));
-  const [row] = await db.query<{ twin: string | null; waiting: number }>({
-    text: `
-      select (select id from tributary.backfills b
-          join jsonb_to_recordset($1) as a (source text, stream text, force boolean, start_at timestamptz, end_at timestamptz)
-            on a.source = b.source and a.stream = b.stream and b.start_at <= a.start_at and b.end_at >= a.end_at and (b.force or not a.force)
-          where state in ('queued', 'paused') limit 1) as twin,
-        (select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id
-          where w.state = 'queued' and b.state in ('queued', 'paused')) as waiting`,
-    values: [JSON.stringify(rows)],
-  });
+  const [row] = await db.query<{ twin: string | null; waiting: number }>(sql`
+    select (select id from tributary.backfills b
+        join jsonb_to_recordset(${JSON.stringify(rows)})
+            as a (source text, stream text, force boolean, start_at timestamptz, end_at timestamptz)
+          on (a.source, a.stream) = (b.source, b.stream) and b.start_at <= a.start_at and b.end_at >= a.end_at
+            and (b.force or not a.force)
+        where state in ('queued', 'paused') limit 1) as twin,
+      (select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id
+        where w.state = 'queued' and b.state in ('queued', 'paused')) as waiting`);
   return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
 }
 
@@ -112,12 +122,9 @@ export interface WindowState extends Window {
 }
 
 export const readBackfillWindows = (db: Queryable, id: string): Promise<WindowState[]> =>
-  db.query<WindowState>({
-    text: `
-      select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state, tries, rows_read as rows, message
-      from tributary.backfill_windows where backfill_id = $1 order by start_at`,
-    values: [id],
-  });
+  db.query<WindowState>(sql`
+    select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state, tries, rows_read as rows, message
+    from tributary.backfill_windows where backfill_id = ${id} order by start_at`);
 
 /** Moves a backfill from one of some states to another; false where it was in none of them. */
 export async function moveBackfill(
@@ -126,12 +133,9 @@ export async function moveBackfill(
   from: readonly BackfillState[],
   to: BackfillState,
 ): Promise<boolean> {
-  const moved = await db.query({
-    text: `
-      update tributary.backfills set state = $3, finished_at = case when $3 in ('queued', 'paused') then null else now() end
-      where id = $1 and state = any($2) returning id`,
-    values: [id, from, to],
-  });
+  const moved = await db.query(sql`
+    update tributary.backfills set state = ${to}, finished_at = case when ${to} in ('queued', 'paused') then null else now() end
+    where id = ${id} and state = any(${from}) returning id`);
   return moved.length > 0;
 }
 
@@ -140,17 +144,14 @@ export async function moveBackfill(
  * statement: a worker that looks between two would find it without a window to read, and end it again.
  */
 export async function requeueFailed(db: Queryable, id: string): Promise<boolean> {
-  const moved = await db.query({
-    text: `
-      with moved as (
-        update tributary.backfills set state = 'queued', finished_at = null where id = $1 and state = 'failed' returning id
-      ), requeued as (
-        update tributary.backfill_windows w set state = 'queued', tries = 0, message = null
-        from moved where w.backfill_id = moved.id and w.state = 'failed'
-      )
-      select id from moved`,
-    values: [id],
-  });
+  const moved = await db.query(sql`
+    with moved as (
+      update tributary.backfills set state = 'queued', finished_at = null where id = ${id} and state = 'failed' returning id
+    ), requeued as (
+      update tributary.backfill_windows w set state = 'queued', tries = 0, message = null
+      from moved where w.backfill_id = moved.id and w.state = 'failed'
+    )
+    select id from moved`);
   return moved.length > 0;
 }
 
@@ -162,38 +163,30 @@ export type Claim = 'taken' | 'over' | 'busy';
  */
 export async function claimWindow(db: Database, id: string, start: Instant): Promise<Claim> {
   return db.transaction(async (tx) => {
-    const [backfill] = await tx.query<{ source: string; stream: string; state: BackfillState }>({
-      text: 'select source, stream, state from tributary.backfills where id = $1 for share',
-      values: [id],
-    });
+    const [backfill] = await tx.query<{ source: string; stream: string; state: BackfillState }>(
+      sql`select source, stream, state from tributary.backfills where id = ${id} for share`,
+    );
     if (backfill?.state !== 'queued') return 'over';
     // Two workers that look at the same time would both find the stream free.
-    await tx.query({
-      text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-      values: [`backfill ${backfill.source}/${backfill.stream}`],
-    });
-    const busy = await tx.query(selectRunning(backfill.source, backfill.stream));
+    await tx.query(
+      sql`select pg_advisory_xact_lock(hashtextextended(${`backfill ${backfill.source}/${backfill.stream}`}, 0))`,
+    );
+    const busy = await tx.query(sql`${RUNNING} and c.source = ${backfill.source} and c.stream = ${backfill.stream}`);
     if (busy.length > 0) return 'busy';
-    const taken = await tx.query({
-      text: `
-        update tributary.backfill_windows
-        set state = 'running', tries = tries + 1, claimed_until = clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})
-        where backfill_id = $1 and start_at = $2 and state in ('queued', 'running') returning start_at`,
-      values: [id, toIso(start)],
-    });
+    const taken = await tx.query(sql`
+      update tributary.backfill_windows
+      set state = 'running', tries = tries + 1, claimed_until = ${CLAIMED_UNTIL}
+      where backfill_id = ${id} and start_at = ${toIso(start)} and state in ('queued', 'running') returning start_at`);
     return taken.length > 0 ? 'taken' : 'over';
   });
 }
 
 /** Keeps a window ours, and says whether the backfill still wants it read. */
 export async function keepWindow(db: Queryable, id: string, start: Instant): Promise<boolean> {
-  const [row] = await db.query<{ state: BackfillState }>({
-    text: `
-      update tributary.backfill_windows w set claimed_until = clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS})
-      from tributary.backfills b
-      where b.id = w.backfill_id and w.backfill_id = $1 and w.start_at = $2 and w.state = 'running' returning b.state`,
-    values: [id, toIso(start)],
-  });
+  const [row] = await db.query<{ state: BackfillState }>(sql`
+    update tributary.backfill_windows w set claimed_until = ${CLAIMED_UNTIL} from tributary.backfills b
+    where b.id = w.backfill_id and w.backfill_id = ${id} and w.start_at = ${toIso(start)} and w.state = 'running'
+    returning b.state`);
   return row?.state === 'queued';
 }
 
@@ -206,34 +199,23 @@ export interface WindowEnd {
 }
 
 export async function endWindow(db: Queryable, id: string, start: Instant, end: WindowEnd): Promise<void> {
-  await db.query({
-    text: `
-      update tributary.backfill_windows
-      set state = $3, rows_read = rows_read + $4, message = $5, claimed_until = null,
-        tries = tries - case when $6::boolean then 0 else 1 end
-      where backfill_id = $1 and start_at = $2 and state = 'running'`,
-    values: [
-      id,
-      toIso(start),
-      end.state,
-      end.rows,
-      end.message === undefined ? null : storableText(end.message),
-      end.tried,
-    ],
-  });
+  await db.query(sql`
+    update tributary.backfill_windows
+    set state = ${end.state}, rows_read = rows_read + ${end.rows}, claimed_until = null,
+      message = ${end.message && storableText(end.message)},
+      tries = tries - case when ${end.tried}::boolean then 0 else 1 end
+    where backfill_id = ${id} and start_at = ${toIso(start)} and state = 'running'`);
 }
 
 /** A backfill whose windows are all read, or given up, has ended. Returns those that ended now. */
 export async function finishBackfills(db: Queryable): Promise<Array<{ id: string; state: BackfillState }>> {
-  return db.query({
-    text: `
-      update tributary.backfills b
-      set finished_at = now(), state = case when exists (
-        select from tributary.backfill_windows w where w.backfill_id = b.id and w.state = 'failed') then 'failed' else 'done' end
-      where b.state = 'queued' and not exists (
-        select from tributary.backfill_windows w where w.backfill_id = b.id and w.state in ('queued', 'running'))
-      returning id, state`,
-  });
+  return db.query(sql`
+    update tributary.backfills b
+    set finished_at = now(), state = case when exists (
+      select from tributary.backfill_windows w where w.backfill_id = b.id and w.state = 'failed') then 'failed' else 'done' end
+    where b.state = 'queued' and not exists (
+      select from tributary.backfill_windows w where w.backfill_id = b.id and w.state in ('queued', 'running'))
+    returning id, state`);
 }
 
 export interface WaitingWindow extends Window {
@@ -243,44 +225,14 @@ export interface WaitingWindow extends Window {
 
 /** The next window of each stream that nobody reads now: what a worker could take. */
 export const nextWindows = (db: Queryable): Promise<WaitingWindow[]> =>
-  db.query<WaitingWindow>({
-    text: `
-      select distinct on (b.source, b.stream) b.id, w.tries,
-        ${instantOf('w.start_at')} as start, ${instantOf('w.end_at')} as "end"
-      from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id
-      where b.state = 'queued' and (w.state = 'queued' or (w.state = 'running' and w.claimed_until <= clock_timestamp()))
-        and not exists (${RUNNING} and (c.source, c.stream) = (b.source, b.stream))
-      order by b.source, b.stream, w.tries, b.created_at, w.start_at`,
-  });
+  db.query<WaitingWindow>(sql`
+    select distinct on (b.source, b.stream) b.id, w.tries,
+      ${instantOf('w.start_at')} as start, ${instantOf('w.end_at')} as "end"
+    from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id
+    where b.state = 'queued' and (w.state = 'queued' or (w.state = 'running' and w.claimed_until <= clock_timestamp()))
+      and not exists (${RUNNING} and (c.source, c.stream) = (b.source, b.stream))
+    order by b.source, b.stream, w.tries, b.created_at, w.start_at`);
 
-const RUNNING = `
+const RUNNING = sql`
   select from tributary.backfill_windows r join tributary.backfills c on c.id = r.backfill_id
   where r.state = 'running' and r.claimed_until > clock_timestamp()`;
-
-const selectRunning = (source: string, stream: string): Sql => ({
-  text: `${RUNNING} and c.source = $1 and c.stream = $2`,
-  values: [source, stream],
-});
-
-const selectBackfills = (id: string | undefined): Sql => ({
-  text: `
-    select b.id, b.source, b.stream, b.force, b.state, b.priced_rows as "pricedRows",
-      ${instantOf('b.start_at')} as start, ${instantOf('b.end_at')} as "end",
-      ${instantOf('b.created_at')} as "createdAt", ${instantOf('b.finished_at')} as "finishedAt",
-      coalesce(sum(w.rows_read), 0)::bigint as rows,
-      ${provenMs({
-        source: 'b.source',
-        stream: 'b.stream',
-        start: 'b.start_at',
-        end: 'b.end_at',
-        sinks: 'select sink from tributary.cursors c where (c.source, c.stream) = (b.source, b.stream)',
-      })} / (extract(epoch from b.end_at - b.start_at)::float8 * 1000) as certified,
-      jsonb_build_object(
-        'queued', count(*) filter (where w.state = 'queued'), 'running', count(*) filter (where w.state = 'running'),
-        'done', count(*) filter (where w.state = 'done'), 'failed', count(*) filter (where w.state = 'failed')) as windows,
-      (array_agg(w.message order by w.start_at desc) filter (where w.message is not null))[1] as message
-    from tributary.backfills b left join tributary.backfill_windows w on w.backfill_id = b.id
-    where $1::text is null or b.id = $1
-    group by b.id order by b.created_at desc`,
-  values: [id ?? null],
-});

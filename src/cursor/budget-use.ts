@@ -1,5 +1,5 @@
 import type { Queryable } from './database/index.ts';
-import type { Sql } from './database/sql.ts';
+import { isoOf, sql } from './database/sql.ts';
 
 /** How the budget of a key was used by all processes, in one interval. */
 interface BudgetUse {
@@ -25,19 +25,26 @@ interface BudgetUseOptions {
 }
 
 /** Intervals without a request have no row. The last one is still running: its share is of what has passed. */
-export async function readBudgetUse(db: Queryable, options: BudgetUseOptions = {}): Promise<BudgetUse[]> {
+export function readBudgetUse(db: Queryable, options: BudgetUseOptions = {}): Promise<BudgetUse[]> {
   const { keyHash, minutes = 60, step = 1 } = options;
-  const rows = await db.query<UseRow>(selectUse(keyHash, minutes, step));
-  return rows.map((row) => ({
-    keyHash: row.key_hash,
-    from: row.from_at.toISOString(),
-    perSecond: row.per_second,
-    requests: row.fresh + row.repair + row.backfill,
-    byLane: { fresh: row.fresh, repair: row.repair, backfill: row.backfill },
-    tooManyRequests: row.too_many,
-    pauses: row.pauses,
-    share: (row.fresh + row.repair + row.backfill) / (row.per_second * row.seconds),
-  }));
+  // Intervals are counted back from the end of this minute.
+  return db.query<BudgetUse>(sql`
+    with clock as materialized (select clock_timestamp() as now),
+    placed as (
+      select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / ${step}::int as bucket
+      from tributary.budget_use u, clock
+      where minute > now - make_interval(mins => ${minutes}) and key_hash = coalesce(${keyHash}, key_hash)
+    ), summed as (
+      select key_hash, date_trunc('minute', now) - make_interval(mins => (bucket + 1) * ${step}::int - 1) as from_at,
+        max(per_second) as per_second, sum(fresh)::int as fresh, sum(repair)::int as repair, sum(backfill)::int as backfill,
+        sum(too_many)::int as too_many, sum(pauses)::int as pauses,
+        (${step}::int * 60 - case when bucket = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
+      from placed group by key_hash, bucket, now
+    )
+    select key_hash as "keyHash", ${isoOf('from_at')} as from, per_second as "perSecond", fresh + repair + backfill as requests,
+      jsonb_build_object('fresh', fresh, 'repair', repair, 'backfill', backfill) as "byLane", too_many as "tooManyRequests",
+      pauses, (fresh + repair + backfill) / (per_second * seconds) as share
+    from summed order by key_hash, from_at`);
 }
 
 /** How the budget of a key stands now. */
@@ -48,44 +55,8 @@ interface BudgetNow {
   pausedSeconds: number | null;
 }
 
-export async function readBudgets(db: Queryable): Promise<BudgetNow[]> {
-  const rows = await db.query<{ key_hash: string; per_second: number; paused: number }>({
-    text: `
-      select key_hash, per_second, extract(epoch from paused_until - clock_timestamp())::float8 as paused
-      from tributary.budgets order by key_hash`,
-  });
-  return rows.map(({ key_hash, per_second, paused }) => ({
-    keyHash: key_hash,
-    perSecond: per_second,
-    pausedSeconds: paused > 0 ? paused : null,
-  }));
-}
-
-interface UseRow {
-  key_hash: string;
-  from_at: Date;
-  per_second: number;
-  fresh: number;
-  repair: number;
-  backfill: number;
-  too_many: number;
-  pauses: number;
-  seconds: number;
-}
-
-/** Intervals are counted back from the end of this minute. */
-const selectUse = (keyHash: string | undefined, minutes: number, step: number): Sql => ({
-  text: `
-    with clock as materialized (select clock_timestamp() as now),
-    placed as (
-      select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / $3::int as bucket
-      from tributary.budget_use u, clock
-      where minute > now - make_interval(mins => $2) and key_hash = coalesce($1, key_hash)
-    )
-    select key_hash, date_trunc('minute', now) - make_interval(mins => (bucket + 1) * $3 - 1) as from_at,
-      max(per_second) as per_second, sum(fresh)::int as fresh, sum(repair)::int as repair, sum(backfill)::int as backfill,
-      sum(too_many)::int as too_many, sum(pauses)::int as pauses,
-      ($3 * 60 - case when bucket = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
-    from placed group by key_hash, bucket, now order by key_hash, bucket desc`,
-  values: [keyHash ?? null, minutes, step],
-});
+export const readBudgets = (db: Queryable): Promise<BudgetNow[]> =>
+  db.query<BudgetNow>(sql`
+    select key_hash as "keyHash", per_second as "perSecond",
+      case when paused_until > clock_timestamp() then extract(epoch from paused_until - clock_timestamp())::float8 end as "pausedSeconds"
+    from tributary.budgets order by key_hash`);

@@ -3,7 +3,7 @@ import { type Budget, type BudgetState, type BudgetStore, createBudget, unused }
 import { Cancelled, RetryLater } from '../model/errors.ts';
 import { HOUR_MS } from '../model/window.ts';
 import type { Database, Session } from './database/index.ts';
-import type { Sql } from './database/sql.ts';
+import { instantOf, raw, type Sql, sql } from './database/sql.ts';
 
 /** The budgets that all processes on this state database share: one row per key and kind. */
 export interface SharedBudgets {
@@ -115,17 +115,13 @@ interface Row {
   saved: boolean;
 }
 
-const createRow = (keyHash: string, perSecond: number): Sql => ({
-  text: 'insert into tributary.budgets (key_hash, per_second) values ($1, $2) on conflict do nothing',
-  values: [keyHash, perSecond],
-});
+const createRow = (keyHash: string, perSecond: number): Sql =>
+  sql`insert into tributary.budgets (key_hash, per_second) values (${keyHash}, ${perSecond}) on conflict do nothing`;
 
-const NOW = '(extract(epoch from clock_timestamp()) * 1000)::float8';
+const NOW = instantOf('clock_timestamp()');
 
-const readRow = (keyHash: string): Sql => ({
-  text: `select state, ${NOW} as now, false as saved from tributary.budgets where key_hash = $1`,
-  values: [keyHash],
-});
+const readRow = (keyHash: string): Sql =>
+  sql`select state, ${NOW} as now, false as saved from tributary.budgets where key_hash = ${keyHash}`;
 
 interface Writing {
   /** What happened, for `budget_use`: a slot of a lane, or a 429 and the pause that it began. */
@@ -136,27 +132,23 @@ interface Writing {
 
 /** Writes the row if it is still the one that the step began with. Brings it as it was before. */
 function writeRow(keyHash: string, before: BudgetState, after: BudgetState, { counted, clock }: Writing): Sql {
-  const books = `,
+  const column = raw(counted ?? '');
+  const books = sql`,
     counted as (
-      insert into tributary.budget_use as u (key_hash, minute, per_second, ${counted}, pauses)
-      select key_hash, date_trunc('minute', clock_timestamp()), $4, 1, $7::int from saved
+      insert into tributary.budget_use as u (key_hash, minute, per_second, ${column}, pauses)
+      select key_hash, date_trunc('minute', clock_timestamp()), ${after.perSecond}::float8, 1, ${after.era - before.era}::int from saved
       on conflict (key_hash, minute) do update
-      set per_second = excluded.per_second, ${counted} = u.${counted} + 1, pauses = u.pauses + excluded.pauses
+      set per_second = excluded.per_second, ${column} = u.${column} + 1, pauses = u.pauses + excluded.pauses
     )`;
-  return {
-    text: `
-      with saved as (
-        update tributary.budgets set state = $3, per_second = $4, paused_until = to_timestamp($5::float8 / 1000)
-        where key_hash = $1 and coalesce((state->>'version')::int, 0) = $2
-          and ${NOW}::numeric <@ coalesce($6::numrange, numrange(null, null)) returning key_hash
-      )${counted ? books : ''}
-      select state, ${NOW} as now, exists (select from saved) as saved from tributary.budgets where key_hash = $1`,
-    values: [
-      ...[keyHash, before.version, JSON.stringify(after), after.perSecond, after.pausedUntil],
-      clock ? `[${clock.now - CLOCK_OFF_MS},${clock.now + clock.mostMs}]` : null,
-      ...(counted ? [after.era - before.era] : []),
-    ],
-  };
+  const range = clock && `[${clock.now - CLOCK_OFF_MS},${clock.now + clock.mostMs}]`;
+  return sql`
+    with saved as (
+      update tributary.budgets
+      set state = ${JSON.stringify(after)}, per_second = ${after.perSecond}, paused_until = to_timestamp(${after.pausedUntil}::float8 / 1000)
+      where key_hash = ${keyHash} and coalesce((state->>'version')::int, 0) = ${before.version}
+        and ${NOW}::numeric <@ coalesce(${range}::numrange, numrange(null, null)) returning key_hash
+    )${counted ? books : raw('')}
+    select state, ${NOW} as now, exists (select from saved) as saved from tributary.budgets where key_hash = ${keyHash}`;
 }
 
 /** Identifies a key in the tables. The prefix makes it differ from a plain digest, which others may store too. */
@@ -167,9 +159,7 @@ export const keyHashOf = (apiKey: string, kind: BudgetKind = 'analytics'): strin
     .slice(0, 32);
 
 /** What is older than seven days. */
-const forgetOldUse: Sql = {
-  text: `delete from tributary.budget_use where minute < clock_timestamp() - interval '7 days'`,
-};
+const forgetOldUse: Sql = sql`delete from tributary.budget_use where minute < clock_timestamp() - interval '7 days'`;
 
 /**
  * A connection of its own to the state, opened when it is needed and reopened when it was lost. In the pool a query for the budget
@@ -191,7 +181,7 @@ function openBudgetConnection(db: Database): BudgetConnection {
     const opened = await db.session();
     // What a crash of the database takes back is less than a second old; when it is up again, every slot in it has passed. Through a
     // pooler the setting would reach commits of others.
-    if (!(await opened.isPooled())) await opened.query({ text: 'set synchronous_commit = off' });
+    if (!(await opened.isPooled())) await opened.query(sql`set synchronous_commit = off`);
     return opened;
   }
 

@@ -2,7 +2,8 @@ import type { Kind } from '../model/columns.ts';
 import type { EvolvedColumn, SchemaChange } from '../model/evolution.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
-import type { Sql } from './database/sql.ts';
+import { hasTable } from './database/index.ts';
+import { type Sql, sql } from './database/sql.ts';
 
 /** The columns that grew out of fields nobody declared. The table is a log: every change stays, the last word counts. */
 export async function readEvolved(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
@@ -11,10 +12,7 @@ export async function readEvolved(db: Queryable, stream: StreamName): Promise<Ev
 
 /** Of a state as it is, which may be empty. */
 export async function readEvolvedIfAny(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
-  const [table] = await db.query<{ is: boolean }>({
-    text: "select to_regclass('tributary.columns') is not null as is",
-  });
-  return table?.is ? readEvolved(db, stream) : [];
+  return (await hasTable(db, 'columns')) ? readEvolved(db, stream) : [];
 }
 
 /** Finds and records the changes under a lock, so that two processes that meet the same field at once make one column of it. */
@@ -24,10 +22,7 @@ export async function recordSchemaChanges(
   find: (known: readonly EvolvedColumn[]) => readonly SchemaChange[],
 ): Promise<{ changes: readonly SchemaChange[]; evolved: EvolvedColumn[] }> {
   return state.transaction(async (tx) => {
-    await tx.query({
-      text: 'select pg_advisory_xact_lock(hashtext($1))',
-      values: [`tributary columns of ${stream}`],
-    });
+    await tx.query(sql`select pg_advisory_xact_lock(hashtext(${`tributary columns of ${stream}`}))`);
     const changes = find(await readEvolved(tx, stream));
     for (const change of changes) await tx.query(insertSchemaChange(stream, source, runId, change));
     return { changes, evolved: await readEvolved(tx, stream) };
@@ -44,9 +39,6 @@ const insertSchemaChange = (
   source: string,
   runId: string,
   { path, name, kind, was }: SchemaChange,
-): Sql => ({
-  text: `
-    insert into tributary.columns (stream, path, name, kind, previous_kind, source, run_id)
-    values ($1, $2, $3, $4, $5, $6, $7)`,
-  values: [stream, path, name, kind, was ?? null, source, runId],
-});
+): Sql => sql`
+  insert into tributary.columns (stream, path, name, kind, previous_kind, source, run_id)
+  values (${stream}, ${path}, ${name}, ${kind}, ${was}, ${source}, ${runId})`;

@@ -1,7 +1,8 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, type Sql } from './database/sql.ts';
+import { instantOf, raw, sql } from './database/sql.ts';
+import { ofTrack } from './holdings/window-rows.ts';
 import type { AnyTrack, Track, Tracks } from './ledger.ts';
 
 /** How far a stream has come in a sink. */
@@ -73,33 +74,28 @@ export async function recordListing(
   { source, sink }: Pick<Track, 'source' | 'sink'>,
   { at, isProven, runId }: { at: Instant; isProven: boolean; runId: string },
 ): Promise<void> {
-  await tx.query({
-    text: `
-      insert into tributary.cursors as c (source, stream, sink, since, complete_through, newest_seen, last_commit)
-      values ($1, 'links', $2, $3, case when $4 then $3::timestamptz end, $3, $5)
-      on conflict (source, stream, sink) do update set
-        complete_through = coalesce(excluded.complete_through, c.complete_through), newest_seen = excluded.newest_seen,
-        last_commit = excluded.last_commit, updated_at = now()`,
-    values: [source, sink, toIso(at), isProven, runId],
-  });
+  await tx.query(sql`
+    insert into tributary.cursors as c (source, stream, sink, since, complete_through, newest_seen, last_commit)
+    values (${source}, 'links', ${sink}, ${toIso(at)}, case when ${isProven} then ${toIso(at)}::timestamptz end, ${toIso(at)}, ${runId})
+    on conflict (source, stream, sink) do update set
+      complete_through = coalesce(excluded.complete_through, c.complete_through), newest_seen = excluded.newest_seen,
+      last_commit = excluded.last_commit, updated_at = now()`);
 }
 
 /** Whether the service ever showed anything of a source. */
 export async function hasShownAny(db: Queryable, source: string): Promise<boolean> {
-  const found = await db.query({
-    text: 'select from tributary.cursors where source = $1 and newest_seen is not null limit 1',
-    values: [source],
-  });
+  const found = await db.query(
+    sql`select from tributary.cursors where source = ${source} and newest_seen is not null limit 1`,
+  );
   return found.length > 0;
 }
 
 /** Which commit the state was last told of. */
-export async function lastCommit(db: Queryable, { source, stream, sink }: AnyTrack): Promise<string | undefined> {
-  const [row] = await db.query<{ last_commit: string | null }>({
-    text: 'select last_commit from tributary.cursors where source = $1 and stream = $2 and sink = $3',
-    values: [source, stream, sink],
-  });
-  return row?.last_commit ?? undefined;
+export async function lastCommit(db: Queryable, track: AnyTrack): Promise<string | undefined> {
+  const [row] = await db.query<{ id: string | null }>(
+    sql`select last_commit as id from tributary.cursors where ${ofTrack(track)}`,
+  );
+  return row?.id ?? undefined;
 }
 
 /**
@@ -135,13 +131,11 @@ export interface KnownTrack extends Track, Cursor {
 export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
   type Found = { source: string; stream: StreamName; sink: string } & Record<'since' | 'updated', Instant> &
     Record<'through' | 'newest', Instant | null> & { caughtUp: boolean; lagMs: number | null };
-  const rows = await db.query<Found>({
-    text: `
-      select source, stream, sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-        ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated, ${CAUGHT_UP} as "caughtUp",
-        extract(epoch from now() - complete_through)::float8 * 1000 as "lagMs"
-      from tributary.cursors c where stream <> 'links' order by source, stream, sink`,
-  });
+  const rows = await db.query<Found>(sql`
+    select source, stream, sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
+      ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated, ${raw(CAUGHT_UP)} as "caughtUp",
+      extract(epoch from now() - complete_through)::float8 * 1000 as "lagMs"
+    from tributary.cursors c where stream <> 'links' order by source, stream, sink`);
   return rows.map(({ through, newest, updated, caughtUp, lagMs, ...row }) => ({
     ...row,
     isFirstSync: isFirstSync({ caughtUp, lagMs }),
@@ -168,65 +162,31 @@ export const chooseTracks = (
   );
 
 /** For machines: moments are ISO texts, what is unknown is null. */
-export interface TrackReport {
-  source: string;
-  stream: StreamName;
-  sink: string;
-  since: string;
-  completeThrough: string | null;
-  newestSeen: string | null;
-  updatedAt: string;
-}
-
-export const reportTrack = ({ source, stream, sink, since, updatedAt, ...track }: KnownTrack): TrackReport => ({
-  source,
-  stream,
-  sink,
-  since: toIso(since),
-  completeThrough: track.completeThrough === undefined ? null : toIso(track.completeThrough),
-  newestSeen: track.newestSeen === undefined ? null : toIso(track.newestSeen),
-  updatedAt: toIso(updatedAt),
+export const reportTrack = ({ source, stream, sink, since, updatedAt, completeThrough, newestSeen }: KnownTrack) => ({
+  ...{ source, stream, sink, since: toIso(since), updatedAt: toIso(updatedAt) },
+  completeThrough: completeThrough === undefined ? null : toIso(completeThrough),
+  newestSeen: newestSeen === undefined ? null : toIso(newestSeen),
 });
 
 /** Takes proofs back, so that the next sync reads again. Rows stay where they are. The caller holds the lease. */
 
 /** Everything from `to` on counts as never read. At the very beginning nothing is left proven. */
 export async function rewind(tx: Queryable, track: Track, to: Instant): Promise<void> {
-  await tx.query(dropFrom(track, to));
-  await tx.query(cutAt(track, to));
-  await tx.query(lowerWatermark(track, to));
+  const at = toIso(to);
+  await tx.query(sql`delete from tributary.windows where ${ofTrack(track)} and start_at >= ${at}`);
+  // Its share of the time is the best guess of how many rows a piece of a window holds, until the sink has counted them.
+  await tx.query(sql`
+    update tributary.windows set end_at = ${at},
+      rows = round(rows * extract(epoch from ${at}::timestamptz - start_at) / extract(epoch from end_at - start_at))
+    where ${ofTrack(track)} and end_at > ${at}`);
+  await tx.query(sql`
+    update tributary.cursors
+    set complete_through = case when ${at}::timestamptz > since then ${at}::timestamptz end, updated_at = now()
+    where ${ofTrack(track)}`);
 }
 
 /** As if the stream had never been synced into this sink. */
 export async function forgetTrack(tx: Queryable, track: Track): Promise<void> {
-  for (const table of ['windows', 'cursors', 'attestations', 'foreign_rows']) await tx.query(dropTrack(table, track));
+  for (const table of ['windows', 'cursors', 'attestations', 'foreign_rows'])
+    await tx.query(sql`delete from tributary.${raw(table)} where ${ofTrack(track)}`);
 }
-
-const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
-
-const dropFrom = (track: Track, to: Instant): Sql => ({
-  text: 'delete from tributary.windows where source = $1 and stream = $2 and sink = $3 and start_at >= $4',
-  values: [...keyOf(track), toIso(to)],
-});
-
-/** Its share of the time is the best guess of how many rows a piece of a window holds, until the sink has counted them. */
-const cutAt = (track: Track, to: Instant): Sql => ({
-  text: `
-    update tributary.windows set end_at = $4,
-      rows = round(rows * extract(epoch from $4::timestamptz - start_at) / extract(epoch from end_at - start_at))
-    where source = $1 and stream = $2 and sink = $3 and end_at > $4`,
-  values: [...keyOf(track), toIso(to)],
-});
-
-const lowerWatermark = (track: Track, to: Instant): Sql => ({
-  text: `
-    update tributary.cursors
-    set complete_through = case when $4::timestamptz > since then $4::timestamptz end, updated_at = now()
-    where source = $1 and stream = $2 and sink = $3`,
-  values: [...keyOf(track), toIso(to)],
-});
-
-const dropTrack = (table: string, track: Track): Sql => ({
-  text: `delete from tributary.${table} where source = $1 and stream = $2 and sink = $3`,
-  values: keyOf(track),
-});

@@ -3,20 +3,18 @@ import { createMentions, createScrub, digestOf, type Forgotten } from '../model/
 import { parseJson } from '../model/json.ts';
 import type { Stream } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
+import { hasTable } from './database/index.ts';
+import { raw, sql } from './database/sql.ts';
 
 export async function readForgotten(db: Queryable, source: string): Promise<Forgotten[]> {
-  return db.query<Forgotten & Record<string, unknown>>({
-    text: 'select kind, digest from tributary.forgotten where source = $1',
-    values: [source],
-  });
+  return db.query<Forgotten & Record<string, unknown>>(
+    sql`select kind, digest from tributary.forgotten where source = ${source}`,
+  );
 }
 
 /** Of a state as it is, which may be older than the list, or empty. */
 export async function readForgottenIfAny(db: Queryable, source: string): Promise<Forgotten[]> {
-  const [table] = await db.query<{ is: boolean }>({
-    text: "select to_regclass('tributary.forgotten') is not null as is",
-  });
-  return table?.is ? readForgotten(db, source) : [];
+  return (await hasTable(db, 'forgotten')) ? readForgotten(db, source) : [];
 }
 
 /**
@@ -33,18 +31,16 @@ export async function withoutForgotten(
 }
 
 export async function remember(db: Queryable, source: string, kind: Forgotten['kind'], id: string): Promise<void> {
-  await db.query({
-    text: 'insert into tributary.forgotten (source, kind, digest) values ($1, $2, $3) on conflict do nothing',
-    values: [source, kind, digestOf(id)],
-  });
+  await db.query(
+    sql`insert into tributary.forgotten (source, kind, digest) values (${source}, ${kind}, ${digestOf(id)}) on conflict do nothing`,
+  );
 }
 
 /** The id was mistyped: what comes with it is kept. */
 export async function takeBack(db: Queryable, source: string, kind: Forgotten['kind'], id: string): Promise<void> {
-  await db.query({
-    text: 'delete from tributary.forgotten where (source, kind, digest) = ($1, $2, $3)',
-    values: [source, kind, digestOf(id)],
-  });
+  await db.query(
+    sql`delete from tributary.forgotten where (source, kind, digest) = (${source}, ${kind}, ${digestOf(id)})`,
+  );
 }
 
 /** Records that were set aside are raw: those that mention the id. */
@@ -54,10 +50,9 @@ export async function mentionedIn(
   kind: Forgotten['kind'],
   id: string,
 ): Promise<number[]> {
-  const candidates = await db.query<{ id: number; record: string }>({
-    text: 'select id, record from tributary.quarantine where source = $1 and strpos(record, $2) > 0',
-    values: [source, JSON.stringify(id).slice(1, -1)],
-  });
+  const candidates = await db.query<{ id: number; record: string }>(
+    sql`select id, record from tributary.quarantine where source = ${source} and strpos(record, ${JSON.stringify(id).slice(1, -1)}) > 0`,
+  );
   const mentions = createMentions([{ kind, digest: digestOf(id) }]);
   return candidates.filter(({ record }) => mentions(parseJson(record))).map((one) => one.id);
 }
@@ -65,8 +60,7 @@ export async function mentionedIn(
 /** Deletes them. Returns how many. */
 export async function forgetQuarantined(...of: Parameters<typeof mentionedIn>): Promise<number> {
   const gone = await mentionedIn(...of);
-  if (gone.length > 0)
-    await of[0].query({ text: 'delete from tributary.quarantine where id = any($1)', values: [gone] });
+  if (gone.length > 0) await of[0].query(sql`delete from tributary.quarantine where id = any(${gone})`);
   return gone.length;
 }
 
@@ -94,17 +88,14 @@ export const forgetProgress = (db: Queryable, source: string): Promise<Record<st
 export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {
   const touched = await deleteFrom(OTHER_TABLES, db, source);
   // Without rows, its name is free for another service.
-  const gone = await db.query({ text: 'delete from tributary.sources where name = $1 returning 1', values: [source] });
+  const gone = await db.query(sql`delete from tributary.sources where name = ${source} returning 1`);
   return { ...touched, 'tributary.sources': gone.length };
 }
 
 async function deleteFrom(tables: readonly string[], db: Queryable, source: string): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
   for (const table of tables) {
-    const gone = await db.query({
-      text: `delete from tributary.${table} where source = $1 returning 1`,
-      values: [source],
-    });
+    const gone = await db.query(sql`delete from tributary.${raw(table)} where source = ${source} returning 1`);
     touched[`tributary.${table}`] = gone.length;
   }
   return touched;
@@ -115,6 +106,6 @@ export async function knownSources(db: Queryable): Promise<string[]> {
   const tables = [...PROGRESS_TABLES, ...OTHER_TABLES, 'forgotten'].map(
     (table) => `select source from tributary.${table}`,
   );
-  const rows = await db.query<{ source: string }>({ text: `${tables.join(' union ')} order by source` });
+  const rows = await db.query<{ source: string }>(sql`${raw(tables.join(' union '))} order by source`);
   return rows.map(({ source }) => source);
 }

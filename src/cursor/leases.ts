@@ -4,7 +4,7 @@ import type { Instant } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import { isDead } from './database/holders.ts';
 import type { Database, Queryable } from './database/index.ts';
-import type { Sql } from './database/sql.ts';
+import { raw, type Sql, sql } from './database/sql.ts';
 
 /**
  * Two writers never meet on a stream. A lease says who may write; its epoch rises with every holder and is checked inside
@@ -187,17 +187,14 @@ export async function checkFence(tx: Queryable, { source, stream, epoch, filters
 
 /** Returns once every commit of the source that is under way now is through: each holds the row of its lease until then. */
 export async function waitForCommits(db: Queryable, source: string): Promise<void> {
-  await db.query({ text: 'select from tributary.leases where source = $1 for share', values: [source] });
+  await db.query(sql`select from tributary.leases where source = ${source} for share`);
 }
 
 /** Releases a lease that a run of this process could not release: the database was away, or the run hangs and may write no more. */
 export async function giveBackOwn(db: Queryable, source: string, stream: SyncName, holder: string): Promise<void> {
-  await db.query({
-    text: `
-      update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
-      where source = $1 and stream = $2 and holder = $3 and expires_at > clock_timestamp()`,
-    values: [source, stream, holder],
-  });
+  await db.query(sql`
+    update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
+    where source = ${source} and stream = ${stream} and holder = ${holder} and expires_at > clock_timestamp()`);
 }
 
 async function take(db: Database, request: LeaseRequest): Promise<{ epoch: number } | undefined> {
@@ -232,69 +229,46 @@ async function heldByOther(db: Queryable, { source, stream, givesWay }: LeaseReq
   });
 }
 
-const inSeconds = `clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`;
+const inSeconds = raw(`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`);
 
 /** Free to be changed: a row that a commit has locked is passed over, not waited for. A waiter would keep a connection of the pool. */
-const unlocked = `(source, stream) = (
-  select source, stream from tributary.leases where source = $1 and stream = $2 for update skip locked)`;
+const unlocked = (source: string, stream: string): Sql => sql`(source, stream) = (
+  select source, stream from tributary.leases where source = ${source} and stream = ${stream} for update skip locked)`;
 
-const takeExpired = ({ source, stream, holder, givesWay }: LeaseRequest): Sql => ({
-  text: `
-    update tributary.leases
-    set epoch = epoch + 1, holder = $3, gives_way = $4, wanted_until = null, expires_at = ${inSeconds}
-    where ${unlocked} and expires_at <= clock_timestamp()
-    returning epoch`,
-  values: [source, stream, holder, givesWay],
-});
+const takeExpired = ({ source, stream, holder, givesWay }: LeaseRequest): Sql => sql`
+  update tributary.leases
+  set epoch = epoch + 1, holder = ${holder}, gives_way = ${givesWay}, wanted_until = null, expires_at = ${inSeconds}
+  where ${unlocked(source, stream)} and expires_at <= clock_timestamp()
+  returning epoch`;
 
 /** Looks first: an insert would wait for a commit that has the row. */
-const insertLease = ({ source, stream, holder, givesWay }: LeaseRequest): Sql => ({
-  text: `
-    insert into tributary.leases (source, stream, epoch, holder, gives_way, expires_at)
-    select $1, $2, 1, $3, $4, ${inSeconds}
-    where not exists (select from tributary.leases where source = $1 and stream = $2)
-    on conflict (source, stream) do nothing
-    returning epoch`,
-  values: [source, stream, holder, givesWay],
-});
+const insertLease = ({ source, stream, holder, givesWay }: LeaseRequest): Sql => sql`
+  insert into tributary.leases (source, stream, epoch, holder, gives_way, expires_at)
+  select ${source}, ${stream}, 1, ${holder}, ${givesWay}, ${inSeconds}
+  where not exists (select from tributary.leases where source = ${source} and stream = ${stream})
+  on conflict (source, stream) do nothing
+  returning epoch`;
 
 /** Outlives the time until the one who waits looks again; one that has left is soon no longer waited for. */
-const askForLease = (source: string, stream: string): Sql => ({
-  text: `
-    update tributary.leases set wanted_until = clock_timestamp() + interval '2 seconds'
-    where ${unlocked}`,
-  values: [source, stream],
-});
+const askForLease = (source: string, stream: string): Sql => sql`
+  update tributary.leases set wanted_until = clock_timestamp() + interval '2 seconds' where ${unlocked(source, stream)}`;
 
-const renewHeld = (source: string, stream: string, epoch: number, filters: string | undefined): Sql => ({
-  text: `
-    update tributary.leases set expires_at = ${inSeconds}
-    where source = $1 and stream = $2 and epoch = $3 and expires_at > clock_timestamp()
-    returning floor(extract(epoch from now()) * 1000)::bigint as now, exists (
-      select from tributary.filters f where f.source = $1 and f.stream = $2 and f.filters <> $4::text) as other`,
-  values: [source, stream, epoch, filters ?? null],
-});
+const renewHeld = (source: string, stream: string, epoch: number, filters: string | undefined): Sql => sql`
+  update tributary.leases set expires_at = ${inSeconds}
+  where source = ${source} and stream = ${stream} and epoch = ${epoch} and expires_at > clock_timestamp()
+  returning floor(extract(epoch from now()) * 1000)::bigint as now, exists (
+    select from tributary.filters f where f.source = ${source} and f.stream = ${stream} and f.filters <> ${filters}::text) as other`;
 
-const renewUnlocked = (source: string, stream: string, epoch: number): Sql => ({
-  text: `
-    update tributary.leases set expires_at = ${inSeconds}
-    where ${unlocked} and epoch = $3
-    returning epoch`,
-  values: [source, stream, epoch],
-});
+const renewUnlocked = (source: string, stream: string, epoch: number): Sql => sql`
+  update tributary.leases set expires_at = ${inSeconds} where ${unlocked(source, stream)} and epoch = ${epoch}
+  returning epoch`;
 
 /** Raises the epoch, so that a renewal that is still in flight cannot revive the lease. */
-const giveBackLease = (source: string, stream: string, epoch: number): Sql => ({
-  text: `
-    update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
-    where source = $1 and stream = $2 and epoch = $3`,
-  values: [source, stream, epoch],
-});
+const giveBackLease = (source: string, stream: string, epoch: number): Sql => sql`
+  update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
+  where source = ${source} and stream = ${stream} and epoch = ${epoch}`;
 
-const readLease = (source: string, stream: string): Sql => ({
-  text: `
-    select holder, epoch, gives_way, coalesce(wanted_until > clock_timestamp(), false) as wanted,
-      extract(epoch from expires_at - clock_timestamp())::float8 as left
-    from tributary.leases where source = $1 and stream = $2`,
-  values: [source, stream],
-});
+const readLease = (source: string, stream: string): Sql => sql`
+  select holder, epoch, gives_way, coalesce(wanted_until > clock_timestamp(), false) as wanted,
+    extract(epoch from expires_at - clock_timestamp())::float8 as left
+  from tributary.leases where source = ${source} and stream = ${stream}`;

@@ -3,8 +3,8 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, type Sql, storableText } from './database/sql.ts';
-import { carryRows, countByDay, recountRows, type SinkRows, type Track } from './holdings/window-rows.ts';
+import { instantOf, raw, type Sql, sql, storableText } from './database/sql.ts';
+import { carryRows, countByDay, ofTrack, recountRows, type SinkRows, type Track } from './holdings/window-rows.ts';
 import type { Fence } from './leases.ts';
 
 export type { Track } from './holdings/window-rows.ts';
@@ -63,7 +63,8 @@ export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance
   if (!cursor) throw new Error('the cursor was written and did not come back');
   const certified = cursor.certified.map(([start, end]) => ({ start, end }));
   const reached = completeThrough(certified, cursor.from);
-  if (reached !== undefined) await tx.query(moveWatermark(advance, reached));
+  if (reached !== undefined)
+    await tx.query(sql`update tributary.cursors set complete_through = ${toIso(reached)} where ${ofTrack(advance)}`);
 }
 
 /** What the ledger says of a window once it is committed. */
@@ -140,43 +141,24 @@ const toEntry = (row: LedgerRow): Entry => ({
   tries: row.tries || undefined,
 });
 
-const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
-
 const WINDOW = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"`;
 const ENTRY = `${WINDOW}, state, rows, ${instantOf('read_at')} as read, ${instantOf('proven_at')} as proven, run_id, note, tries`;
 
 /** Includes the neighbours, so that adjacent windows can be joined. */
-const deleteTouching = (track: Track, { start, end }: Window): Sql => ({
-  text: `
-    delete from tributary.windows
-    where source = $1 and stream = $2 and sink = $3 and start_at <= $5 and end_at >= $4
-    returning ${ENTRY}`,
-  values: [...keyOf(track), toIso(start), toIso(end)],
-});
+const deleteTouching = (track: Track, { start, end }: Window): Sql => sql`
+  delete from tributary.windows where ${ofTrack(track)} and start_at <= ${toIso(end)} and end_at >= ${toIso(start)}
+  returning ${raw(ENTRY)}`;
 
-const insertEntries = (track: Track, entries: readonly Entry[]): Sql => ({
-  text: `
+function insertEntries({ source, stream, sink }: Track, entries: readonly Entry[]): Sql {
+  const rows = entries.map(({ start, end, certified, rows, readAt, provenAt, runId, note, tries = 0 }) => ({
+    ...{ start_at: toIso(start), end_at: toIso(end), state: certified ? 'certified' : 'uncertified', rows, tries },
+    ...{ read_at: toIso(readAt), proven_at: orNull(provenAt), run_id: runId, note: note && storableText(note) },
+  }));
+  return sql`
     insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, read_at, proven_at, run_id, note, tries)
-    select $1, $2, $3, e.start_at, e.end_at, e.state, e.rows, e.read_at, e.proven_at, e.run_id, e.note, e.tries
-    from jsonb_to_recordset($4) as e (start_at timestamptz, end_at timestamptz, state text, rows bigint,
-      read_at timestamptz, proven_at timestamptz, run_id text, note text, tries integer)`,
-  values: [
-    ...keyOf(track),
-    JSON.stringify(
-      entries.map((entry) => ({
-        start_at: toIso(entry.start),
-        end_at: toIso(entry.end),
-        state: entry.certified ? 'certified' : 'uncertified',
-        rows: entry.rows,
-        read_at: toIso(entry.readAt),
-        proven_at: entry.provenAt === undefined ? null : toIso(entry.provenAt),
-        run_id: entry.runId,
-        note: entry.note === undefined ? null : storableText(entry.note),
-        tries: entry.tries ?? 0,
-      })),
-    ),
-  ],
-});
+    select ${source}, ${stream}, ${sink}, e.* from jsonb_to_recordset(${JSON.stringify(rows)}) as e (start_at timestamptz,
+      end_at timestamptz, state text, rows bigint, read_at timestamptz, proven_at timestamptz, run_id text, note text, tries integer)`;
+}
 
 const WATERMARK = 'coalesce(c.complete_through, c.since)';
 
@@ -184,27 +166,19 @@ const WATERMARK = 'coalesce(c.complete_through, c.since)';
  * A `since` that moves back opens time that was never read: what is complete is counted again from there.
  * Otherwise the watermark only ever rises. Returns where it stands, and what is certified after that.
  */
-const upsertCursor = (advance: Advance): Sql => ({
-  text: `
-    insert into tributary.cursors as c (source, stream, sink, since, newest_seen, last_commit)
-    values ($1, $2, $3, $4, $5, $6)
-    on conflict (source, stream, sink) do update set
-      since = least(c.since, excluded.since),
-      complete_through = case when excluded.since < c.since then null else c.complete_through end,
-      last_commit = excluded.last_commit,
-      newest_seen = greatest(c.newest_seen, excluded.newest_seen),
-      updated_at = now()
-    returning ${instantOf(WATERMARK)} as from, (
-      select coalesce(json_agg(json_build_array(${instantOf('start_at')}, ${instantOf('end_at')}) order by start_at), '[]')
-      from tributary.windows
-      where source = $1 and stream = $2 and sink = $3 and state = 'certified' and end_at > ${WATERMARK}) as certified`,
-  values: [...keyOf(advance), toIso(advance.since), orNull(advance.newestSeen), advance.commitId],
-});
-
-const moveWatermark = (track: Track, reached: Instant): Sql => ({
-  text: 'update tributary.cursors set complete_through = $4 where source = $1 and stream = $2 and sink = $3',
-  values: [...keyOf(track), toIso(reached)],
-});
+const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Advance): Sql => sql`
+  insert into tributary.cursors as c (source, stream, sink, since, newest_seen, last_commit)
+  values (${source}, ${stream}, ${sink}, ${toIso(since)}, ${orNull(newestSeen)}, ${commitId})
+  on conflict (source, stream, sink) do update set
+    since = least(c.since, excluded.since),
+    complete_through = case when excluded.since < c.since then null else c.complete_through end,
+    last_commit = excluded.last_commit,
+    newest_seen = greatest(c.newest_seen, excluded.newest_seen),
+    updated_at = now()
+  returning ${instantOf(WATERMARK)} as from, (
+    select coalesce(json_agg(json_build_array(${instantOf('start_at')}, ${instantOf('end_at')}) order by start_at), '[]')
+    from tributary.windows
+    where ${ofTrack({ source, stream, sink })} and state = 'certified' and end_at > ${raw(WATERMARK)}) as certified`;
 
 const orNull = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
 
@@ -243,17 +217,11 @@ export interface CoverageRow {
   updated_at: Date;
 }
 
-export async function readCoverage(
-  db: Queryable,
-  { source, stream, sink }: AnyTrack,
-): Promise<CoverageRow | undefined> {
-  const [row] = await db.query<Omit<CoverageRow, 'also_complete'> & { also_complete: RangePairs }>({
-    text: `
-      select source, stream, since, complete_through, ${COVERAGE.filters} as filters, ${COVERAGE.setAside} as set_aside,
-        ${ALSO_COMPLETE_LIST} as also_complete, newest_seen, updated_at
-      from tributary.cursors c where source = $1 and stream = $2 and sink = $3`,
-    values: [source, stream, sink],
-  });
+export async function readCoverage(db: Queryable, track: AnyTrack): Promise<CoverageRow | undefined> {
+  const [row] = await db.query<Omit<CoverageRow, 'also_complete'> & { also_complete: RangePairs }>(sql`
+    select source, stream, since, complete_through, ${raw(COVERAGE.filters)} as filters, ${raw(COVERAGE.setAside)} as set_aside,
+      ${raw(ALSO_COMPLETE_LIST)} as also_complete, newest_seen, updated_at
+    from tributary.cursors c where ${ofTrack(track)}`);
   return row && { ...row, also_complete: isoRanges(row.also_complete) };
 }
 

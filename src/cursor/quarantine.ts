@@ -4,7 +4,7 @@ import { isObject, stringifyJson } from '../model/json.ts';
 import { createRedact, DEFAULT_PRIVACY } from '../model/privacy.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { type Sql, storableText } from './database/sql.ts';
+import { isoOf, type Sql, sql, storableText } from './database/sql.ts';
 import { readForgotten } from './forgotten.ts';
 
 /** A record that could not be used, and why. */
@@ -27,15 +27,12 @@ export async function quarantine(
   for (const { record, reason } of rejected) {
     const kept = redact(record);
     if (isForgotten(kept)) continue;
-    await tx.query({
-      text: `
-        insert into tributary.quarantine as q (source, stream, digest, reason, record, run_id)
-        values ($1, $2, $3, $4, $5, $6)
-        on conflict (source, stream, digest) do update
-          set reason = excluded.reason, record = excluded.record, last_at = now(), run_id = excluded.run_id`,
-      // As text, because what made it unusable may be what jsonb refuses.
-      values: [place.source, place.stream, digestOf(kept), storableText(reason), textOf(kept), place.runId],
-    });
+    // As text, because what made it unusable may be what jsonb refuses.
+    await tx.query(sql`
+      insert into tributary.quarantine as q (source, stream, digest, reason, record, run_id)
+      values (${place.source}, ${place.stream}, ${digestOf(kept)}, ${storableText(reason)}, ${textOf(kept)}, ${place.runId})
+      on conflict (source, stream, digest) do update
+        set reason = excluded.reason, record = excluded.record, last_at = now(), run_id = excluded.run_id`);
   }
 }
 
@@ -58,8 +55,9 @@ export interface Quarantined {
   /** JSON as text: what made it unusable may be what jsonb refuses. */
   record: string;
   runId: string;
-  firstAt: Date;
-  lastAt: Date;
+  /** ISO in UTC. */
+  firstAt: string;
+  lastAt: string;
 }
 
 export interface QuarantineFilter {
@@ -73,39 +71,24 @@ export interface QuarantineFilter {
 
 /** The newest first. */
 export const listQuarantined = (db: Queryable, filter: QuarantineFilter): Promise<Quarantined[]> =>
-  db.query<Quarantined & Record<string, unknown>>(select(filter));
+  db.query<Quarantined>(sql`
+    select id, source, stream, reason, record, run_id as "runId",
+      ${isoOf('first_at')} as "firstAt", ${isoOf('last_at')} as "lastAt"
+    from tributary.quarantine ${matching(filter)} and (${filter.before}::bigint is null
+      or (last_at, id) < (select last_at, id from tributary.quarantine where id = ${filter.before}))
+    order by last_at desc, id desc limit ${filter.limit}`);
 
 export async function countQuarantined(db: Queryable, filter: QuarantineFilter): Promise<number> {
-  const [row] = await db.query<{ n: number }>({
-    text: `select count(*) as n from tributary.quarantine ${WHERE}`,
-    values: valuesOf(filter),
-  });
+  const [row] = await db.query<{ n: number }>(sql`select count(*) as n from tributary.quarantine ${matching(filter)}`);
   return row?.n ?? 0;
 }
 
 /** Returns how many were there. */
 export async function dropQuarantined(db: Queryable, ids: readonly number[]): Promise<number> {
-  const gone = await db.query({
-    text: 'delete from tributary.quarantine where id = any($1) returning 1',
-    values: [ids],
-  });
+  const gone = await db.query(sql`delete from tributary.quarantine where id = any(${ids}) returning 1`);
   return gone.length;
 }
 
-const WHERE = `
-  where ($1::bigint[] is null or id = any($1)) and ($2::text is null or source = $2) and ($3::text is null or stream = $3)`;
-
-const valuesOf = ({ ids, source, stream }: QuarantineFilter): unknown[] => [
-  ids ?? null,
-  source ?? null,
-  stream ?? null,
-];
-
-const select = (filter: QuarantineFilter): Sql => ({
-  text: `
-    select id, source, stream, reason, record, run_id as "runId", first_at as "firstAt", last_at as "lastAt"
-    from tributary.quarantine ${WHERE}
-      and ($5::bigint is null or (last_at, id) < (select last_at, id from tributary.quarantine where id = $5))
-    order by last_at desc, id desc limit $4`,
-  values: [...valuesOf(filter), filter.limit ?? null, filter.before ?? null],
-});
+const matching = ({ ids, source, stream }: QuarantineFilter): Sql => sql`
+  where (${ids}::bigint[] is null or id = any(${ids})) and (${source}::text is null or source = ${source})
+    and (${stream}::text is null or stream = ${stream})`;

@@ -1,5 +1,5 @@
 import type { Queryable } from './database/index.ts';
-import { type Sql, storableJson } from './database/sql.ts';
+import { raw, type Sql, sql, storableJson } from './database/sql.ts';
 
 /** A line that a run logged. */
 export interface RunLine {
@@ -42,34 +42,26 @@ export async function appendRunLog(db: Queryable, run: string, kind: keyof RunLo
 
 /** What of a kind is older than the last that are kept. */
 export async function trimRunLog(db: Queryable, run: string, kind: keyof RunLog): Promise<void> {
-  await db.query({
-    text: `
-      delete from tributary.run_log where (run_id, kind) = ($1, $2) and id <= (
-        select id from tributary.run_log where (run_id, kind) = ($1, $2) order by id desc offset $3 limit 1)`,
-    values: [run, kind, MOST_KEPT[kind]],
-  });
+  await db.query(sql`
+    delete from tributary.run_log where (run_id, kind) = (${run}, ${kind}) and id <= (
+      select id from tributary.run_log where (run_id, kind) = (${run}, ${kind}) order by id desc offset ${MOST_KEPT[kind]} limit 1)`);
 }
 
 /** With a run, all of its log goes, too; this is for runs that are kept for longer. */
 export async function removeOldRunLogs(db: Queryable): Promise<void> {
-  await db.query({ text: `delete from tributary.run_log where at < now() - interval '${KEPT_DAYS} days'` });
+  await db.query(sql`delete from tributary.run_log where at < now() - interval '${raw(KEPT_DAYS)} days'`);
 }
 
-const insertEntries = (run: string, kind: keyof RunLog, entries: readonly object[]): Sql => ({
-  text: `
-    insert into tributary.run_log (run_id, kind, at, entry)
-    select $1, $2, (entry ->> 'at')::timestamptz, entry - 'at'
-    from jsonb_array_elements($3::jsonb) with ordinality as e (entry, place) order by place`,
-  // A service's own words: they may hold what Postgres refuses.
-  values: [run, kind, storableJson(JSON.stringify(entries))],
-});
+const insertEntries = (run: string, kind: keyof RunLog, entries: readonly object[]): Sql => sql`
+  insert into tributary.run_log (run_id, kind, at, entry)
+  select ${run}, ${kind}, (entry ->> 'at')::timestamptz, entry - 'at'
+  from jsonb_array_elements(${storableJson(JSON.stringify(entries))}::jsonb) with ordinality as e (entry, place) order by place`;
 
 /** In the order of time, the newest of them where more were written while somebody trims. */
 export async function readRunLog(db: Queryable, run: string): Promise<RunLog> {
-  const rows = await db.query<{ kind: keyof RunLog; at: Date; entry: object }>({
-    text: 'select kind, at, entry from tributary.run_log where run_id = $1 order by kind, id',
-    values: [run],
-  });
+  const rows = await db.query<{ kind: keyof RunLog; at: Date; entry: object }>(
+    sql`select kind, at, entry from tributary.run_log where run_id = ${run} order by kind, id`,
+  );
   const of = (wanted: keyof RunLog): object[] =>
     rows
       .filter(({ kind }) => kind === wanted)

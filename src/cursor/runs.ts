@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, type Sql, storableJson, storableText } from './database/sql.ts';
+import { instantOf, isoOf, raw, type Sql, sql, storableJson, storableText } from './database/sql.ts';
 import { removeOldRunLogs } from './run-log.ts';
 
 /** What a run did to the rows of a sink. */
@@ -85,7 +85,14 @@ export const RUN_ID = '^[0-9]{8}T[0-9]{6}-[0-9a-f]{8}$';
  * a sync is alive. Returns when it began, by the database's clock.
  */
 export async function startRun(db: Queryable, run: Run): Promise<Instant> {
-  const [row] = await db.query<{ at: Instant }>(insertRun(run));
+  const { id, kind, source, stream } = run;
+  const died = 'the process ended before it could report; what it committed is kept';
+  const [row] = await db.query<{ at: Instant }>(sql`
+    with died as (
+      update tributary.runs set state = 'interrupted', finished_at = now(), message = ${died}
+      where source = ${source} and stream = ${stream} and kind = ${kind} and state = 'running')
+    insert into tributary.runs (id, kind, source, stream) values (${id}, ${kind}, ${source}, ${stream})
+    returning ${instantOf('started_at')} as at`);
   if (!row) throw new Error('the run was written and did not come back');
   return row.at;
 }
@@ -102,69 +109,34 @@ export interface RunEnd {
 }
 
 export async function finishRun(db: Queryable, id: string, end: RunEnd, tally: Tally): Promise<void> {
-  await db.query(updateRun(id, end, tally));
+  const { state, message, kind } = end;
+  // A service's own words: they may hold what Postgres refuses, and the run must end all the same.
+  await db.query(sql`
+    update tributary.runs
+    set state = ${state}, finished_at = now(), message = ${message && storableText(message)}, kind = coalesce(${kind}, kind),
+      rows_read = ${tally.read}, rows_new = ${tally.new}, rows_changed = ${tally.changed}, rows_unchanged = ${tally.unchanged},
+      rows_quarantined = ${tally.quarantined}, rows_mended = ${tally.sanitized}, requests = ${tally.requests},
+      too_many_requests = ${tally.tooManyRequests}, contradictions = ${JSON.stringify(tally.contradictions)},
+      misfits = ${JSON.stringify(tally.typeMismatches)}, schema_changes = ${storableJson(JSON.stringify(tally.schemaChanges))},
+      rows_by_sink = nullif(${JSON.stringify(differingSinks(tally))}::jsonb, 'null')
+    where id = ${id}`);
 }
 
 /** A bug that ended a job before its run began, or outside of it, is in the history like one inside. */
 export async function recordBug(db: Queryable, { id, kind, source, stream }: Run, sinceMs: number): Promise<void> {
-  await db.query({
-    text: `
-      insert into tributary.runs (id, kind, source, stream, state, finished_at, message)
-      select $1, $2, $3, $4, 'failed', now(), $5
-      where not exists (
-        select from tributary.runs where source = $3 and stream = $4 and state = 'failed'
-          and finished_at > now() - make_interval(secs => $6::float8 / 1000))`,
-    values: [id, kind, source, stream, A_BUG, sinceMs],
-  });
+  await db.query(sql`
+    insert into tributary.runs (id, kind, source, stream, state, finished_at, message)
+    select ${id}, ${kind}, ${source}, ${stream}, 'failed', now(), ${A_BUG}
+    where not exists (
+      select from tributary.runs where source = ${source} and stream = ${stream} and state = 'failed'
+        and finished_at > now() - make_interval(secs => ${sinceMs}::float8 / 1000))`);
 }
-
-const insertRun = ({ id, kind, source, stream }: Run): Sql => ({
-  text: `
-    with died as (
-      update tributary.runs set state = 'interrupted', finished_at = now(), message = $5
-      where source = $3 and stream = $4 and kind = $2 and state = 'running')
-    insert into tributary.runs (id, kind, source, stream) values ($1, $2, $3, $4)
-    returning ${instantOf('started_at')} as at`,
-  values: [id, kind, source, stream, 'the process ended before it could report; what it committed is kept'],
-});
-
-const updateRun = (id: string, { state, message, kind }: RunEnd, t: Tally): Sql => ({
-  text: `
-    update tributary.runs
-    set state = $2, finished_at = now(), message = $3,
-        rows_read = $4, rows_new = $5, rows_changed = $6, rows_unchanged = $7, rows_quarantined = $8,
-        requests = $9, too_many_requests = $10, contradictions = $11, misfits = $12, schema_changes = $13, rows_mended = $14, kind = coalesce($15, kind),
-        rows_by_sink = nullif($16::jsonb, 'null')
-    where id = $1`,
-  values: [
-    id,
-    state,
-    // A service's own words: they may hold what Postgres refuses, and the run must end all the same.
-    message === undefined ? null : storableText(message),
-    t.read,
-    t.new,
-    t.changed,
-    t.unchanged,
-    t.quarantined,
-    t.requests,
-    t.tooManyRequests,
-    JSON.stringify(t.contradictions),
-    JSON.stringify(t.typeMismatches),
-    storableJson(JSON.stringify(t.schemaChanges)),
-    t.sanitized,
-    kind ?? null,
-    JSON.stringify(differingSinks(t)),
-  ],
-});
 
 /** How far a run is, for those who watch it. Its end counts again. */
 export async function recordProgress(db: Queryable, id: string, so: { rows: number; requests: number }): Promise<void> {
-  await db.query({
-    text: `
-      update tributary.runs set rows_read = greatest(rows_read, $2), requests = greatest(requests, $3)
-      where id = $1 and state = 'running'`,
-    values: [id, so.rows, so.requests],
-  });
+  await db.query(sql`
+    update tributary.runs set rows_read = greatest(rows_read, ${so.rows}), requests = greatest(requests, ${so.requests})
+    where id = ${id} and state = 'running'`);
 }
 
 export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
@@ -204,36 +176,19 @@ export interface RunRecord {
 
 /** The newest first. */
 export async function listRuns(db: Queryable, filter: RunFilter): Promise<RunRecord[]> {
-  type Found = Omit<RunRecord, 'startedAt' | 'finishedAt'> & { startedAt: Date; finishedAt: Date | null };
-  const rows = await db.query<Found>(selectRuns(filter));
-  return rows.map((row) => ({
-    ...row,
-    startedAt: row.startedAt.toISOString(),
-    finishedAt: row.finishedAt?.toISOString() ?? null,
-  }));
-}
-
-const selectRuns = ({ id, source, stream, state, kind, since, before, limit }: RunFilter): Sql => ({
-  text: `
-    select id, kind, source, stream, state, started_at as "startedAt", finished_at as "finishedAt",
+  const { id, source, stream, state, kind, before, limit } = filter;
+  const since = filter.since === undefined ? '-infinity' : toIso(filter.since);
+  return db.query<RunRecord>(sql`
+    select id, kind, source, stream, state, ${isoOf('started_at')} as "startedAt", ${isoOf('finished_at')} as "finishedAt",
       rows_read as read, rows_new as new, rows_changed as changed, rows_unchanged as unchanged,
       rows_quarantined as quarantined, requests, too_many_requests as "tooManyRequests", rows_by_sink as sinks, message
     from tributary.runs
-    where ($1::text is null or source = $1) and ($2::text is null or stream = $2) and ($3::text is null or state = $3)
-      and ($4::timestamptz is null or started_at >= $4) and ($6::text is null or kind = $6) and ($8::text is null or id = $8)
-      and ($7::text is null or (started_at, id) < (select started_at, id from tributary.runs where id = $7))
-    order by started_at desc, id desc limit $5`,
-  values: [
-    source ?? null,
-    stream ?? null,
-    state ?? null,
-    since === undefined ? null : toIso(since),
-    limit,
-    kind ?? null,
-    before ?? null,
-    id ?? null,
-  ],
-});
+    where (${source}::text is null or source = ${source}) and (${stream}::text is null or stream = ${stream})
+      and (${state}::text is null or state = ${state}) and (${kind}::text is null or kind = ${kind})
+      and (${id}::text is null or id = ${id}) and started_at >= ${since}
+      and (${before}::text is null or (started_at, id) < (select started_at, id from tributary.runs where id = ${before}))
+    order by started_at desc, id desc limit ${limit}`);
+}
 
 /** So many at a time: the first time after years is no transaction of an hour. */
 const AT_ONCE = 10_000;
@@ -243,18 +198,15 @@ const AT_ONCE = 10_000;
  * wrote rows goes too; `_run_id` of those rows then names a run that nobody can look up. The audit trail stays.
  */
 export async function removeOldHistory(db: Queryable, keepMs: number): Promise<void> {
-  const old = (column: string): string => `${column} < now() - make_interval(secs => $1 / 1000.0)`;
-  await db.query({
-    text: `
-      with runs as (
-        delete from tributary.runs where id in (
-          select id from tributary.runs where ${old('started_at')} and state <> 'running'
-          order by started_at limit ${AT_ONCE})
-      ), incidents as (
-        delete from tributary.incidents where ${old('closed_at')}
-      )
-      delete from tributary.backfills where ${old('finished_at')}`,
-    values: [keepMs],
-  });
+  const old = (column: string): Sql => sql`${raw(column)} < now() - make_interval(secs => ${keepMs} / 1000.0)`;
+  await db.query(sql`
+    with runs as (
+      delete from tributary.runs where id in (
+        select id from tributary.runs where ${old('started_at')} and state <> 'running'
+        order by started_at limit ${AT_ONCE})
+    ), incidents as (
+      delete from tributary.incidents where ${old('closed_at')}
+    )
+    delete from tributary.backfills where ${old('finished_at')}`);
   await removeOldRunLogs(db);
 }

@@ -1,7 +1,8 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, type Sql, storableText } from './database/sql.ts';
+import { hasTable } from './database/index.ts';
+import { instantOf, type Sql, sql, storableText } from './database/sql.ts';
 
 /**
  * When each stream is due, by the clock of the database, as for leases: workers whose clocks differ must agree on what is
@@ -33,20 +34,42 @@ export interface Planned {
 
 /** Schedules the streams of the config, new ones at once, and removes those that the config no longer has. */
 export async function writeSchedules(db: Queryable, wanted: readonly Planned[]): Promise<void> {
-  await db.query(upsertSchedules(wanted));
-  await db.query(deleteOthers(wanted));
+  const all = JSON.stringify(wanted);
+  await db.query(sql`
+    insert into tributary.schedules as s (source, stream, plan)
+    select * from jsonb_to_recordset(${all}) as w (source text, stream text, plan text)
+    on conflict (source, stream) do update set plan = excluded.plan, next_run_at = now()
+      where s.plan <> excluded.plan`);
+  await db.query(sql`
+    delete from tributary.schedules s where not exists (
+      select from jsonb_to_recordset(${all}) as w (source text, stream text)
+      where (w.source, w.stream) = (s.source, s.stream))`);
 }
 
 export const readSchedules = (db: Queryable): Promise<Due[]> =>
-  db.query<Due>({ text: `select ${DUE} from tributary.schedules order by next_run_at` });
+  db.query<Due>(sql`select ${DUE} from tributary.schedules order by next_run_at`);
 
-/** Claims a stream if it is due within `earlyMs`: one of all who see it due at the same time gets it, as it was before. */
+/**
+ * Claims a stream if it is due within `earlyMs`: one of all who see it due at the same time gets it, as it was before. It is compared
+ * with the value that was read, not with the clock: of two workers that read the same value, one finds it changed.
+ */
 export async function claimDue(
   db: Queryable,
   { source, stream }: Pick<Due, 'source' | 'stream'>,
-  claim: { earlyMs: number; forMs: number },
+  { earlyMs, forMs }: { earlyMs: number; forMs: number },
 ): Promise<DueStream | undefined> {
-  return (await db.query<DueStream>(claimDueSql(source, stream, claim)))[0];
+  const [due] = await db.query<DueStream>(sql`
+    with due as materialized (
+      select ${DUE}, next_run_at as seen_at,
+        exists (select from tributary.parked p where p.source = ${source} and p.stream in (${stream}, '*')) as "isParked",
+        (select holder from tributary.leases l
+          where l.source = ${source} and l.stream = ${stream} and expires_at > clock_timestamp()) as holder
+      from tributary.schedules where source = ${source} and stream = ${stream}
+        and next_run_at <= clock_timestamp() + make_interval(secs => ${earlyMs}::float8 / 1000))
+    update tributary.schedules s set next_run_at = clock_timestamp() + make_interval(secs => ${forMs}::float8 / 1000)
+    from due where s.source = ${source} and s.stream = ${stream} and s.next_run_at = due.seen_at
+    returning due.source, due.stream, due.failures, due."nextRunAt", due.now, due."isParked", due.holder`);
+  return due;
 }
 
 export async function scheduleNext(
@@ -54,66 +77,28 @@ export async function scheduleNext(
   { source, stream }: Pick<Due, 'source' | 'stream'>,
   { at, failures }: { at: Instant; failures: number },
 ): Promise<void> {
-  await db.query({
-    text: `
-      update tributary.schedules set next_run_at = $3::timestamptz, failures = $4
-      where source = $1 and stream = $2`,
-    values: [source, stream, toIso(at), failures],
-  });
+  await db.query(sql`
+    update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = ${failures}
+    where source = ${source} and stream = ${stream}`);
 }
 
 /** Every stream of a source, or one of them, is due at the given moment. */
 export async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
-  await db.query({
-    text: `
-      update tributary.schedules set next_run_at = $3::timestamptz, failures = 0
-      where source = $1 and $2 in (stream, '*')`,
-    values: [source, stream, toIso(at)],
-  });
+  await db.query(sql`
+    update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = 0
+    where source = ${source} and ${stream} in (stream, '*')`);
 }
 
 /** Whether somebody holds the stream now: then its rows are being brought already. */
 export async function isLeased(db: Queryable, source: string, stream: SyncName): Promise<boolean> {
-  const held = await db.query({
-    text: 'select from tributary.leases where source = $1 and stream = $2 and expires_at > clock_timestamp()',
-    values: [source, stream],
-  });
+  const held = await db.query(
+    sql`select from tributary.leases where source = ${source} and stream = ${stream} and expires_at > clock_timestamp()`,
+  );
   return held.length > 0;
 }
 
-const upsertSchedules = (wanted: readonly Planned[]): Sql => ({
-  text: `
-    insert into tributary.schedules as s (source, stream, plan)
-    select * from jsonb_to_recordset($1) as w (source text, stream text, plan text)
-    on conflict (source, stream) do update set plan = excluded.plan, next_run_at = now()
-      where s.plan <> excluded.plan`,
-  values: [JSON.stringify(wanted.map(({ source, stream, plan }) => ({ source, stream, plan })))],
-});
-
-const deleteOthers = (wanted: readonly Planned[]): Sql => ({
-  text: `
-    delete from tributary.schedules s where not exists (
-      select from jsonb_to_recordset($1) as w (source text, stream text)
-      where (w.source, w.stream) = (s.source, s.stream))`,
-  values: [JSON.stringify(wanted.map(({ source, stream }) => ({ source, stream })))],
-});
-
-const DUE = `source, stream, failures, ${instantOf('next_run_at')} as "nextRunAt", ${instantOf('clock_timestamp()')} as now`;
-
-/** Compares with the value that was read, not with the clock: of two workers that read the same value, one finds it changed. */
-const claimDueSql = (source: string, stream: string, { earlyMs, forMs }: { earlyMs: number; forMs: number }): Sql => ({
-  text: `
-    with due as materialized (
-      select ${DUE}, next_run_at as seen_at,
-        exists (select from tributary.parked p where p.source = $1 and p.stream in ($2, '*')) as "isParked",
-        (select holder from tributary.leases l where l.source = $1 and l.stream = $2 and expires_at > clock_timestamp()) as holder
-      from tributary.schedules
-      where source = $1 and stream = $2 and next_run_at <= clock_timestamp() + make_interval(secs => $3::float8 / 1000))
-    update tributary.schedules s set next_run_at = clock_timestamp() + make_interval(secs => $4::float8 / 1000)
-    from due where s.source = $1 and s.stream = $2 and s.next_run_at = due.seen_at
-    returning due.source, due.stream, due.failures, due."nextRunAt", due.now, due."isParked", due.holder`,
-  values: [source, stream, earlyMs, forMs],
-});
+const DUE = sql`
+  source, stream, failures, ${instantOf('next_run_at')} as "nextRunAt", ${instantOf('clock_timestamp()')} as now`;
 
 /** What the worker has written down of a stream: when it is due, and whether it waits for a person. */
 export interface Upcoming {
@@ -125,19 +110,14 @@ type ParkedRow = NonNullable<Upcoming['parked']> & { source: string; stream: str
 
 /** A state that no worker has seen yet has none of these tables. */
 export async function readUpcoming(state: Queryable): Promise<(source: string, stream: string) => Upcoming> {
-  const [has] = await state.query<{ schedules: boolean; parked: boolean }>({
-    text: `select to_regclass('tributary.schedules') is not null as schedules, to_regclass('tributary.parked') is not null as parked`,
-  });
-  const schedules = !has?.schedules
-    ? []
-    : await state.query<{ source: string; stream: string; next: Date }>({
-        text: 'select source, stream, next_run_at as next from tributary.schedules',
-      });
-  const parked = !has?.parked
-    ? []
-    : await state.query<ParkedRow>({
-        text: 'select source, stream, reason, next_step as "nextStep", since, next_probe_at as "nextProbeAt" from tributary.parked',
-      });
+  const hasTables = (await hasTable(state, 'schedules')) && (await hasTable(state, 'parked'));
+  const read = <T extends object>(query: Sql): Promise<T[]> =>
+    hasTables ? state.query<T>(query) : Promise.resolve([]);
+  const schedules = await read<{ source: string; stream: string; next: Date }>(
+    sql`select source, stream, next_run_at as next from tributary.schedules`,
+  );
+  const parked = await read<ParkedRow>(sql`
+    select source, stream, reason, next_step as "nextStep", since, next_probe_at as "nextProbeAt" from tributary.parked`);
   return (source, stream) => ({
     nextRunAt: schedules.find((one) => one.source === source && one.stream === stream)?.next,
     // `*`: the whole source.
@@ -170,26 +150,20 @@ export interface Parking {
 /** Parks a stream. If it is parked already, the time it began and the next probe stay. */
 export async function park(db: Queryable, parking: Parking): Promise<void> {
   const { source, stream, fingerprint, reason, nextStep, nextProbeAt } = parking;
-  const [kept] = await db.query<{ probe: Instant }>({
-    text: `
-      insert into tributary.parked as p (source, stream, fingerprint, reason, next_step, next_probe_at)
-      values ($1, $2, $3, $4, $5, $6)
-      on conflict (source, stream) do update
-        set reason = excluded.reason, next_step = excluded.next_step, fingerprint = excluded.fingerprint
-      returning ${instantOf('next_probe_at')} as probe`,
-    values: [source, stream, fingerprint, storableText(reason), nextStep ?? null, toIso(nextProbeAt)],
-  });
+  const [kept] = await db.query<{ probe: Instant }>(sql`
+    insert into tributary.parked as p (source, stream, fingerprint, reason, next_step, next_probe_at)
+    values (${source}, ${stream}, ${fingerprint}, ${storableText(reason)}, ${nextStep}, ${toIso(nextProbeAt)})
+    on conflict (source, stream) do update
+      set reason = excluded.reason, next_step = excluded.next_step, fingerprint = excluded.fingerprint
+    returning ${instantOf('next_probe_at')} as probe`);
   await scheduleSource(db, source, stream, kept?.probe ?? nextProbeAt);
 }
 
 /** What keeps a stream from running: itself parked, or its source. */
 export async function readParked(db: Queryable, source: string, stream: SyncName): Promise<Parked[]> {
-  return db.query<Parked>({
-    text: `
-      select source, stream, reason, ${instantOf('next_probe_at')} as "nextProbeAt"
-      from tributary.parked where source = $1 and stream in ($2, '*')`,
-    values: [source, stream],
-  });
+  return db.query<Parked>(sql`
+    select source, stream, reason, ${instantOf('next_probe_at')} as "nextProbeAt"
+    from tributary.parked where source = ${source} and stream in (${stream}, '*')`);
 }
 
 /** Claims the probe that is due: one of many workers asks the service, the others wait for its outcome. */
@@ -198,20 +172,14 @@ export async function claimProbe(
   { source, stream }: Pick<Parked, 'source' | 'stream'>,
   backoff: (probes: number) => number,
 ): Promise<Instant | undefined> {
-  const [due] = await db.query<{ probes: number; now: Instant }>({
-    text: `
-      select probes, ${instantOf('clock_timestamp()')} as now from tributary.parked
-      where source = $1 and stream = $2 and next_probe_at <= clock_timestamp()`,
-    values: [source, stream],
-  });
+  const [due] = await db.query<{ probes: number; now: Instant }>(sql`
+    select probes, ${instantOf('clock_timestamp()')} as now from tributary.parked
+    where source = ${source} and stream = ${stream} and next_probe_at <= clock_timestamp()`);
   if (!due) return undefined;
   const next = due.now + backoff(due.probes + 1);
-  const taken = await db.query({
-    text: `
-      update tributary.parked set probes = probes + 1, next_probe_at = $4
-      where source = $1 and stream = $2 and probes = $3 returning source`,
-    values: [source, stream, due.probes, toIso(next)],
-  });
+  const taken = await db.query(sql`
+    update tributary.parked set probes = probes + 1, next_probe_at = ${toIso(next)}
+    where source = ${source} and stream = ${stream} and probes = ${due.probes} returning source`);
   return taken.length > 0 ? next : undefined;
 }
 
@@ -220,23 +188,17 @@ export async function claimProbe(
  * from the shortest interval, because the fix may take effect later.
  */
 export async function makeDue(db: Queryable, source: string, stream: SyncName): Promise<void> {
-  await db.query({
-    text: `
-      with probed as (
-        update tributary.parked set next_probe_at = clock_timestamp(), probes = 0 where source = $1 and stream in ($2, '*'))
-      update tributary.schedules set next_run_at = clock_timestamp(), failures = 0 where source = $1 and stream = $2`,
-    values: [source, stream],
-  });
+  await db.query(sql`
+    with probed as (
+      update tributary.parked set next_probe_at = clock_timestamp(), probes = 0 where source = ${source} and stream in (${stream}, '*'))
+    update tributary.schedules set next_run_at = clock_timestamp(), failures = 0 where source = ${source} and stream = ${stream}`);
 }
 
 /** It answers again: whatever waited for that is due now. */
 export async function unpark(db: Queryable, { source, stream }: Pick<Parked, 'source' | 'stream'>): Promise<void> {
-  const gone = await db.query<{ now: Instant }>({
-    text: `
-      delete from tributary.parked where source = $1 and stream = $2
-      returning ${instantOf('clock_timestamp()')} as now`,
-    values: [source, stream],
-  });
+  const gone = await db.query<{ now: Instant }>(sql`
+    delete from tributary.parked where source = ${source} and stream = ${stream}
+    returning ${instantOf('clock_timestamp()')} as now`);
   if (gone[0]) await scheduleSource(db, source, stream, gone[0].now);
 }
 
@@ -245,12 +207,9 @@ export async function unparkChanged(
   db: Queryable,
   fingerprints: ReadonlyArray<{ source: string; stream: string; fingerprint: string }>,
 ): Promise<void> {
-  const changed = await db.query<Pick<Parked, 'source' | 'stream'>>({
-    text: `
-      select source, stream from tributary.parked p where not exists (
-        select from jsonb_to_recordset($1) as f (source text, stream text, fingerprint text)
-        where f.source = p.source and p.stream in (f.stream, '*') and f.fingerprint = p.fingerprint)`,
-    values: [JSON.stringify(fingerprints)],
-  });
+  const changed = await db.query<Pick<Parked, 'source' | 'stream'>>(sql`
+    select source, stream from tributary.parked p where not exists (
+      select from jsonb_to_recordset(${JSON.stringify(fingerprints)}) as f (source text, stream text, fingerprint text)
+      where f.source = p.source and p.stream in (f.stream, '*') and f.fingerprint = p.fingerprint)`);
   for (const each of changed) await unpark(db, each);
 }

@@ -4,7 +4,8 @@ import { ConfigError } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
-import type { Sql } from './database/sql.ts';
+import { hasTable } from './database/index.ts';
+import { raw, sql } from './database/sql.ts';
 import { checkFence } from './leases.ts';
 
 /** A name and the service behind it. Rows carry only the name: those of two services would mix under it. */
@@ -45,13 +46,12 @@ export async function adoptSources(db: Queryable, sources: readonly SourceAddres
   await keepAddresses(db, sources);
   const names = moved.map(({ name }) => name);
   // The workspace is taken from the rows that come next.
-  await db.query({
-    text: 'update tributary.sources set workspace = null where name = any($1)',
-    values: [sources.map(({ name }) => name)],
-  });
+  await db.query(
+    sql`update tributary.sources set workspace = null where name = any(${sources.map(({ name }) => name)})`,
+  );
   // Another server has habits of its own, and need not show the row that the old one showed last.
-  await db.query({ text: 'delete from tributary.profiles where source = any($1)', values: [names] });
-  await db.query({ text: 'update tributary.cursors set newest_seen = null where source = any($1)', values: [names] });
+  await db.query(sql`delete from tributary.profiles where source = any(${names})`);
+  await db.query(sql`update tributary.cursors set newest_seen = null where source = any(${names})`);
   return names;
 }
 
@@ -104,10 +104,7 @@ export function createWorkspaceCheck(
     }
     isTrusted = true;
     if (known?.id === was && known.keyHash === keyHash) return;
-    await db.query({
-      text: 'update tributary.sources set workspace = $2, key_hash = $3 where name = $1',
-      values: [source, was, keyHash],
-    });
+    await db.query(sql`update tributary.sources set workspace = ${was}, key_hash = ${keyHash} where name = ${source}`);
   };
 }
 
@@ -116,23 +113,19 @@ const WORKSPACE_FIX =
 
 /** Only of sources that something was read from: an address that was mistyped at first can be corrected. */
 async function knownAddresses(db: Queryable): Promise<Map<string, string>> {
-  const rows = await db.query<{ name: string; base_url: string }>({
-    text: `
-      select name, base_url from tributary.sources
-      where exists (
-        select from tributary.cursors where source = name and coalesce(newest_seen, complete_through) is not null)
-        or exists (select from tributary.runs where source = name and rows_read > 0)`,
-  });
+  const rows = await db.query<{ name: string; base_url: string }>(sql`
+    select name, base_url from tributary.sources
+    where exists (
+      select from tributary.cursors where source = name and coalesce(newest_seen, complete_through) is not null)
+      or exists (select from tributary.runs where source = name and rows_read > 0)`);
   return new Map(rows.map(({ name, base_url }) => [name, base_url]));
 }
 
 async function keepAddresses(db: Queryable, sources: readonly SourceAddress[]): Promise<void> {
-  await db.query({
-    text: `
-      insert into tributary.sources (name, base_url) select * from unnest($1::text[], $2::text[])
-      on conflict (name) do update set base_url = excluded.base_url, adopted_at = now()`,
-    values: [sources.map(({ name }) => name), sources.map(({ baseUrl }) => baseUrl)],
-  });
+  const [names, urls] = [sources.map(({ name }) => name), sources.map(({ baseUrl }) => baseUrl)];
+  await db.query(sql`
+    insert into tributary.sources (name, base_url) select * from unnest(${names}::text[], ${urls}::text[])
+    on conflict (name) do update set base_url = excluded.base_url, adopted_at = now()`);
 }
 
 /** What is assumed of a server that nobody has met yet. */
@@ -161,26 +154,20 @@ export const profileOf = ([row]: readonly Stored[]): Profile => (row ? toProfile
 
 export async function writeProfile(db: Queryable, source: string, stream: StreamName, profile: Profile): Promise<void> {
   const { granularity, tickMs, pageRows, ...facts } = profile;
-  await db.query({
-    text: `
-      insert into tributary.profiles (source, stream, granularity, tick_ms, page_rows, facts) values ($1, $2, $3, $4, $5, $6)
-      on conflict (source, stream) do update set granularity = excluded.granularity, tick_ms = excluded.tick_ms,
-        page_rows = excluded.page_rows, facts = excluded.facts, updated_at = now()`,
-    values: [source, stream, granularity, tickMs, pageRows, JSON.stringify(facts)],
-  });
+  await db.query(sql`
+    insert into tributary.profiles (source, stream, granularity, tick_ms, page_rows, facts)
+    values (${source}, ${stream}, ${granularity}, ${tickMs}, ${pageRows}, ${JSON.stringify(facts)})
+    on conflict (source, stream) do update set granularity = excluded.granularity, tick_ms = excluded.tick_ms,
+      page_rows = excluded.page_rows, facts = excluded.facts, updated_at = now()`);
 }
 
 /** Every server that rows came from; none where the state has no tables yet. */
 export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
-  const [has] = await db.query<{ table: boolean }>({
-    text: `select to_regclass('tributary.profiles') is not null as table`,
-  });
-  if (!has?.table) return [];
-  const rows = await db.query<Stored & { source: string; stream: string }>({
-    text: `select source, stream, ${STORED} from tributary.profiles p
-      where exists (select from tributary.cursors c where (c.source, c.stream) = (p.source, p.stream) and c.newest_seen is not null)
-      order by source, stream`,
-  });
+  if (!(await hasTable(db, 'profiles'))) return [];
+  const rows = await db.query<Stored & { source: string; stream: string }>(sql`
+    select source, stream, ${raw(STORED)} from tributary.profiles p where exists (
+      select from tributary.cursors c where (c.source, c.stream) = (p.source, p.stream) and c.newest_seen is not null)
+    order by source, stream`);
   return rows.map(({ source, stream, ...stored }) => ({ source, stream, ...toProfile(stored) }));
 }
 
@@ -202,31 +189,19 @@ export async function changeFilters(
   if (from === to) return false;
   return db.transaction(async (tx) => {
     await checkFence(tx, lease);
-    await tx.query(writeFilters(lease, to));
+    const { source, stream } = lease;
+    await tx.query(sql`
+      insert into tributary.filters (source, stream, filters) values (${source}, ${stream}, ${to})
+      on conflict (source, stream) do update set filters = excluded.filters, changed_at = now()`);
     if (from === undefined) return false;
-    await tx.query(forgetWindows(lease));
-    await tx.query(forgetWatermarks(lease));
+    await tx.query(sql`delete from tributary.windows where source = ${source} and stream = ${stream}`);
+    // Nor may an event be waited for that other filters let through: it never shows again, and the end of the stream could not be proven.
+    await tx.query(sql`
+      update tributary.cursors set complete_through = null, newest_seen = null
+      where source = ${source} and stream = ${stream}`);
     return true;
   });
 }
 
 /** Of source $1 and stream $2: one value or none. Only whoever holds the stream changes it. */
 export const SELECT_FILTERS = 'select filters from tributary.filters where source = $1 and stream = $2';
-
-const writeFilters = ({ source, stream }: LeasedStream, filters: string): Sql => ({
-  text: `
-    insert into tributary.filters (source, stream, filters) values ($1, $2, $3)
-    on conflict (source, stream) do update set filters = excluded.filters, changed_at = now()`,
-  values: [source, stream, filters],
-});
-
-const forgetWindows = ({ source, stream }: LeasedStream): Sql => ({
-  text: 'delete from tributary.windows where source = $1 and stream = $2',
-  values: [source, stream],
-});
-
-/** Nor may an event be waited for that other filters let through: it never shows again, and the end of the stream could not be proven. */
-const forgetWatermarks = ({ source, stream }: LeasedStream): Sql => ({
-  text: 'update tributary.cursors set complete_through = null, newest_seen = null where source = $1 and stream = $2',
-  values: [source, stream],
-});

@@ -25,36 +25,12 @@ export interface AccessOptions {
   onlyLoopbackNames?: boolean;
 }
 
-/** Authentication and its checks. */
-export interface Access {
-  /** By token or cookie; `wrong`: an unknown token. */
-  identify(headers: IncomingHttpHeaders): Visitor | 'wrong' | undefined;
-  /** Throws for requests from pages of other sites: they could not read the answer, but an export would cost requests. */
-  checkSite(headers: IncomingHttpHeaders): void;
-  /** Throws for a Host header that does not name this server. */
-  checkHost(headers: IncomingHttpHeaders): void;
-  /** Throws unless the request came from our own page, or from a program with a token. */
-  checkChange(headers: IncomingHttpHeaders, visitor: Visitor): void;
-  /** Exchanges a token for a cookie; undefined: the token is unknown. */
-  signIn(secret: string, isSecure: boolean): { cookie: string; visitor: Visitor } | undefined;
-  /** Ends the session for good, also after a restart and on other servers. Returns the cookie that removes the old one. */
-  signOut(session: Session, isSecure: boolean): Promise<string>;
-  csrfOf(visitor: Visitor): string | null;
-  /** Whether a client that was authenticated earlier still would be. */
-  holds(visitor: Visitor): boolean;
-  /** Replaces the tokens. */
-  replaceTokens(tokens: readonly Token[]): void;
-  /** Calls back whenever clients may have lost their access. */
-  onChange(listener: () => void): void;
-  /** Reads which sessions were ended by other servers. */
-  refresh(): Promise<void>;
-}
-
 const COOKIE = 'tributary_session';
 /** How soon a server notices that another one ended a session. */
 const REFRESH_MS = 2000;
 
-export function createAccess(state: Queryable, options: AccessOptions, now: () => number = Date.now): Access {
+/** Authentication and its checks. */
+export function createAccess(state: Queryable, options: AccessOptions, now: () => number = Date.now) {
   const { basePath = '', onlyLoopbackNames = false } = options;
   let all = options.tokens;
   let ended = new Set<string>();
@@ -92,7 +68,8 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     `${COOKIE}=${value}; Path=${basePath}/; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`;
 
   return {
-    identify(headers) {
+    /** By token or cookie; `wrong`: an unknown token. */
+    identify(headers: IncomingHttpHeaders): Visitor | 'wrong' | undefined {
       const bearer = /^Bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
       if (bearer !== undefined) {
         const token = tokenOf(bearer);
@@ -101,20 +78,23 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
       const session = sessionOf(cookieOf(headers));
       return session && visitorOf(session.token, session);
     },
-    checkSite(headers) {
+    /** Throws for requests from pages of other sites: they could not read the answer, but an export would cost requests. */
+    checkSite(headers: IncomingHttpHeaders): void {
       // `none`: typed into the address bar. Absent: not a browser, or no TLS, where the SameSite=Strict cookie keeps other sites out.
       if (['same-origin', 'none'].includes(siteOf(headers))) return;
       throw new HttpError(403, 'a page of another site asked for this', {
         next: 'open it from the page of this server',
       });
     },
-    checkHost(headers) {
+    /** Throws for a Host header that does not name this server. */
+    checkHost(headers: IncomingHttpHeaders): void {
       if (!onlyLoopbackNames || isLoopback(hostName(headers.host ?? ''))) return;
       throw new HttpError(403, 'this server answers only to localhost', {
         next: 'open it as http://localhost or http://127.0.0.1, or set http.token to use other names',
       });
     },
-    checkChange(headers, { session }) {
+    /** Throws unless the request came from our own page, or from a program with a token. */
+    checkChange(headers: IncomingHttpHeaders, { session }: Visitor): void {
       if (!session) return;
       const given = String(headers['x-csrf-token'] ?? '');
       if (siteOf(headers) === 'same-origin' && isSame(given, sessions.csrfOf(session))) return;
@@ -123,50 +103,50 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
         next: 'ask GET /api/session for the token, and send it in the header x-csrf-token',
       });
     },
-    signIn(secret, isSecure) {
+    /** Exchanges a token for a cookie; undefined: the token is unknown. */
+    signIn(secret: string, isSecure: boolean): { cookie: string; visitor: Visitor } | undefined {
       const token = tokenOf(secret);
       if (!token) return undefined;
       const value = sessions.open(token);
       const visitor = visitorOf(token, sessions.read(value));
       return { cookie: cookieText(value, SESSION_HOURS * 3600, isSecure), visitor };
     },
-    async signOut({ id, expiresAt }, isSecure) {
+    /** Ends the session for good, also after a restart and on other servers. Returns the cookie that removes the old one. */
+    async signOut({ id, expiresAt }: Session, isSecure: boolean): Promise<string> {
       ended.add(digestOf(id));
       notifyAll();
       await endSession(state, digestOf(id), expiresAt);
       return cookieText('', 0, isSecure);
     },
-    csrfOf: ({ session }) => (session ? sessions.csrfOf(session) : null),
-    holds({ name, session, grant }) {
+    csrfOf: ({ session }: Visitor): string | null => (session ? sessions.csrfOf(session) : null),
+    /** Whether a client that was authenticated earlier still would be. */
+    holds({ name, session, grant }: Visitor): boolean {
       refreshSoon();
       const token = tokens().find((one) => one.name === name);
       if (!token || grantOf(token) !== grant) return false;
       return !session || (session.expiresAt > now() && !ended.has(digestOf(session.id)));
     },
-    replaceTokens(tokens) {
+    replaceTokens(tokens: readonly Token[]): void {
       all = tokens;
       notifyAll();
     },
-    onChange: (listener) => void listeners.push(listener),
+    /** Calls back whenever clients may have lost their access. */
+    onChange: (listener: () => void): void => void listeners.push(listener),
+    /** Reads which sessions were ended by other servers. */
     refresh,
   };
 }
+
+export type Access = ReturnType<typeof createAccess>;
 
 const grantOf = ({ role, secret }: Token): string => digestOf(`${role} ${secret}`);
 
 export const mayDo = (visitor: Visitor, role: Role): boolean => ROLES.indexOf(visitor.role) >= ROLES.indexOf(role);
 
 /** Refuses to listen beyond this machine with a generated token: an operator must choose the tokens that are handed out. */
-export function checkBinding({
-  host,
-  token,
-  tokens,
-}: {
-  host: string;
-  token?: string | undefined;
-  tokens?: object;
-}): void {
-  if (token !== undefined || Object.keys(tokens ?? {}).length > 0 || isLoopback(host)) return;
+export function checkBinding(http: { host: string; token?: string | undefined; tokens?: object }): void {
+  const { host, token, tokens = {} } = http;
+  if (token !== undefined || Object.keys(tokens).length > 0 || isLoopback(host)) return;
   throw new ConfigError(`http.host is ${host}, which others can reach, and there is no http.token`, {
     kept: 'nothing was started',
     next: 'set http.token to a long random text (openssl rand -hex 32 makes one), or http.host to 127.0.0.1',
@@ -193,20 +173,6 @@ const cookieOf = ({ cookie = '' }: IncomingHttpHeaders): string | undefined =>
     .find((pair) => pair.startsWith(`${COOKIE}=`))
     ?.slice(COOKIE.length + 1);
 
-/**
- * Browser sessions: a cookie that states expiry and token, signed with a key that is derived from that token. No session
- * is stored, so a restart signs nobody out, several servers accept each other's sessions, and replacing a token ends its sessions.
- * Only sessions that were ended early are stored.
- */
-interface Sessions {
-  /** The value of a new cookie. */
-  open(token: Token): string;
-  /** Undefined: forged, expired, ended, or signed for a token that is no longer in use. */
-  read(cookie: string | undefined): Session | undefined;
-  /** The CSRF token: it proves that our own page sent a change. Other sites can send the cookie, but cannot know this. */
-  csrfOf(session: Session): string;
-}
-
 export interface Session {
   id: string;
   token: Token;
@@ -215,10 +181,15 @@ export interface Session {
 
 export const SESSION_HOURS = 12;
 
+/**
+ * Browser sessions: a cookie that states expiry and token, signed with a key that is derived from that token. No session
+ * is stored, so a restart signs nobody out, several servers accept each other's sessions, and replacing a token ends its sessions.
+ * Only sessions that were ended early are stored.
+ */
 export function createSessions(
   { tokens, isEnded }: { tokens: () => readonly Token[]; isEnded: (digest: string) => boolean },
   now: () => number = Date.now,
-): Sessions {
+) {
   const keys = new Map<string, Buffer>();
   /** By scrypt, so that guessing tokens against a stolen cookie is slow. Computed once for each token. */
   const keyOf = ({ secret }: Token): Buffer => {
@@ -230,13 +201,15 @@ export function createSessions(
     createHmac('sha256', keyOf(token)).update(text).digest('base64url');
 
   return {
-    open(token) {
+    /** The value of a new cookie. */
+    open(token: Token): string {
       const expiresAt = Math.min(now() + SESSION_HOURS * 3_600_000, token.expiresAt ?? Number.POSITIVE_INFINITY);
       const name = Buffer.from(token.name).toString('base64url');
       const id = `${expiresAt}.${randomBytes(16).toString('base64url')}.${name}`;
       return `${id}.${sign(token, `session ${id}`)}`;
     },
-    read(cookie = '') {
+    /** Undefined: forged, expired, ended, or signed for a token that is no longer in use. */
+    read(cookie = ''): Session | undefined {
       const [until = '', nonce = '', name = '', signature = '', ...more] = cookie.split('.');
       const token = tokens().find((one) => one.name === Buffer.from(name, 'base64url').toString());
       const id = `${until}.${nonce}.${name}`;
@@ -244,7 +217,8 @@ export function createSessions(
       const expiresAt = Number(until);
       return expiresAt > now() && !isEnded(digestOf(id)) ? { id, token, expiresAt } : undefined;
     },
-    csrfOf: ({ id, token }) => sign(token, `csrf ${id}`),
+    /** The CSRF token: it proves that our own page sent a change. Other sites can send the cookie, but cannot know this. */
+    csrfOf: ({ id, token }: Session): string => sign(token, `csrf ${id}`),
   };
 }
 

@@ -13,19 +13,20 @@ export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 const names = z.registry<{ id: string }>();
 
-/** Makes a schema a named component of the OpenAPI document. */
-export function named<T extends z.ZodType>(id: string, shape: T): T {
+/** Every property is required and no other is allowed: a field that is not described must not leave the server. */
+const object = z.strictObject;
+
+/** A schema, or the fields of one, as a named component of the OpenAPI document. */
+export function named<T extends z.ZodType>(id: string, shape: T): T;
+export function named<F extends z.ZodRawShape>(id: string, fields: F): z.ZodObject<F, z.core.$strict>;
+export function named(id: string, given: z.ZodType | z.ZodRawShape): z.ZodType {
+  const shape = given instanceof z.ZodType ? given : object(given);
   names.add(shape, { id });
   return shape;
 }
 
-/** Every property is required and no other is allowed: a field that is not described must not leave the server. */
-export const object = z.strictObject;
-export const list = z.array;
-export const orNull = z.nullable;
-export const oneOf = z.enum;
+export const listOf = <F extends z.ZodRawShape>(fields: F) => z.array(object(fields));
 
-export const text = z.string();
 /** Postgres cannot store NUL in text, so it is refused before any query sees it. */
 const WITHOUT_NUL = '^[^\\u0000]*$';
 const storable = z.string().regex(new RegExp(WITHOUT_NUL), 'must not hold a NUL character');
@@ -36,7 +37,6 @@ export const day = z.string().meta({ format: 'date' });
 export const count = z.int().min(0);
 export const figure = z.number().min(0);
 export const share = z.number().min(0).max(1);
-export const flag = z.boolean();
 export const stream = z.enum(STREAM_NAMES);
 /** What has runs and a schedule: a stream of events, or the listing of all links. */
 export const track = z.enum([...STREAM_NAMES, 'links']);
@@ -75,7 +75,7 @@ export function schemaOf(shape: z.ZodType): JsonSchema {
 }
 
 /** The notes that a command would print. */
-export const warnings = list(text).describe('warnings about the filters of these streams');
+export const warnings = z.array(z.string()).describe('warnings about the filters of these streams');
 
 /** A request that cannot be answered; the status says why. */
 export class HttpError extends Fault {
@@ -95,10 +95,9 @@ export class HttpError extends Fault {
  * 401: sign in. 403: the role does not allow it, or the CSRF token is
  * missing or old. 404: not found. 429: too many wrong tokens, or too many exports at once. 503: the named dependency is down.
  */
-export const ApiError = named(
-  'ApiError',
-  object({ error: object({ status: count, message: text, kept: orNull(text), next: orNull(text) }) }),
-);
+export const ApiError = named('ApiError', {
+  error: object({ status: count, message: z.string(), kept: z.string().nullable(), next: z.string().nullable() }),
+});
 export type ApiError = z.infer<typeof ApiError>;
 
 const apiError = (status: number, message: string, kept?: string, next?: string): ApiError => ({

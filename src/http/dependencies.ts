@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Queryable } from '../cursor/database/index.ts';
+import { sql } from '../cursor/database/sql.ts';
 import type { JobQueue } from '../jobs/bull.ts';
 import { Fault, type Finding } from '../model/errors.ts';
 import type { Flatten } from '../model/flatten.ts';
@@ -9,16 +10,18 @@ import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, describeInstant, startOfDay, type Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob } from '../sync/job.ts';
-import { flag, HttpError, list, named, object, oneOf, orNull, text, type z } from './answers.ts';
+import { HttpError, listOf, named, z } from './answers.ts';
 
 /** The servers that the control room needs: the state in Postgres, and the queue in Redis or Postgres. */
-export const Readiness = named(
-  'Readiness',
-  object({
-    ready: flag,
-    parts: list(object({ part: oneOf(['state', 'queue']), name: text, ok: flag, message: orNull(text) })),
+export const Readiness = named('Readiness', {
+  ready: z.boolean(),
+  parts: listOf({
+    part: z.enum(['state', 'queue']),
+    name: z.string(),
+    ok: z.boolean(),
+    message: z.string().nullable(),
   }),
-);
+});
 export type Readiness = z.infer<typeof Readiness>;
 type Part = Readiness['parts'][number]['part'];
 
@@ -38,7 +41,7 @@ const ANSWER_WITHIN_MS = 1000;
 /** `probe` uses a connection of its own: the others may all be waiting for an answer that never comes. */
 export function createDependencies({ probe, queue }: { probe: Queryable; queue: JobQueue }): Dependencies {
   const asks: Readonly<Record<Part, () => Promise<unknown>>> = {
-    state: () => probe.query({ text: 'select 1' }),
+    state: () => probe.query(sql`select 1`),
     queue: () => queue.waiting('sync'),
   };
   const places: Readonly<Record<Part, string>> = { state: 'Postgres, the state', queue: `the queue (${queue.place})` };
@@ -218,6 +221,9 @@ export function chooseDate(name: string, value: string, now: Instant = Date.now(
     next: 'write 2026-11-01, 2026-11-01T10:00Z, 7d (that long ago) or now; dates are UTC',
   });
 }
+
+/** Whether a value is the one that was asked for, or any was. */
+export const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
 
 export const isoDay = (at: Instant): string => toIso(startOfDay(at)).slice(0, 10);
 

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../cursor/database/index.ts';
+import { sql } from '../cursor/database/sql.ts';
 import { Fault } from '../model/errors.ts';
 import type { Access, Visitor } from './access.ts';
 import { HttpError } from './answers.ts';
@@ -174,34 +175,24 @@ type Fingerprints = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
 
 /** Uses indexes and small tables only: it runs every few seconds, however long the history is. */
 async function readFingerprints(state: Queryable): Promise<Fingerprints> {
-  const [row] = await state.query<Record<keyof Fingerprints, string | null>>({
-    text: `
-      select
-        (select string_agg(concat_ws(' ', source, stream, sink, complete_through, updated_at), ',') from tributary.cursors) as coverage,
-        (select string_agg(concat_ws(' ', r.id, r.state), ',') from (
-          select distinct source, stream from tributary.schedules union select source, stream from tributary.cursors
-        ) k cross join lateral (
-          select id, state from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
-          order by started_at desc limit 3
-        ) r) as runs,
-        pg_sequence_last_value('tributary.run_log_id_seq')::text as log,
-        (select concat_ws(' ', count(*), max(id), max(last_at)) from tributary.quarantine) as quarantine,
-        (select max(id)::text from tributary.columns) as schema,
-        (select concat_ws(' ', max(minute), sum(too_many)) from tributary.budget_use
-          where minute > now() - interval '1 hour') as budget,
-        (select string_agg(concat_ws(' ', id, state), ',') from tributary.backfills) as backfills`,
-  });
-  const underWay = JSON.stringify(await readBackfillsUnderWay(state));
-  const { coverage, runs, log, quarantine, schema, budget, backfills } = row ?? {};
-  return {
-    coverage: digest(coverage),
-    runs: digest(runs),
-    log: digest(log),
-    quarantine: digest(quarantine),
-    schema: digest(schema),
-    budget: digest(budget),
-    backfills: digest(`${backfills} ${underWay}`),
-  };
+  const [row] = await state.query<Record<keyof Fingerprints, string | null>>(sql`
+    select
+      (select string_agg(concat_ws(' ', source, stream, sink, complete_through, updated_at), ',') from tributary.cursors) as coverage,
+      (select string_agg(concat_ws(' ', r.id, r.state), ',') from (
+        select distinct source, stream from tributary.schedules union select source, stream from tributary.cursors
+      ) k cross join lateral (
+        select id, state from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+        order by started_at desc limit 3
+      ) r) as runs,
+      pg_sequence_last_value('tributary.run_log_id_seq')::text as log,
+      (select concat_ws(' ', count(*), max(id), max(last_at)) from tributary.quarantine) as quarantine,
+      (select max(id)::text from tributary.columns) as schema,
+      (select concat_ws(' ', max(minute), sum(too_many)) from tributary.budget_use
+        where minute > now() - interval '1 hour') as budget,
+      (select string_agg(concat_ws(' ', id, state), ',') from tributary.backfills) as backfills`);
+  const backfills = `${row?.backfills} ${JSON.stringify(await readBackfillsUnderWay(state))}`;
+  const texts = Object.entries({ ...row, backfills });
+  return Object.fromEntries(texts.map(([topic, text]) => [topic, digest(text)])) as Fingerprints;
 }
 
 const changedTopics = (before: Fingerprints, after: Fingerprints): Topic[] =>
@@ -217,18 +208,6 @@ const digest = (text: string | null | undefined): string =>
     .digest('base64url')
     .slice(0, 16);
 
-/** Server-sent events for a limited number of clients: each costs a connection and a copy of every event. */
-interface Events {
-  /** Throws if there are too many clients: before the answer begins, so that it can carry the reason. */
-  checkRoom(): void;
-  serve(
-    raw: ServerResponse,
-    headers: Readonly<Record<string, string>>,
-    from: { visitor: Visitor; lastId: string | undefined },
-  ): void;
-  close(): void;
-}
-
 const MOST_SUBSCRIBERS = 200;
 const RETRY_SECONDS = 30;
 /** More than a browser gets at once that reconnects after minutes. */
@@ -239,7 +218,8 @@ const CHECK_MS = 2000;
 /** The last one keeps proxies such as nginx from buffering events. */
 const HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
 
-export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access, 'holds' | 'onChange'>): Events {
+/** Server-sent events for a limited number of clients: each costs a connection and a copy of every event. */
+export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access, 'holds' | 'onChange'>) {
   const subscribers = new Map<ServerResponse, Visitor>();
   const disconnectExpired = (): void => {
     for (const [raw, visitor] of subscribers) if (!access.holds(visitor)) raw.end();
@@ -247,14 +227,15 @@ export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access,
   access.onChange(disconnectExpired);
   const checking = setInterval(disconnectExpired, CHECK_MS).unref();
   return {
-    checkRoom() {
+    /** Throws if there are too many clients: before the answer begins, so that it can carry the reason. */
+    checkRoom(): void {
       if (subscribers.size < MOST_SUBSCRIBERS) return;
       throw new HttpError(503, `${MOST_SUBSCRIBERS} pages listen already`, {
         next: 'close some of them; the rest of the API is not affected',
         retryAfter: RETRY_SECONDS,
       });
     },
-    serve(raw, headers, { visitor, lastId }) {
+    serve(raw: ServerResponse, visitor: Visitor, lastId: string | undefined, headers: Record<string, string>): void {
       subscribers.set(raw, visitor);
       raw.writeHead(200, { ...headers, ...HEADERS });
       // A sleeping browser does not read: its connection is dropped, and it starts over when it wakes up.

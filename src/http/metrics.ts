@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { readBudgets, readBudgetUse } from '../cursor/budget-use.ts';
 import type { Queryable } from '../cursor/database/index.ts';
+import { sql } from '../cursor/database/sql.ts';
 import type { JobQueue } from '../jobs/bull.ts';
 import { INCIDENT_KINDS } from '../jobs/incidents.ts';
 import { statusOf } from '../model/errors.ts';
@@ -26,34 +27,26 @@ export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'dependencies' | 'streams' | 'listings' | 'keys' | 'version'>;
 
 export function createMetrics(deps: Deps): Metrics {
-  const registers = [new Registry()];
-  const [registry] = registers as [Registry];
-  const stream = ['source', 'stream'] as const;
-  const rows = new Counter({
-    name: 'tributary_rows_total',
-    help: 'Rows that runs of this process read, by what became of them.',
-    labelNames: [...stream, 'outcome'],
-    registers,
-  });
-  const runs = new Counter({
-    name: 'tributary_runs_total',
-    help: 'Runs of this process, by how they ended.',
-    labelNames: [...stream, 'state'],
-    registers,
-  });
+  const registry = new Registry();
+  const counter = (name: string, help: string, ...labelNames: string[]): Counter =>
+    new Counter({ name: `tributary_${name}_total`, help, labelNames, registers: [registry] });
+  const rows = counter(
+    'rows',
+    'Rows that runs of this process read, by what became of them.',
+    'source',
+    'stream',
+    'outcome',
+  );
+  const runs = counter('runs', 'Runs of this process, by how they ended.', 'source', 'stream', 'state');
   const duration = new Histogram({
     name: 'tributary_run_duration_seconds',
     help: 'How long runs of this process took.',
-    labelNames: [...stream, 'kind'],
+    labelNames: ['source', 'stream', 'kind'],
     buckets: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600],
-    registers,
+    registers: [registry],
   });
-  const requests = new Counter({
-    name: 'tributary_requests_total',
-    help: 'Requests of this process to the service, by the HTTP status of the answer, or none.',
-    labelNames: ['source', 'status'],
-    registers,
-  });
+  const asked = 'Requests of this process to the service, by the HTTP status of the answer, or none.';
+  const requests = counter('requests', asked, 'source', 'status');
   const gauges = gaugesOf(deps, registry);
   const loop = measureLoop(registry);
   const unwatch = observe(({ name, attributes }) => (end) => {
@@ -83,18 +76,10 @@ export function createMetrics(deps: Deps): Metrics {
 
 /** Figures of all processes, read from the state at each scrape. */
 function gaugesOf(deps: Deps, registry: Registry): () => Promise<void> {
-  const up = new Gauge({
-    name: 'tributary_up',
-    help: '1 where the part answers: state, queue.',
-    labelNames: ['part'],
-    registers: [registry],
-  });
-  const info = new Gauge({
-    name: 'tributary_info',
-    help: 'The version.',
-    labelNames: ['version'],
-    registers: [registry],
-  });
+  const gaugeOf = (name: string, help: string, labelNames: string[]): Gauge =>
+    new Gauge({ name, help, labelNames, registers: [registry] });
+  const up = gaugeOf('tributary_up', '1 where the part answers: state, queue.', ['part']);
+  const info = gaugeOf('tributary_info', 'The version.', ['version']);
   info.set({ version: deps.version }, 1);
   const known = new Map<string, Gauge>();
   return async () => {
@@ -103,8 +88,7 @@ function gaugesOf(deps: Deps, registry: Registry): () => Promise<void> {
     up.set({ part: 'queue' }, isQueueUp ? 1 : 0);
     for (const gauge of known.values()) gauge.reset();
     for (const { name, help, labels, value } of figures) {
-      const gauge =
-        known.get(name) ?? new Gauge({ name, help, labelNames: Object.keys(labels), registers: [registry] });
+      const gauge = known.get(name) ?? gaugeOf(name, help, Object.keys(labels));
       known.set(name, gauge);
       gauge.set(labels, value);
     }
@@ -164,7 +148,7 @@ async function streamFigures(deps: Deps): Promise<Figure[]> {
   const { streams, troubles } = await readOverview(deps);
   const figures: Figure[] = [];
   const add = (name: string, help: string, labels: Record<string, string>, value: number | null): void => {
-    if (value !== null) figures.push({ name: `tributary_${name}`, help, labels, value });
+    if (value !== null) figures.push(figure(name, help, labels, value));
   };
   for (const { source, stream, ...one } of streams) {
     const labels = { source, stream };
@@ -186,15 +170,10 @@ async function streamFigures(deps: Deps): Promise<Figure[]> {
 }
 
 async function windowFigures(state: Queryable): Promise<Figure[]> {
-  const rows = await state.query<{ source: string; stream: string; sink: string; state: string; n: number }>({
-    text: 'select source, stream, sink, state, count(*) as n from tributary.windows group by 1, 2, 3, 4',
-  });
-  return rows.map(({ n, ...labels }) => ({
-    name: 'tributary_windows',
-    help: 'Windows of the ledger, by state.',
-    labels,
-    value: n,
-  }));
+  const rows = await state.query<{ source: string; stream: string; sink: string; state: string; n: number }>(
+    sql`select source, stream, sink, state, count(*) as n from tributary.windows group by 1, 2, 3, 4`,
+  );
+  return rows.map(({ n, ...labels }) => figure('windows', 'Windows of the ledger, by state.', labels, n));
 }
 
 /** A key is named by its sources; keys that are no longer in the config are left out. */
@@ -206,17 +185,12 @@ async function budgetFigures({ state, keys }: Deps): Promise<Figure[]> {
     const now = budgets.find(({ keyHash }) => keyHash === hash);
     if (!now) return [];
     const recent = used.filter(({ keyHash }) => keyHash === hash);
-    const sum = (of: (use: (typeof used)[number]) => number): number => recent.reduce((all, use) => all + of(use), 0);
+    const refused = recent.reduce((all, use) => all + use.tooManyRequests, 0);
     const share = Math.max(0, ...recent.map((use) => use.share));
     return [
       figure('budget_share', 'Use of the request budget of a key in the last five minutes, 0 to 1.', labels, share),
       figure('budget_requests_per_second', 'The request budget of a key.', labels, now.perSecond),
-      figure(
-        'budget_too_many_requests',
-        '429s in the last five minutes.',
-        labels,
-        sum((use) => use.tooManyRequests),
-      ),
+      figure('budget_too_many_requests', '429s in the last five minutes.', labels, refused),
       figure('budget_paused_seconds', 'What is left of the pause after a 429.', labels, now.pausedSeconds ?? 0),
     ];
   });

@@ -35,7 +35,7 @@ interface AuditNote {
 }
 
 interface RouteOf<Q extends z.ZodObject, B extends z.ZodType, A extends z.ZodType>
-  extends Omit<Route, 'audit' | 'handle'> {
+  extends Omit<Route, 'method' | 'path' | 'audit' | 'handle'> {
   query?: Q;
   body?: B;
   answer?: A;
@@ -43,14 +43,15 @@ interface RouteOf<Q extends z.ZodObject, B extends z.ZodType, A extends z.ZodTyp
   handle(request: RouteRequest<z.output<Q>, z.output<B>>): Promise<z.output<A> | FileAnswer | undefined>;
 }
 
-/** Makes the compiler check the handler against the shapes of its route. */
-export const route = <
+/** Such as `GET /api/runs/{id}`. Makes the compiler check the handler against the shapes of its route. */
+export function route<
   Q extends z.ZodObject = z.ZodObject<Record<never, never>>,
   B extends z.ZodType = z.ZodType<undefined>,
   A extends z.ZodType = z.ZodType<undefined>,
->(
-  definition: RouteOf<Q, B, A>,
-): Route => definition as unknown as Route;
+>(call: `${Route['method']} /${string}`, definition: RouteOf<Q, B, A>): Route {
+  const [method, path] = call.split(' ');
+  return { ...definition, method, path } as unknown as Route;
+}
 
 /** The request, checked against the shapes of the route. */
 export interface RouteRequest<Q, B> {

@@ -185,9 +185,8 @@ const addCompression = async (app: FastifyInstance): Promise<void> =>
 const addEvents = (app: FastifyInstance, events: ReturnType<typeof createEvents>): unknown =>
   app.get('/api/events', { config: { role: 'read' } }, (request, reply) => {
     events.checkRoom();
-    const lastId = request.headers['last-event-id'];
-    if (request.visitor)
-      events.serve(reply.hijack().raw, SECURITY_HEADERS, { visitor: request.visitor, lastId: [lastId].flat()[0] });
+    const [lastId] = [request.headers['last-event-id']].flat();
+    if (request.visitor) events.serve(reply.hijack().raw, request.visitor, lastId, SECURITY_HEADERS);
   });
 
 /** What other machines ask for. */

@@ -8,82 +8,62 @@ import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../sync/job.ts';
 import { isSound, type Repair, verifyJob } from '../sync/maintain/verify.ts';
 import { reportRepair } from '../sync/maintain/verify-report.ts';
-import {
-  count,
-  day,
-  flag,
-  HttpError,
-  list,
-  moment,
-  named,
-  object,
-  oneOf,
-  orNull,
-  share,
-  stream,
-  text,
-  warnings,
-  type z,
-} from './answers.ts';
+import { count, day, HttpError, listOf, moment, named, share, stream, warnings, z } from './answers.ts';
 import type { ControlDeps } from './dependencies.ts';
 
 const range = { from: moment, to: moment.describe('exclusive') };
 const counts = { events: count, missing: count, extra: count, different: count };
 
 const result = {
-  source: text,
+  source: z.string(),
   stream,
   ...range,
-  against: text,
+  against: z.string(),
   requests: count,
   events: count,
-  sinks: list(
-    object({
-      sink: text,
-      ...counts,
-      days: list(object({ day, ...counts })),
-      neverRead: list(object(range)),
-      miscounted: list(object({ ...range, ledger: count, sink: count })).describe(
-        'windows whose number of rows in the ledger is not that of the sink',
-      ),
-      foreign: list(object({ ...range, what: text })).describe('days that hold rows of another writer'),
-      examples: list(
-        object({
-          kind: oneOf(['missing', 'extra', 'different']),
-          id: text,
-          at: moment,
-          columns: list(text).readonly(),
-        }),
-      ),
+  sinks: listOf({
+    sink: z.string(),
+    ...counts,
+    days: listOf({ day, ...counts }),
+    neverRead: listOf(range),
+    miscounted: listOf({ ...range, ledger: count, sink: count }).describe(
+      'windows whose number of rows in the ledger is not that of the sink',
+    ),
+    foreign: listOf({ ...range, what: z.string() }).describe('days that hold rows of another writer'),
+    examples: listOf({
+      kind: z.enum(['missing', 'extra', 'different']),
+      id: z.string(),
+      at: moment,
+      columns: z.array(z.string()).readonly(),
     }),
-  ),
-  notComparable: list(object({ ...range, note: text })),
+  }),
+  notComparable: listOf({ ...range, note: z.string() }),
 };
 
-export const VerificationHead = object({
-  id: text,
-  state: oneOf(['running', 'done', 'failed', 'cancelled']),
-  streams: list(object({ source: text, stream })),
+export const VerificationHead = z.strictObject({
+  id: z.string(),
+  state: z.enum(['running', 'done', 'failed', 'cancelled']),
+  streams: listOf({ source: z.string(), stream }),
   ...range,
-  repair: flag,
+  repair: z.boolean(),
   startedAt: moment,
-  finishedAt: orNull(moment),
+  finishedAt: moment.nullable(),
   progress: share,
-  clean: orNull(flag).describe('whether every sink holds what it should, after the repair if there was one'),
-  message: orNull(text).describe('what stopped it'),
+  clean: z.boolean().nullable().describe('whether every sink holds what it should, after the repair if there was one'),
+  message: z.string().nullable().describe('what stopped it'),
   warnings,
 });
 
 export const Verification = named(
   'Verification',
   VerificationHead.extend({
-    results: list(
-      object({
-        ...result,
-        repaired: orNull(object(result)),
-        error: orNull(object({ message: text, kept: orNull(text), next: orNull(text) })),
-      }),
-    ),
+    results: listOf({
+      ...result,
+      repaired: z.nullable(z.strictObject(result)),
+      error: z.nullable(
+        z.strictObject({ message: z.string(), kept: z.string().nullable(), next: z.string().nullable() }),
+      ),
+    }),
   }),
 );
 export type Verification = z.infer<typeof Verification>;

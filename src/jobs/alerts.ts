@@ -1,6 +1,6 @@
 import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
-import { instantOf } from '../cursor/database/sql.ts';
+import { instantOf, raw, sql } from '../cursor/database/sql.ts';
 import { SINK_CHANGED } from '../cursor/ledger.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
@@ -101,37 +101,33 @@ export async function findTroubles(
  * within its `maxLag`, or have none: nothing else would tell.
  */
 async function findFailing(db: Queryable): Promise<Trouble[]> {
-  const rows = await db.query<{ source: string; stream: string; message: string }>({
-    text: `
-      select distinct on (source, stream) * from (
-        select s.source, s.stream, 'the last run failed: ' || coalesce(r.message, 'nobody knows why') as message
-        from tributary.schedules s join lateral (
-          select state, message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream)
-            and kind in ('sync', 're-sweep') and state in ('done', 'incomplete', 'refused', 'failed')
-          order by started_at desc limit 1
-        ) r on r.state = 'failed'
-        union all
-        select b.source, b.stream, format('backfill %s gave up windows: %s', b.id, max(w.message))
-        from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id and w.state = 'failed'
-        where b.state in ('queued', 'failed') and coalesce(b.finished_at, now()) > now() - interval '1 day'
-        group by b.id
-      ) failing order by source, stream, message desc`,
-  });
+  const rows = await db.query<{ source: string; stream: string; message: string }>(sql`
+    select distinct on (source, stream) * from (
+      select s.source, s.stream, 'the last run failed: ' || coalesce(r.message, 'nobody knows why') as message
+      from tributary.schedules s join lateral (
+        select state, message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream)
+          and kind in ('sync', 're-sweep') and state in ('done', 'incomplete', 'refused', 'failed')
+        order by started_at desc limit 1
+      ) r on r.state = 'failed'
+      union all
+      select b.source, b.stream, format('backfill %s gave up windows: %s', b.id, max(w.message))
+      from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id and w.state = 'failed'
+      where b.state in ('queued', 'failed') and coalesce(b.finished_at, now()) > now() - interval '1 day'
+      group by b.id
+    ) failing order by source, stream, message desc`);
   return rows.map((row) => ({ ...row, kind: 'failing' }));
 }
 
 /** What stopped a stream may not be what keeps it from going on: where a later run failed for another reason, that comes first. */
 async function findParked(db: Queryable): Promise<Trouble[]> {
   type Found = { source: string; stream: string; reason: string; next: string | null; later: string | null };
-  const rows = await db.query<Found>({
-    text: `
-      select p.source, p.stream, p.reason, p.next_step as next, r.message as later from tributary.parked p
-      left join lateral (
-        select state, message from tributary.runs r
-        where r.source = p.source and p.stream in (r.stream, '*') and r.finished_at > p.since and r.kind in ('sync', 're-sweep')
-        order by r.started_at desc limit 1
-      ) r on r.state <> 'refused' and r.message <> p.reason`,
-  });
+  const rows = await db.query<Found>(sql`
+    select p.source, p.stream, p.reason, p.next_step as next, r.message as later from tributary.parked p
+    left join lateral (
+      select state, message from tributary.runs r
+      where r.source = p.source and p.stream in (r.stream, '*') and r.finished_at > p.since and r.kind in ('sync', 're-sweep')
+      order by r.started_at desc limit 1
+    ) r on r.state <> 'refused' and r.message <> p.reason`);
   return rows.map(({ source, stream, reason, next, later }) => {
     // The words of a service may end with a full stop.
     const [why, now] = [reason, later].map((words) => words?.replace(/\.$/, ''));
@@ -148,21 +144,18 @@ async function findParked(db: Queryable): Promise<Trouble[]> {
  */
 async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: readonly string[]): Promise<Trouble[]> {
   type Found = { source: string; stream: string; through: Instant | null; lag: number; still: number };
-  const rows = await db.query<Found & { caughtUp: boolean; why: string | null }>({
-    text: `
-      select s.source, s.stream, ${instantOf('c.through')} as through, coalesce(c.caught_up, false) as "caughtUp",
-        ${msSince('coalesce(c.through, s.created_at)')} as lag, ${msSince('greatest(s.created_at, c.read_at)')} as still, r.message as why
-      from tributary.schedules s left join lateral (
-        select case when count(c.complete_through) = $2 then min(c.complete_through) end as through,
-          count(*) = $2 and bool_and(${CAUGHT_UP}) as caught_up, max(c.updated_at) as read_at
-        from tributary.cursors c where (c.source, c.stream) = (s.source, s.stream) and c.sink = any($1)
-      ) c on true
-      left join lateral (
-        select message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream) and finished_at is not null
-        order by started_at desc limit 1
-      ) r on true`,
-    values: [sinks, sinks.length],
-  });
+  const rows = await db.query<Found & { caughtUp: boolean; why: string | null }>(sql`
+    select s.source, s.stream, ${instantOf('c.through')} as through, coalesce(c.caught_up, false) as "caughtUp",
+      ${raw(msSince('coalesce(c.through, s.created_at)'))} as lag, ${raw(msSince('greatest(s.created_at, c.read_at)'))} as still, r.message as why
+    from tributary.schedules s left join lateral (
+      select case when count(c.complete_through) = ${sinks.length} then min(c.complete_through) end as through,
+        count(*) = ${sinks.length} and bool_and(${raw(CAUGHT_UP)}) as caught_up, max(c.updated_at) as read_at
+      from tributary.cursors c where (c.source, c.stream) = (s.source, s.stream) and c.sink = any(${sinks})
+    ) c on true
+    left join lateral (
+      select message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream) and finished_at is not null
+      order by started_at desc limit 1
+    ) r on true`);
   return rows.flatMap(({ source, stream, through, caughtUp, lag, still, why }) => {
     const maxLag = scheduled.get(streamKey(source, stream))?.maxLagMs;
     if (maxLag === undefined || lag <= maxLag) return [];
@@ -181,16 +174,13 @@ const msSince = (moment: string): string => `extract(epoch from clock_timestamp(
 /** Windows that no reading has proven for a while; and, at once, those that a sink held and does not hold any more. */
 async function findUncertified(db: Queryable): Promise<Trouble[]> {
   type Found = Window & { source: string; stream: string; note: string | null; more: number; changed: boolean };
-  const rows = await db.query<Found>({
-    text: `
-      select distinct on (source, stream, changed) source, stream, note, changed,
-        count(*) over (partition by source, stream, changed) - 1 as more,
-        ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"
-      from (select *, starts_with(note, $2) is true as changed from tributary.windows where state = 'uncertified') w
-      where tries >= $1 or changed
-      order by source, stream, changed, start_at`,
-    values: [STAYS_AFTER_TRIES, SINK_CHANGED],
-  });
+  const rows = await db.query<Found>(sql`
+    select distinct on (source, stream, changed) source, stream, note, changed,
+      count(*) over (partition by source, stream, changed) - 1 as more,
+      ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"
+    from (select *, starts_with(note, ${SINK_CHANGED}) is true as changed from tributary.windows where state = 'uncertified') w
+    where tries >= ${STAYS_AFTER_TRIES} or changed
+    order by source, stream, changed, start_at`);
   return rows.map(({ source, stream, note, more, changed, ...window }) => {
     const where = `${describeRange(window)}${more > 0 ? ` and ${more} more` : ''}`;
     if (changed)

@@ -1,5 +1,5 @@
 import type { Queryable } from '../cursor/database/index.ts';
-import { instantOf } from '../cursor/database/sql.ts';
+import { instantOf, raw, sql } from '../cursor/database/sql.ts';
 import type { Instant } from '../model/instant.ts';
 
 /** What an alert is sent for, once when it begins and once when it is over, however many workers there are. */
@@ -26,13 +26,10 @@ export interface Incident extends Trouble {
 /** Trouble of streams, all of it: what is not found any more is over. Safe with many workers. */
 export async function recordTroubles(db: Queryable, found: readonly Trouble[]): Promise<void> {
   await open(db, found);
-  await db.query({
-    text: `
-      update tributary.incidents i set closed_at = now() where closed_at is null and not ${OF_A_WORKER} and not exists (
-        select from jsonb_to_recordset($1) as f (source text, stream text, kind text)
-        where (f.source, f.stream, f.kind) = (i.source, i.stream, i.kind))`,
-    values: [JSON.stringify(found)],
-  });
+  await db.query(sql`
+    update tributary.incidents i set closed_at = now() where closed_at is null and not ${raw(OF_A_WORKER)} and not exists (
+      select from jsonb_to_recordset(${JSON.stringify(found)}) as f (source text, stream text, kind text)
+      where (f.source, f.stream, f.kind) = (i.source, i.stream, i.kind))`);
 }
 
 /** What a worker itself is unable to do belongs to no stream. */
@@ -42,20 +39,15 @@ const OF_A_WORKER = `(source, stream, kind) = ('${WORKER.source}', '${WORKER.str
 /** A worker that fails says so, and says when that is over: no other can know. One that starts says so, too, for those that have died. */
 export async function recordWorkerTrouble(db: Queryable, message: string | undefined): Promise<void> {
   if (message !== undefined) return open(db, [{ ...WORKER, message }]);
-  await db.query({
-    text: `update tributary.incidents set closed_at = now() where closed_at is null and ${OF_A_WORKER}`,
-  });
+  await db.query(sql`update tributary.incidents set closed_at = now() where closed_at is null and ${raw(OF_A_WORKER)}`);
 }
 
 /** One that is open already gets its newest words. */
 async function open(db: Queryable, troubles: readonly Trouble[]): Promise<void> {
-  await db.query({
-    text: `
-      insert into tributary.incidents (source, stream, kind, message)
-      select * from jsonb_to_recordset($1) as f (source text, stream text, kind text, message text)
-      on conflict (source, stream, kind) where closed_at is null do update set message = excluded.message`,
-    values: [JSON.stringify(troubles)],
-  });
+  await db.query(sql`
+    insert into tributary.incidents (source, stream, kind, message)
+    select * from jsonb_to_recordset(${JSON.stringify(troubles)}) as f (source text, stream text, kind text, message text)
+    on conflict (source, stream, kind) where closed_at is null do update set message = excluded.message`);
 }
 
 /**
@@ -63,14 +55,12 @@ async function open(db: Queryable, troubles: readonly Trouble[]): Promise<void> 
  * ended before its alert was sent is reported as begun, then as over.
  */
 export async function takeUnsent(db: Queryable): Promise<Incident[]> {
-  const rows = await db.query<Incident & { closedAt: Instant | null; wasSent: boolean }>({
-    text: `
-      update tributary.incidents set claimed_until = clock_timestamp() + interval '1 minute'
-      where (told_at is null or (closed_at is not null and recovery_told_at is null))
-        and (claimed_until is null or claimed_until < clock_timestamp())
-      returning id, source, stream, kind, message, ${instantOf('opened_at')} as "openedAt",
-        ${instantOf('closed_at')} as "closedAt", told_at is not null as "wasSent"`,
-  });
+  const rows = await db.query<Incident & { closedAt: Instant | null; wasSent: boolean }>(sql`
+    update tributary.incidents set claimed_until = clock_timestamp() + interval '1 minute'
+    where (told_at is null or (closed_at is not null and recovery_told_at is null))
+      and (claimed_until is null or claimed_until < clock_timestamp())
+    returning id, source, stream, kind, message, ${instantOf('opened_at')} as "openedAt",
+      ${instantOf('closed_at')} as "closedAt", told_at is not null as "wasSent"`);
   return rows.map(({ wasSent, closedAt, ...rest }) => ({
     ...rest,
     closedAt: wasSent ? (closedAt ?? undefined) : undefined,
@@ -79,11 +69,8 @@ export async function takeUnsent(db: Queryable): Promise<Incident[]> {
 
 /** It was sent; what comes next of it may be sent by any worker. */
 export async function markSent(db: Queryable, { id, closedAt }: Incident): Promise<void> {
-  await db.query({
-    text: `
-      update tributary.incidents set claimed_until = null,
-        ${closedAt === undefined ? 'told_at' : 'recovery_told_at'} = now()
-      where id = $1`,
-    values: [id],
-  });
+  await db.query(sql`
+    update tributary.incidents set claimed_until = null,
+      ${raw(closedAt === undefined ? 'told_at' : 'recovery_told_at')} = now()
+    where id = ${id}`);
 }

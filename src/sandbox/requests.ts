@@ -46,32 +46,27 @@ export const FAULT_KEYS = [
   'path',
 ] as const satisfies (keyof FaultRule)[];
 
-export interface Faults {
-  add(...plans: FaultRule[]): void;
-  clear(): void;
-  /** How many faulty answers are left. */
-  readonly pending: number;
-  /** The fault for this request; counts it as used once. */
-  take(request: RequestInfo): FaultRule | undefined;
-}
+export type Faults = ReturnType<typeof createFaults>;
 
-export function createFaults(): Faults {
+export function createFaults() {
   let queue: { plan: FaultRule; left: number }[] = [];
   const hits = ({ match, path, when }: FaultRule, request: RequestInfo): boolean =>
     (path === undefined || path === request.path) &&
     Object.entries(match ?? {}).every(([name, value]) => request.query[name] === value) &&
     (when?.(request) ?? true);
   return {
-    add(...plans) {
+    add(...plans: FaultRule[]): void {
       queue.push(...plans.map((plan) => ({ plan, left: plan.times ?? 1 })));
     },
-    clear() {
+    clear(): void {
       queue = [];
     },
-    get pending() {
+    /** How many faulty answers are left. */
+    get pending(): number {
       return queue.reduce((sum, { left }) => sum + left, 0);
     },
-    take(request) {
+    /** The fault for this request; counts it as used once. */
+    take(request: RequestInfo): FaultRule | undefined {
       const entry = queue.find(({ plan }) => hits(plan, request));
       if (!entry) return undefined;
       entry.left -= 1;
@@ -89,37 +84,31 @@ export interface LoggedRequest extends RequestInfo {
   rows: number;
 }
 
-/** The requests to the API (control requests are not among them), oldest first. */
-export interface RequestLog {
-  readonly entries: readonly LoggedRequest[];
-  arrived(request: RequestInfo): LoggedRequest;
-  answered(entry: LoggedRequest, status: number, rows?: number): void;
-  totals(): { requests: number; byStatus: Record<string, number> };
-  clear(): void;
-}
-
 const KEPT = 20_000;
 
-export function createRequestLog(): RequestLog {
+export type RequestLog = ReturnType<typeof createRequestLog>;
+
+/** The requests to the API (control requests are not among them), oldest first. */
+export function createRequestLog() {
   const entries: LoggedRequest[] = [];
   let requests = 0;
   const byStatus: Record<string, number> = {};
   return {
-    entries,
-    arrived(request) {
+    entries: entries as readonly LoggedRequest[],
+    arrived(request: RequestInfo): LoggedRequest {
       const entry = { ...request, at: Date.now(), status: 0, rows: 0 };
       entries.push(entry);
       if (entries.length > KEPT) entries.splice(0, KEPT / 2);
       requests += 1;
       return entry;
     },
-    answered(entry, status, rows = 0) {
+    answered(entry: LoggedRequest, status: number, rows = 0): void {
       entry.status = status;
       entry.rows = rows;
       byStatus[status] = (byStatus[status] ?? 0) + 1;
     },
     totals: () => ({ requests, byStatus: { ...byStatus } }),
-    clear() {
+    clear(): void {
       entries.length = 0;
     },
   };

@@ -118,7 +118,7 @@ describe.skipIf(!hasRedis)('many who listen', () => {
     };
     const events = createEvents(live, { holds: () => true, onChange: () => {} });
     const visitor = { name: 'x', role: 'read', session: undefined, grant: '' } as const;
-    const { port, baseUrl } = await serve((_, response) => events.serve(response, {}, { visitor, lastId: undefined }));
+    const { port, baseUrl } = await serve((_, response) => events.serve(response, visitor, undefined, {}));
     const sleeper = connectSocket(port, '127.0.0.1').pause();
     sleeper.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
     const reader = await listenTo(baseUrl);

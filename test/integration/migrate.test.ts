@@ -8,8 +8,7 @@ import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 const table = (version: number, name: string): Migration => ({
   version,
   name,
-  sql: (schema) =>
-    `CREATE TABLE ${quoteIdent(schema)}.${name} (id int);\n  INSERT INTO ${quoteIdent(schema)}.${name} VALUES (1)`,
+  sql: (schema) => `CREATE TABLE ${schema}.${name} (id int);\n  INSERT INTO ${schema}.${name} VALUES (1)`,
 });
 const STEPS = [table(1, 'first'), table(2, 'second'), table(3, 'third')];
 

@@ -76,6 +76,6 @@ const READ: Readonly<Record<Kind, (column: string) => string>> = {
   integer: (column) => column,
   number: (column) => `${column}::text`,
   boolean: (column) => column,
-  timestamp: instantOf,
+  timestamp: (column) => `${instantOf(column)}`,
   json: (column) => `${column}::text`,
 };

@@ -12,20 +12,16 @@ import type { StreamJob, SyncDeps } from '../../sync/job.ts';
 import { costOf, type Price, priceBackfill, reportPrices, sourcesOf } from '../../sync/price.ts';
 import { backfillAll } from '../../sync/sync-stream.ts';
 import {
-  type CommonOptions,
   type Context,
-  EXIT,
   type ExitCode,
+  type Options,
   parseStreams,
   parseWindow,
   type Register,
-  type WindowOptions,
-  withConfig,
-  withJson,
-  withSink,
-  withSource,
-  withWindow,
+  show,
+  withOptions,
 } from '../command.ts';
+import { configFor } from '../config.ts';
 import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, duration, figure, minute, percent, table } from '../terminal.ts';
 import { registerQueued } from './backfills.ts';
@@ -44,8 +40,7 @@ process holds the lease on the stream, it waits and says so. --to is exclusive.
 Ctrl-C loses nothing: run it again to continue. A range before "since" is shown
 as also complete in tributary status and in coverage.`;
 
-type BackfillOptions = CommonOptions &
-  WindowOptions & { dryRun?: boolean; plan?: boolean; queue?: boolean; force?: boolean; wait?: boolean };
+type BackfillOptions = Options & { plan?: boolean; queue?: boolean; force?: boolean; wait?: boolean };
 
 export const registerBackfill: Register = (program, action) => {
   const command = program
@@ -59,12 +54,11 @@ export const registerBackfill: Register = (program, action) => {
     .option('--no-wait', 'for scripts: exit with code 4 if a sync holds a stream for more than half a minute')
     .addHelpText('after', EXAMPLES);
   registerQueued(command, action);
-  withJson(withSink(withSource(withConfig(withWindow(command))))).action(
+  withOptions(command, 'from', 'to', 'config', 'source', 'sink', 'json').action(
     action(async (context, names: string[], options: BackfillOptions) => {
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
       const request = { window: parseWindow(options), force: options.force === true };
-      const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
-      for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
+      const config = configFor(context, options);
       return withSyncApp(
         { config, log: withRetryLines(context.log, context.terminal), choice, beside: true },
         (app) => {
@@ -77,19 +71,19 @@ export const registerBackfill: Register = (program, action) => {
 };
 
 async function price(
-  { terminal, signal, document }: Context,
-  app: SyncApp,
+  context: Context,
+  { state, sinks, jobs }: SyncApp,
   request: BackfillRequest,
-  { json }: { json?: boolean },
+  options: Options,
 ): Promise<ExitCode> {
-  const { state, sinks, jobs } = app;
+  const { terminal, signal } = context;
   const prices = new Map<StreamJob, Price>();
-  const say = (): void => {
+  const say = (): ExitCode => {
     terminal.live();
     const known = jobs.filter((job) => prices.has(job));
     const inOrder = known.flatMap((job) => prices.get(job) ?? []);
-    if (json) terminal.out(document(reportPrices(inOrder, known)));
-    else terminal.say(describePrices(inOrder, known, request, terminal.columns));
+    const text = (): string => describePrices(inOrder, known, request, terminal.columns);
+    return show(context, options, reportPrices(inOrder, known), text);
   };
   try {
     await Promise.all(
@@ -100,21 +94,16 @@ async function price(
     );
   } catch (error) {
     // Recovery: none, but what is known already is worth showing.
-    if (error instanceof Cancelled && !json && prices.size > 0) say();
+    if (error instanceof Cancelled && !options.json && prices.size > 0) say();
     throw error;
   }
-  say();
-  return EXIT.done;
+  return say();
 }
 
 /** Cuts the range into windows, which any worker reads, now or later. */
-async function enqueue(
-  { terminal, log, signal, document }: Context,
-  app: SyncApp,
-  request: BackfillRequest,
-  { json = false, config: path }: { json?: boolean; config?: string },
-): Promise<ExitCode> {
-  const { config } = environment.config(path ?? DEFAULT_CONFIG);
+async function enqueue(context: Context, app: SyncApp, request: BackfillRequest, options: Options): Promise<ExitCode> {
+  const { log, signal } = context;
+  const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
   const { createQueue } = await import('../../jobs/bull.ts');
   const { enqueueBackfills } = await import('../../jobs/backfills.ts');
   const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
@@ -136,9 +125,8 @@ async function enqueue(
       windows: chunks.length,
     }));
     const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
-    if (json) terminal.out(document({ backfills: queued }));
-    else terminal.say([...lines, 'next: tributary backfill list shows how far they are'].join('\n'));
-    return EXIT.done;
+    const text = [...lines, 'next: tributary backfill list shows how far they are'].join('\n');
+    return show(context, options, { backfills: queued }, () => text);
   } finally {
     await queue.close();
   }

@@ -1,16 +1,9 @@
-import { byCommand, environment, hasState, withApp } from '../../app/index.ts';
+import { byCommand, environment } from '../../app/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { toIso } from '../../model/instant.ts';
-import {
-  type CommonOptions,
-  type Context,
-  EXIT,
-  type ExitCode,
-  type Register,
-  withConfig,
-  withJson,
-} from '../command.ts';
+import { type Context, EXIT, type ExitCode, type Options, type Register, show, withOptions } from '../command.ts';
+import { readState } from '../config.ts';
 import { type FittedColumn, figure, fittedTable, percent } from '../terminal.ts';
 
 const LIST_EXAMPLES = `
@@ -37,32 +30,29 @@ export const registerQueued: Register = (command, action) => {
     .command('list')
     .description('queued backfills and their progress')
     .addHelpText('after', LIST_EXAMPLES);
-  withJson(withConfig(list)).action(action(listAll));
+  withOptions(list, 'config', 'json').action(action(listAll));
   for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {
     const child = command
       .command(verb)
       .description(does)
       .argument('<id>', 'as tributary backfill list shows it')
       .addHelpText('after', `\nExample:\n  tributary backfill ${verb} 20261113180000-3fa9c1`);
-    withJson(withConfig(child)).action(
-      action((context, id: string, options: CommonOptions) => steer(context, verb, id, options)),
+    withOptions(child, 'config', 'json').action(
+      action((context, id: string, options: Options) => steer(context, verb, id, options)),
     );
   }
 };
 
-async function listAll({ terminal, log, document }: Context, options: CommonOptions): Promise<ExitCode> {
-  const { config } = environment.configOrDefaults(options.config);
-  const all = hasState(config) ? await withApp({ config, log }, ({ state }) => readBackfills(state)) : [];
-  if (options.json) terminal.out(document({ backfills: all.map(toJson) }));
-  else terminal.say(describe(all, terminal.columns));
-  return EXIT.done;
+async function listAll(context: Context, options: Options): Promise<ExitCode> {
+  const all = await readState(context, options, () => [], readBackfills);
+  return show(context, options, { backfills: all.map(toJson) }, () => describe(all, context.terminal.columns));
 }
 
 async function steer(
   { terminal, log, document }: Context,
   verb: Verb,
   id: string,
-  { json, ...options }: CommonOptions,
+  { json, ...options }: Options,
 ): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const { withQueue } = await import('../../app/worker.ts');

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { byCommand, environment, hasState, withApp, withSinks } from '../../app/index.ts';
+import { byCommand, environment, withSinks } from '../../app/index.ts';
+import type { Config } from '../../config/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
@@ -8,21 +9,17 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import {
-  type CommonOptions,
   type Context,
   checkSource,
-  EXIT,
   type ExitCode,
+  type Options,
   parseDateOption,
   parseStreams,
   type Register,
-  type SafetyOptions,
-  withConfig,
-  withJson,
-  withSafety,
-  withSink,
-  withSource,
+  show,
+  withOptions,
 } from '../command.ts';
+import { checkKnown, readState } from '../config.ts';
 import { confirm, type FittedColumn, fittedTable, minute, table } from '../terminal.ts';
 
 const GET = `
@@ -50,21 +47,21 @@ Deletes the cursor of the stream; rows stay. The next sync begins at "since" of
 the config and reads everything again. It prompts first; without a terminal it
 needs --yes. It is refused while a sync is running.`;
 
-type Options = CommonOptions & SafetyOptions & { to: string; force?: boolean };
+type CursorOptions = Options & { to: string; force?: boolean };
 
 export const registerCursor: Register = (program, action) => {
   const cursor = program
     .command('cursor')
     .description('show a watermark, move it back, or start over')
     .addHelpText('after', `\nExample:\n  tributary cursor get\n  tributary cursor set sales --to 7d`);
-  const common = (command: Command): Command => withJson(withSink(withSource(withConfig(command))));
+  const common = (command: Command): Command => withOptions(command, 'config', 'source', 'sink', 'json');
   common(
     cursor
       .command('get')
       .description('how far each stream is certified, in each sink')
       .argument('[stream...]', 'clicks, leads, sales (default: all)')
       .addHelpText('after', GET),
-  ).action(action((context, names: string[], options: Options) => get(context, parseStreams(names), options)));
+  ).action(action((context, names: string[], options: CursorOptions) => get(context, parseStreams(names), options)));
   common(
     cursor
       .command('set')
@@ -74,7 +71,7 @@ export const registerCursor: Register = (program, action) => {
       .option('--force', 'also forward, over time that was never read')
       .addHelpText('after', SET),
   ).action(
-    action((context, names: string[], options: Options) => {
+    action((context, names: string[], options: CursorOptions) => {
       const [streams, to] = [parseStreams(names), parseDateOption('--to', options.to)];
       if (to > Date.now())
         throw new ConfigError('--to lies in the future', {
@@ -89,37 +86,32 @@ export const registerCursor: Register = (program, action) => {
     }),
   );
   common(
-    withSafety(
+    withOptions(
       cursor
         .command('reset')
         .description('reset a stream to its start; its rows stay')
         .argument('<stream...>', 'clicks, leads, sales')
         .addHelpText('after', RESET),
+      'dryRun',
+      'yes',
     ),
   ).action(
-    action((context, names: string[], options: Options) =>
+    action((context, names: string[], options: CursorOptions) =>
       change(context, 'reset', parseStreams(names), options, (deps, track) => resetCursor(deps, track)),
     ),
   );
 };
 
-async function get(
-  { terminal, log, document }: Context,
-  streams: readonly StreamName[],
-  options: Options,
-): Promise<ExitCode> {
-  const { config } = environment.configOrDefaults(options.config);
-  const all = hasState(config) ? await withApp({ config, log }, ({ state }) => knownTracks(state)) : [];
-  checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
-  const tracks = chooseTracks(all, { ...options, streams });
-  if (options.json) terminal.out(document({ cursors: tracks.map(reportTrack) }));
-  else
-    terminal.say(
-      tracks.length === 0
-        ? 'nothing has been synced yet'
-        : `${fittedTable(COLUMNS, tracks, terminal.columns)}\n\ntimes in UTC`,
-    );
-  return EXIT.done;
+async function get(context: Context, streams: readonly StreamName[], options: Options): Promise<ExitCode> {
+  const nothing = ({ sources }: Config): KnownTrack[] => {
+    checkSource(options.source, Object.keys(sources));
+    return [];
+  };
+  const tracks = chooseTracks(await readState(context, options, nothing, knownTracks), { ...options, streams });
+  const table = (): string => `${fittedTable(COLUMNS, tracks, context.terminal.columns)}\n\ntimes in UTC`;
+  return show(context, options, { cursors: tracks.map(reportTrack) }, () =>
+    tracks.length === 0 ? 'nothing has been synced yet' : table(),
+  );
 }
 
 type Work = (deps: MoveDeps, track: KnownTrack) => Promise<void>;
@@ -128,16 +120,15 @@ async function change(
   context: Context,
   verb: 'move' | 'reset',
   streams: readonly StreamName[],
-  options: Options,
+  options: CursorOptions,
   work: Work,
   move?: Move,
 ): Promise<ExitCode> {
-  const { terminal, log, document } = context;
+  const { log, terminal } = context;
   const { config } = environment.configOrDefaults(options.config);
   return withSinks({ config, log }, async ({ state, sinks }) => {
-    const all = await knownTracks(state);
-    checkSource(options.source, [...Object.keys(config.sources), ...all.map(({ source }) => source)]);
-    const tracks = chooseTracks(all, { ...options, streams });
+    await checkKnown(state, config, options.source);
+    const tracks = chooseTracks(await knownTracks(state), { ...options, streams });
     if (tracks.length === 0) {
       throw new ConfigError(`there is no cursor of ${streams.join(', ')} that matches`, {
         next: 'see tributary cursor get',
@@ -149,9 +140,9 @@ async function change(
       throw new ConfigError('several sources have this stream', { next: `add --source: ${[...sources].join(', ')}` });
     }
     if (options.dryRun) {
-      if (options.json) terminal.out(document({ cursors: tracks.map(reportTrack), dryRun: true }));
-      else terminal.say(`${fittedTable(COLUMNS, tracks, terminal.columns)}\n\nwould be forgotten; nothing was changed`);
-      return EXIT.done;
+      const table = fittedTable(COLUMNS, tracks, terminal.columns);
+      const body = { cursors: tracks.map(reportTrack), dryRun: true };
+      return show(context, options, body, () => `${table}\n\nwould be forgotten; nothing was changed`);
     }
     if (verb === 'reset') {
       const names = tracks.map(({ source, stream, sink }) => `${source}/${stream} in ${sink}`).join(', ');
@@ -165,9 +156,9 @@ async function change(
       await audited(state, entry, () => work({ state, sinks, holder: holderOf('cursor') }, track));
     }
     const after = chooseTracks(await knownTracks(state), { ...options, streams });
-    if (options.json) terminal.out(document({ cursors: after.map(reportTrack) }));
-    else terminal.say(describeChange(tracks, after, terminal.columns));
-    return EXIT.done;
+    return show(context, options, { cursors: after.map(reportTrack) }, () =>
+      describeChange(tracks, after, terminal.columns),
+    );
   });
 }
 

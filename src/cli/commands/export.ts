@@ -1,6 +1,5 @@
 import { extname } from 'node:path';
-import { environment, readExportRules, withJobs } from '../../app/index.ts';
-import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { readExportRules, withJobs } from '../../app/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { EvolvedColumn } from '../../model/evolution.ts';
 import { toIso } from '../../model/instant.ts';
@@ -21,15 +20,13 @@ import {
   type Context,
   EXIT,
   type ExitCode,
+  type Options,
   parseStreams,
   parseWindow,
   type Register,
-  type WindowOptions,
-  withConfig,
-  withJson,
-  withSource,
-  withWindow,
+  withOptions,
 } from '../command.ts';
+import { configFor } from '../config.ts';
 import { createBackfillLine, withRetryLines } from '../progress.ts';
 import { figure, minute } from '../terminal.ts';
 
@@ -45,10 +42,7 @@ events may be missing. "certified" also means that no event can be added later,
 because the range ended longer ago than the settle time (10 minutes). --to is
 exclusive.`;
 
-type ExportOptions = WindowOptions & {
-  config?: string;
-  source?: string;
-  json?: boolean;
+type ExportOptions = Options & {
   out: string;
   filter?: string[];
   force?: boolean;
@@ -65,12 +59,11 @@ export const registerExport: Register = (program, action) => {
     .option('--force', 'replace the file if it exists')
     .option('--keep-formulas', 'CSV: leave cells that begin with = + - @ as they are')
     .addHelpText('after', EXAMPLES);
-  withJson(withSource(withConfig(withWindow(command)))).action(
+  withOptions(command, 'from', 'to', 'config', 'source', 'json').action(
     action(async (context, name: string, options: ExportOptions) => {
       const [stream] = parseStreams([name]);
       if (!stream) throw new Error('a name that is parsed is a stream');
-      const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
-      for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
+      const config = configFor(context, options);
       const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
       return withJobs(
         { config, log: withRetryLines(context.log, context.terminal), choice },

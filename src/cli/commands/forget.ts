@@ -1,20 +1,11 @@
 import { byCommand, environment, withSinks } from '../../app/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
-import { knownSources } from '../../cursor/forgotten.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget, forgetSeen, previewForget, type Touched } from '../../sync/maintain/forget.ts';
-import {
-  type CommonOptions,
-  checkSource,
-  EXIT,
-  type Register,
-  type SafetyOptions,
-  withConfig,
-  withJson,
-  withSafety,
-} from '../command.ts';
+import { type Options, type Register, show, withOptions } from '../command.ts';
+import { checkKnown } from '../config.ts';
 import { confirm, figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -32,7 +23,7 @@ without a terminal it needs --yes. An id that no event has is refused, since it
 may be a typo; --unseen forgets it anyway, in case it appears later. --dry-run
 counts the affected rows in every sink and in the state.`;
 
-interface ForgetOptions extends CommonOptions, SafetyOptions {
+interface ForgetOptions extends Options {
   source: string;
   customer?: string;
   click?: string;
@@ -50,14 +41,13 @@ export const registerForget: Register = (program, action) => {
     .option('--everything', 'the whole source')
     .option('--unseen', 'accept an id that no event has, and exclude it if it ever appears')
     .addHelpText('after', EXAMPLES);
-  withJson(withConfig(withSafety(command))).action(
+  withOptions(command, 'dryRun', 'yes', 'config', 'json').action(
     action(async (context, options: ForgetOptions) => {
-      const { terminal, log, document } = context;
+      const { terminal, log } = context;
       const erasure = erasureOf(options);
       const { config } = environment.configOrDefaults(options.config);
-      const configured = Object.keys(config.sources);
       const touched = await withSinks({ config, log }, async ({ state, sinks }) => {
-        checkSource(erasure.source, [...configured, ...(await knownSources(state))]);
+        await checkKnown(state, config, erasure.source);
         if (options.dryRun) {
           const preview = await previewForget({ state, sinks }, erasure);
           if (!preview && !options.unseen) throw unseen(erasure.kind);
@@ -78,16 +68,11 @@ export const registerForget: Register = (program, action) => {
           return found;
         });
       });
-      if (options.dryRun) {
-        if (options.json) terminal.out(document({ touched, dryRun: true }));
-        else terminal.say(describePreview(touched, terminal.columns));
-        return EXIT.done;
-      }
-      const isStillThere = erasure.kind === 'source' && configured.includes(erasure.source);
+      if (options.dryRun)
+        return show(context, options, { touched, dryRun: true }, () => describePreview(touched, terminal.columns));
+      const isStillThere = erasure.kind === 'source' && erasure.source in config.sources;
       if (isStillThere) terminal.err(`note: ${erasure.source} is still in the config: the next sync reads it again\n`);
-      if (options.json) terminal.out(document({ touched }));
-      else terminal.say(describe(erasure.kind, touched, terminal.columns));
-      return EXIT.done;
+      return show(context, options, { touched }, () => describe(erasure.kind, touched, terminal.columns));
     }),
   );
 };

@@ -2,7 +2,7 @@ import { environment, withSinks } from '../../app/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Maintained, Rewrites } from '../../sinks/sink.ts';
-import { type CommonOptions, EXIT, parseStreams, type Register, withConfig, withJson, withSink } from '../command.ts';
+import { type Options, parseStreams, type Register, show, withOptions } from '../command.ts';
 import { figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -26,11 +26,11 @@ export const registerMaintain: Register = (program, action) => {
     .description('compact Iceberg tables, and add new columns to old Parquet files')
     .argument('[stream...]', `of lakes: ${STREAM_NAMES.join(', ')}; all if none is named`)
     .addHelpText('after', EXAMPLES);
-  withJson(withSink(withConfig(command))).action(
-    action(async ({ terminal, log, document }, names: string[], options: CommonOptions) => {
+  withOptions(command, 'config', 'sink', 'json').action(
+    action(async (context, names: string[], options: Options) => {
       const streams = names.length > 0 ? parseStreams(names) : STREAM_NAMES;
       const { config } = environment.configOrDefaults(options.config);
-      const done = await withSinks({ config, log }, async ({ sinks }) => {
+      const done = await withSinks({ config, log: context.log }, async ({ sinks }) => {
         const [lakes, tables]: [Record<string, Rewrites>, Record<string, Maintained>] = [{}, {}];
         for (const sink of sinks.filter(({ name }) => (options.sink ?? name) === name)) {
           if (sink.rewrite) lakes[sink.name] = await sink.rewrite(streams);
@@ -39,14 +39,10 @@ export const registerMaintain: Register = (program, action) => {
         return { lakes, tables };
       });
       if (Object.keys({ ...done.lakes, ...done.tables }).length === 0) throw nothingToDo(options.sink);
-      if (options.json) terminal.out(document(done));
-      else
-        terminal.say(
-          [...describeLakes(done.lakes, terminal.columns), ...describeTables(done.tables, terminal.columns)].join(
-            '\n\n',
-          ),
-        );
-      return EXIT.done;
+      const { columns } = context.terminal;
+      return show(context, options, done, () =>
+        [...describeLakes(done.lakes, columns), ...describeTables(done.tables, columns)].join('\n\n'),
+      );
     }),
   );
 };

@@ -1,10 +1,8 @@
 import type { Command } from 'commander';
-import { byCommand, environment, hasState, withApp, withSinks } from '../../app/index.ts';
+import { byCommand, environment, withApp, withSinks } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { type AuditEntry, audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
-import type { Database } from '../../cursor/database/index.ts';
-import { knownSources } from '../../cursor/forgotten.ts';
 import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { createFlatten } from '../../model/flatten.ts';
@@ -13,19 +11,16 @@ import { createRedact } from '../../model/privacy.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import {
-  type CommonOptions,
   type Context,
-  checkSource,
   EXIT,
   type ExitCode,
+  type Options,
   parseCount,
   type Register,
-  type SafetyOptions,
-  withConfig,
-  withJson,
-  withSafety,
-  withSource,
+  show,
+  withOptions,
 } from '../command.ts';
+import { checkKnown, readState } from '../config.ts';
 import { confirm, counted, type FittedColumn, fittedTable, minute } from '../terminal.ts';
 
 const LIST = `
@@ -56,16 +51,16 @@ Examples:
 Deletes the kept records; with --all it asks first, and without a terminal it
 needs --yes. A sync that meets them again sets them aside again.`;
 
-type Options = CommonOptions & SafetyOptions & { raw?: boolean; all?: boolean; limit: number };
+type QuarantineOptions = Options & { raw?: boolean; all?: boolean; limit: number };
 
 export const registerQuarantine: Register = (program, action) => {
   const quarantine = program
     .command('quarantine')
     .description('list unusable records, retry or drop them')
     .addHelpText('after', '\nExample:\n  tributary quarantine list\n  tributary quarantine retry --all');
-  const common = (command: Command): Command => withJson(withConfig(command));
+  const common = (command: Command): Command => withOptions(command, 'config', 'json');
   common(
-    withSource(quarantine.command('list').description('what was set aside, and why'))
+    withOptions(quarantine.command('list').description('what was set aside, and why'), 'source')
       .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
       .addHelpText('after', LIST),
   ).action(action(list));
@@ -76,42 +71,47 @@ export const registerQuarantine: Register = (program, action) => {
       .argument('<id>', 'its number in the list')
       .option('--raw', 'with the personal data that was kept')
       .addHelpText('after', SHOW),
-  ).action(action((context, id: string, options: Options) => show(context, id, options)));
+  ).action(action((context, id: string, options: QuarantineOptions) => showOne(context, id, options)));
   const chosen = (command: Command): Command =>
-    common(withSource(command.argument('[id...]', 'numbers in the list').option('--all', 'all of them')));
+    common(withOptions(command.argument('[id...]', 'numbers in the list').option('--all', 'all of them'), 'source'));
   chosen(quarantine.command('retry').description('process records again').addHelpText('after', RETRY)).action(
-    action((context, ids: string[], options: Options) => retry(context, ids, options)),
+    action((context, ids: string[], options: QuarantineOptions) => retry(context, ids, options)),
   );
   chosen(
-    withSafety(quarantine.command('drop').description('delete records permanently').addHelpText('after', DROP)),
-  ).action(action((context, ids: string[], options: Options) => drop(context, ids, options)));
+    withOptions(
+      quarantine.command('drop').description('delete records permanently').addHelpText('after', DROP),
+      'dryRun',
+      'yes',
+    ),
+  ).action(action((context, ids: string[], options: QuarantineOptions) => drop(context, ids, options)));
 };
 
-async function list({ terminal, log, document }: Context, { source, limit, ...options }: Options): Promise<ExitCode> {
-  const { config } = environment.configOrDefaults(options.config);
-  const found = !hasState(config)
-    ? { records: [], total: 0 }
-    : await withApp({ config, log }, async ({ state }) => {
-        await checkKnown(state, config, source);
-        return {
-          records: await listQuarantined(state, { source, limit }),
-          total: await countQuarantined(state, { source }),
-        };
-      });
-  if (options.json) terminal.out(document(listJson(found.records, found.total)));
-  else terminal.say(describeList(found.records, found.total, terminal.columns));
-  return EXIT.done;
+async function list(context: Context, options: QuarantineOptions): Promise<ExitCode> {
+  const { source, limit } = options;
+  const nothing = { records: [] as Quarantined[], total: 0 };
+  const { records, total } = await readState(
+    context,
+    options,
+    () => nothing,
+    async (state) => ({
+      records: await listQuarantined(state, { source, limit }),
+      total: await countQuarantined(state, { source }),
+    }),
+  );
+  return show(context, options, { total, records: records.map(head) }, () =>
+    describeList(records, total, context.terminal.columns),
+  );
 }
 
-async function show(
+async function showOne(
   { terminal, log, document }: Context,
   id: string,
-  { raw = false, ...options }: Options,
+  { raw = false, ...options }: QuarantineOptions,
 ): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const [record] = await withApp({ config, log }, ({ state }) => listQuarantined(state, { ids: idsOf([id]) }));
   if (!record) throw unknown([id]);
-  if (options.json) terminal.out(document(oneJson(record, raw)));
+  if (options.json) terminal.out(document({ ...head(record), record: shown(record.record, raw) }));
   else {
     terminal.say(describeOne(record));
     terminal.out(`\n${stringifyJson(shown(record.record, raw), 2)}`);
@@ -119,10 +119,10 @@ async function show(
   return EXIT.done;
 }
 
-async function retry({ terminal, log, document }: Context, ids: string[], options: Options): Promise<ExitCode> {
+async function retry(context: Context, ids: string[], options: QuarantineOptions): Promise<ExitCode> {
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
-  const results = await withSinks({ config, log }, async ({ state, sinks }) => {
+  const results = await withSinks({ config, log: context.log }, async ({ state, sinks }) => {
     await checkKnown(state, config, options.source);
     const records = await chosenOf(listQuarantined(state, filter), ids);
     return audited(state, entryOf('retry', records), async () => {
@@ -133,12 +133,12 @@ async function retry({ terminal, log, document }: Context, ids: string[], option
       return retried;
     });
   });
-  if (options.json) terminal.out(document({ retried: results.map((one) => ({ ...one, reason: one.reason ?? null })) }));
-  else terminal.say(describeRetried(results));
+  const retried = results.map((one) => ({ ...one, reason: one.reason ?? null }));
+  show(context, options, { retried }, () => describeRetried(results));
   return results.every(({ reason }) => reason === undefined) ? EXIT.done : EXIT.incomplete;
 }
 
-async function drop(context: Context, ids: string[], options: Options): Promise<ExitCode> {
+async function drop(context: Context, ids: string[], options: QuarantineOptions): Promise<ExitCode> {
   const { terminal, log, document } = context;
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
@@ -156,9 +156,6 @@ async function drop(context: Context, ids: string[], options: Options): Promise<
   terminal.out(options.json ? document({ dropped, dryRun: options.dryRun === true }) : text);
   return EXIT.done;
 }
-
-const checkKnown = async (state: Database, config: Config, source: string | undefined): Promise<void> =>
-  checkSource(source, [...Object.keys(config.sources), ...(await knownSources(state))]);
 
 /** One record is named by its id, as in the control room; several by a count. */
 const entryOf = (verb: 'retry' | 'drop', records: readonly Quarantined[]): AuditEntry => ({
@@ -185,7 +182,7 @@ function idsOf(texts: readonly string[]): number[] {
   return texts.map(Number);
 }
 
-function filterOf(texts: readonly string[], { all, source }: Options) {
+function filterOf(texts: readonly string[], { all, source }: QuarantineOptions) {
   if (texts.length > 0 === (all === true)) {
     throw new ConfigError('no records were named', {
       next: 'give their numbers, or --all; see tributary quarantine list',
@@ -222,7 +219,7 @@ function describeList(records: readonly Quarantined[], total: number, columns: n
 const COLUMNS: ReadonlyArray<FittedColumn<Quarantined>> = [
   { header: 'id', of: ({ id }) => String(id) },
   { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
-  { header: 'last seen', of: ({ lastAt }) => minute(lastAt.toISOString()) },
+  { header: 'last seen', of: ({ lastAt }) => minute(lastAt) },
   { header: 'reason', of: ({ reason }) => reason },
 ];
 
@@ -230,7 +227,7 @@ function describeOne({ id, source, stream, reason, runId, firstAt, lastAt }: Qua
   return [
     `record ${id} of ${source}/${stream}`,
     `reason: ${reason}`,
-    `seen:   ${minute(firstAt.toISOString())} to ${minute(lastAt.toISOString())} UTC, last by run ${runId}`,
+    `seen:   ${minute(firstAt)} to ${minute(lastAt)} UTC, last by run ${runId}`,
   ].join('\n');
 }
 
@@ -244,19 +241,4 @@ function describeRetried(results: readonly Retried[]): string {
   ].join('\n');
 }
 
-const head = ({ id, source, stream, reason, runId, firstAt, lastAt }: Quarantined): object => ({
-  id,
-  source,
-  stream,
-  reason,
-  run: runId,
-  firstAt: firstAt.toISOString(),
-  lastAt: lastAt.toISOString(),
-});
-
-const listJson = (records: readonly Quarantined[], total: number): object => ({
-  total,
-  records: records.map(head),
-});
-
-const oneJson = (record: Quarantined, raw: boolean): object => ({ ...head(record), record: shown(record.record, raw) });
+const head = ({ runId: run, record: _, ...rest }: Quarantined): object => ({ ...rest, run });

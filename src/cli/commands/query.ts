@@ -3,16 +3,7 @@ import type { Config } from '../../config/index.ts';
 import { connect, type Database } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import { moment } from '../../model/window.ts';
-import {
-  type CommonOptions,
-  EXIT,
-  firstStep,
-  parseCount,
-  type Register,
-  withConfig,
-  withJson,
-  withSink,
-} from '../command.ts';
+import { EXIT, firstStep, type Options, parseCount, type Register, withOptions } from '../command.ts';
 import { figure, table } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -24,7 +15,7 @@ Examples:
 Runs one read-only query on the Postgres sink, embedded or not. With a server of
 your own, psql and every other client work as well.`;
 
-interface QueryOptions extends CommonOptions {
+interface QueryOptions extends Options {
   limit: number;
 }
 
@@ -35,7 +26,7 @@ export const registerQuery: Register = (program, action) => {
     .argument('<sql>', 'one query: select, with, values or table')
     .option('--limit <N>', 'how many rows at most', parseCount('--limit'), 100)
     .addHelpText('after', EXAMPLES);
-  withJson(withSink(withConfig(command))).action(
+  withOptions(command, 'config', 'sink', 'json').action(
     action(async ({ terminal, log, document }, sql: string, options: QueryOptions) => {
       const { config } = environment.configOrDefaults(options.config);
       const sink = chooseSink(config, options.sink);

@@ -1,20 +1,9 @@
 import { Option } from 'commander';
-import { environment, hasState, withApp } from '../../app/index.ts';
 import { type AuditRecord, listAudit } from '../../cursor/audit.ts';
-import { knownSources } from '../../cursor/forgotten.ts';
 import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
-import {
-  type CommonOptions,
-  checkSource,
-  EXIT,
-  parseCount,
-  parseDateOption,
-  type Register,
-  withConfig,
-  withJson,
-  withSource,
-} from '../command.ts';
+import { type Options, parseCount, parseDateOption, type Register, show, withOptions } from '../command.ts';
+import { readState } from '../config.ts';
 import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
 import { describeSinks } from './sync.ts';
 
@@ -26,7 +15,7 @@ Examples:
 
 Newest first. The same rows are in the table tributary.runs. Times are UTC.`;
 
-interface RunsOptions extends CommonOptions {
+interface RunsOptions extends Options {
   stream?: string;
   state?: string;
   since?: string;
@@ -43,19 +32,18 @@ export const registerRuns: Register = (program, action) => {
     .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
     .addHelpText('after', RUNS_EXAMPLES);
   registerAudit(command, action);
-  withJson(withSource(withConfig(command))).action(
-    action(async ({ terminal, log, document }, { source, stream, state, since, limit, ...options }: RunsOptions) => {
-      const from = since === undefined ? undefined : parseDateOption('--since', since);
-      const { config } = environment.configOrDefaults(options.config);
-      const runs = !hasState(config)
-        ? []
-        : await withApp({ config, log }, async (app) => {
-            checkSource(source, [...Object.keys(config.sources), ...(await knownSources(app.state))]);
-            return listRuns(app.state, { source, stream, state, since: from, limit });
-          });
-      if (options.json) terminal.out(document({ runs }));
-      else terminal.say(describe(runs, limit, terminal.columns));
-      return EXIT.done;
+  withOptions(command, 'config', 'source', 'json').action(
+    action(async (context, options: RunsOptions) => {
+      const { source, stream, state: ended, limit } = options;
+      const since = options.since === undefined ? undefined : parseDateOption('--since', options.since);
+      const filter = { source, stream, state: ended, since, limit };
+      const runs = await readState(
+        context,
+        options,
+        () => [],
+        (state) => listRuns(state, filter),
+      );
+      return show(context, options, { runs }, () => describe(runs, limit, context.terminal.columns));
     }),
   );
 };
@@ -128,16 +116,18 @@ const registerAudit: Register = (runs, action) => {
     .description('who changed what: cursors, backfills, records set aside, erasures')
     .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
     .addHelpText('after', AUDIT_EXAMPLES);
-  withJson(withConfig(command)).action(
-    action(async ({ terminal, log, document }, { limit, ...options }: CommonOptions & { limit: number }) => {
-      const { config } = environment.configOrDefaults(options.config);
-      const entries = hasState(config)
-        ? await withApp({ config, log }, ({ state }) => listAudit(state, { limit }))
-        : [];
-      if (options.json) terminal.out(document({ entries }));
-      else if (entries.length === 0) terminal.out('nobody has changed anything yet');
-      else terminal.say(`${fittedTable(AUDIT_COLUMNS, entries, terminal.columns)}\n\ntimes in UTC`);
-      return EXIT.done;
+  withOptions(command, 'config', 'json').action(
+    action(async (context, options: Options & { limit: number }) => {
+      const entries = await readState(
+        context,
+        options,
+        () => [],
+        (state) => listAudit(state, options),
+      );
+      const table = (): string => `${fittedTable(AUDIT_COLUMNS, entries, context.terminal.columns)}\n\ntimes in UTC`;
+      return show(context, options, { entries }, () =>
+        entries.length === 0 ? 'nobody has changed anything yet' : table(),
+      );
     }),
   );
 };

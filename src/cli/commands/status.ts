@@ -13,16 +13,14 @@ import {
   unfilledOf,
 } from '../../sync/status.ts';
 import {
-  type CommonOptions,
   type Context,
   checkSource,
   EXIT,
   type ExitCode,
   firstStep,
+  type Options,
   type Register,
-  withConfig,
-  withJson,
-  withSource,
+  withOptions,
 } from '../command.ts';
 import { bars } from '../coverage-bar.ts';
 import { counted, duration, type FittedColumn, figure, fittedTable, minute, type Terminal, wrap } from '../terminal.ts';
@@ -43,7 +41,7 @@ docs/operations.md has every field of --json.`;
 
 const WATCH_EVERY_MS = 2000;
 
-type StatusOptions = CommonOptions & { watch?: boolean; check?: boolean };
+type StatusOptions = Options & { watch?: boolean; check?: boolean };
 
 export const registerStatus: Register = (program, action) => {
   const command = program
@@ -55,7 +53,7 @@ export const registerStatus: Register = (program, action) => {
       'exit with 4 if action is needed: a stream is parked, late, failing, cannot be certified, or was never synced into a sink',
     )
     .addHelpText('after', EXAMPLES);
-  withJson(withSource(withConfig(command))).action(action(status));
+  withOptions(command, 'config', 'source', 'json').action(action(status));
 };
 
 interface Snapshot {

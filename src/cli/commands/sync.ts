@@ -1,5 +1,4 @@
-import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
-import { DEFAULT_CONFIG } from '../../config/index.ts';
+import { byCommand, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { differingSinks, type SinkTally } from '../../cursor/runs.ts';
@@ -10,20 +9,18 @@ import { dueListings } from '../../sync/links/due.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type Outcome, syncAll } from '../../sync/sync-stream.ts';
 import {
-  type CommonOptions,
   type Context,
   EXIT,
   type ExitCode,
   errorJson,
   exitCodeOf,
   mostSevere,
+  type Options,
   parseSyncNames,
   type Register,
-  withConfig,
-  withJson,
-  withSink,
-  withSource,
+  withOptions,
 } from '../command.ts';
+import { configFor } from '../config.ts';
 import { createProgressLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, type FittedColumn, figure, fittedTable, minute, percent, wrap } from '../terminal.ts';
 
@@ -47,11 +44,10 @@ export const registerSync: Register = (program, action) => {
       'count every row in the sinks now and read missing ones again; otherwise runs do this over a day',
     )
     .addHelpText('after', EXAMPLES);
-  withJson(withSink(withSource(withConfig(command)))).action(
+  withOptions(command, 'config', 'source', 'sink', 'json').action(
     action(async (context, names: string[], { adopt = false, ...options }: SyncOptions & { adopt?: boolean }) => {
       const choice = { source: options.source, sink: options.sink, streams: parseSyncNames(names) };
-      const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
-      for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
+      const config = configFor(context, options);
       const log = withRetryLines(context.log, context.terminal);
       const isAsked = choice.streams.includes('links');
       return withSyncApp({ config, log, choice, adopt }, async (app) => {
@@ -62,7 +58,7 @@ export const registerSync: Register = (program, action) => {
   );
 };
 
-interface SyncOptions extends CommonOptions {
+interface SyncOptions extends Options {
   recount?: boolean;
 }
 

@@ -1,6 +1,5 @@
-import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
+import { byCommand, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { unknownName } from '../../app/jobs.ts';
-import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -12,22 +11,19 @@ import { isClean, type SinkResult, totalOf, type VerifyResult } from '../../sync
 import { isSound, type Repair, THE_SERVICE, verifyJob } from '../../sync/maintain/verify.ts';
 import { reportRepair } from '../../sync/maintain/verify-report.ts';
 import {
-  type CommonOptions,
   type Context,
   EXIT,
   type ExitCode,
   exitCodeOf,
   mostSevere,
+  type Options,
   parseStreams,
   parseWindow,
   type Register,
-  type WindowOptions,
-  withConfig,
-  withJson,
-  withSink,
-  withSource,
-  withWindow,
+  show,
+  withOptions,
 } from '../command.ts';
+import { configFor } from '../config.ts';
 import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, figure, table } from '../terminal.ts';
 
@@ -44,7 +40,7 @@ ledger is compared with the sink's. Days that differ from the service are no
 longer certified: status says so, and the next sync reads them again.
 Exit code 0: no differences; 4: some.`;
 
-type VerifyOptions = CommonOptions & WindowOptions & { repair?: boolean; between?: string[] };
+type VerifyOptions = Options & { repair?: boolean; between?: string[] };
 
 export const registerVerify: Register = (program, action) => {
   const command = program
@@ -54,7 +50,7 @@ export const registerVerify: Register = (program, action) => {
     .option('--repair', 'read the days that differ again now, and compare again')
     .option('--between <SINK...>', 'compare two sinks with each other, without requests to the service')
     .addHelpText('after', EXAMPLES);
-  withJson(withSink(withSource(withConfig(withWindow(command))))).action(
+  withOptions(command, 'from', 'to', 'config', 'source', 'sink', 'json').action(
     action(async (context, names: string[], options: VerifyOptions) => {
       const { between, repair } = options;
       if (between && (between.length !== 2 || between[0] === between[1])) {
@@ -65,8 +61,7 @@ export const registerVerify: Register = (program, action) => {
       }
       const window = parseWindow(options);
       const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
-      const { config, warnings } = environment.config(options.config ?? DEFAULT_CONFIG);
-      for (const warning of warnings) context.terminal.err(`note: ${warning}\n`);
+      const config = configFor(context, options);
       return withSyncApp({ config, log: withRetryLines(context.log, context.terminal), choice, beside: true }, (app) =>
         verify(context, app, window, options),
       );
@@ -75,7 +70,7 @@ export const registerVerify: Register = (program, action) => {
 };
 
 async function verify(context: Context, app: SyncApp, window: Window, options: VerifyOptions): Promise<ExitCode> {
-  const { terminal, log, signal, document } = context;
+  const { terminal, log, signal } = context;
   const { state, sinks, jobs } = app;
   const line = createBackfillLine(terminal, jobs.length, () => undefined);
   const onWait: SyncDeps['onWait'] = ({ source, stream, holder }) => {
@@ -91,8 +86,7 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
   // One stream after the other, so that results are printed in the requested order.
   for (const job of jobs) results.push(await verifyJob(deps, job, window, { repair, between }));
   line.clear();
-  if (options.json) terminal.out(document({ streams: results.map(reportRepair) }));
-  else terminal.say(results.map(describeRepair).join('\n\n'));
+  show(context, options, { streams: results.map(reportRepair) }, () => results.map(describeRepair).join('\n\n'));
   return mostSevere(results.map(codeOf));
 }
 

@@ -3,15 +3,7 @@ import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
-import {
-  type CommonOptions,
-  type Context,
-  EXIT,
-  type ExitCode,
-  type Register,
-  withConfig,
-  withJson,
-} from '../command.ts';
+import { type Context, EXIT, type ExitCode, type Options, type Register, withOptions } from '../command.ts';
 import { counted, figure } from '../terminal.ts';
 
 const WORKER_EXAMPLES = `
@@ -28,14 +20,14 @@ export const registerWorker: Register = (program, action) => {
     .command('worker')
     .description('keep the tables up to date, on the schedules of the config')
     .addHelpText('after', WORKER_EXAMPLES);
-  withJson(withConfig(command)).action(action(work));
+  withOptions(command, 'config', 'json').action(action(work));
 };
 
 /** A run that does not end must not keep the process alive: its lease expires, and what it read is read again. */
 const EXIT_WITHIN_MS = 24_000;
 
 /** Runs the worker until the signal. */
-async function work(context: Context, options: CommonOptions): Promise<ExitCode> {
+async function work(context: Context, options: Options): Promise<ExitCode> {
   const { terminal, log, signal } = context;
   const config = await configOf(terminal, options.config ?? DEFAULT_CONFIG);
   exitInTime(signal);
@@ -62,7 +54,7 @@ export function exitInTime(signal: AbortSignal): void {
 }
 
 /** The worker's log lines. */
-const reporters = ({ terminal, document }: Context, { json }: CommonOptions) => ({
+const reporters = ({ terminal, document }: Context, { json }: Options) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
     terminal.err(`at work on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
   onRun: (report: StreamReport) => terminal.out(json ? document(runJson(report), { isLine: true }) : runLine(report)),
@@ -113,7 +105,7 @@ export const registerStart: Register = (program, action) => {
     .description('run the worker and the control room: page, API, health, metrics')
     .option('--port <N>', 'where the control room listens (default: http.port of the config, 7070)', parsePort)
     .addHelpText('after', START_EXAMPLES);
-  withJson(withConfig(command)).action(action(start));
+  withOptions(command, 'config', 'json').action(action(start));
 };
 
 function parsePort(text: string): number {
@@ -121,7 +113,7 @@ function parsePort(text: string): number {
   throw new ConfigError('--port must be a number from 0 (any free port) to 65535');
 }
 
-async function start(context: Context, options: CommonOptions & { port?: number }): Promise<ExitCode> {
+async function start(context: Context, options: Options & { port?: number }): Promise<ExitCode> {
   const { terminal, log, signal } = context;
   const path = options.config ?? DEFAULT_CONFIG;
   const read = await configOf(terminal, path);

@@ -3,7 +3,7 @@ import { environment } from '../../app/index.ts';
 import { writeYaml } from '../../config/document.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { printable } from '../../config/print.ts';
-import { type CommonOptions, EXIT, type Register, withConfig, withJson } from '../command.ts';
+import { EXIT, type Options, type Register, withOptions } from '../command.ts';
 import { counted } from '../terminal.ts';
 
 const CHECK = `
@@ -27,9 +27,9 @@ export const registerConfig: Register = (program, action) => {
     .command('config')
     .description('check the config, or print it with defaults filled in')
     .addHelpText('after', '\nExample:\n  tributary config check\n  tributary config print');
-  const common = (command: Command): Command => withJson(withConfig(command));
+  const common = (command: Command): Command => withOptions(command, 'config', 'json');
   common(config.command('check').description('report every error in the config').addHelpText('after', CHECK)).action(
-    action(async ({ terminal, document }, options: CommonOptions) => {
+    action(async ({ terminal, document }, options: Options) => {
       const file = options.config ?? DEFAULT_CONFIG;
       const { config, warnings } = environment.config(file);
       const [sources, sinks] = [Object.keys(config.sources), Object.keys(config.sinks)];
@@ -47,7 +47,7 @@ export const registerConfig: Register = (program, action) => {
       .description('the config with defaults filled in, secrets masked')
       .addHelpText('after', PRINT),
   ).action(
-    action(async ({ terminal, document }, options: CommonOptions) => {
+    action(async ({ terminal, document }, options: Options) => {
       const shown = printable(environment.configOrDefaults(options.config).config);
       terminal.out(options.json ? document(shown) : writeYaml(shown));
       return EXIT.done;

@@ -4,7 +4,7 @@ import { holderOf } from '../../cursor/database/holders.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { startSandboxThread } from '../../sandbox/thread.ts';
 import { forget } from '../../sync/maintain/forget.ts';
-import { type Context, EXIT, type ExitCode, type Register, withJson } from '../command.ts';
+import { type Context, EXIT, type ExitCode, type Register, withOptions } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';
 import { withRetryLines } from '../progress.ts';
 import { figure, table } from '../terminal.ts';
@@ -28,7 +28,7 @@ export const registerDemo: Register = (program, action) => {
     .description('try it: sync the sandbox service into an embedded Postgres')
     .option('--remove', 'remove its rows, tables and cursors again')
     .addHelpText('after', EXAMPLES);
-  withJson(command).action(
+  withOptions(command, 'json').action(
     action((context, { json = false, remove: isOver = false }: { json?: boolean; remove?: boolean }) =>
       (isOver ? remove : demo)(context, json),
     ),

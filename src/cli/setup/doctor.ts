@@ -2,16 +2,7 @@ import { examine } from '../../app/doctor.ts';
 import { environment } from '../../app/index.ts';
 import { DEFAULT_CONFIG, type LoadedConfig } from '../../config/index.ts';
 import { type Finding, findingOf, note, ok } from '../../model/errors.ts';
-import {
-  type CommonOptions,
-  type Context,
-  EXIT,
-  type ExitCode,
-  mostSevere,
-  type Register,
-  withConfig,
-  withJson,
-} from '../command.ts';
+import { type Context, EXIT, type ExitCode, mostSevere, type Options, type Register, withOptions } from '../command.ts';
 import { counted, createPaint, type Paint, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -29,10 +20,10 @@ export const registerDoctor: Register = (program, action) => {
     .command('doctor')
     .description('check everything a sync needs, and say what to fix')
     .addHelpText('after', EXAMPLES);
-  withJson(withConfig(command)).action(action(doctor));
+  withOptions(command, 'config', 'json').action(action(doctor));
 };
 
-async function doctor({ terminal, log, signal, document }: Context, options: CommonOptions): Promise<ExitCode> {
+async function doctor({ terminal, log, signal, document }: Context, options: Options): Promise<ExitCode> {
   const paint = createPaint(terminal);
   const onFinding = (finding: Finding): void => {
     if (!options.json) terminal.out(lineOf(finding, paint, terminal.columns));

@@ -15,7 +15,15 @@ import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { lakePathFault } from '../../sinks/parquet/lake.ts';
 import { INDEXES } from '../../sinks/views/postgres-indexes.ts';
-import { type Context, EXIT, type ExitCode, parseStreams, type Register, withConfig, withJson } from '../command.ts';
+import {
+  type Context,
+  EXIT,
+  type ExitCode,
+  type Options,
+  parseStreams,
+  type Register,
+  withOptions,
+} from '../command.ts';
 import { canAsk, createPrompt, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -29,12 +37,7 @@ The key itself is never written: the config names the environment variable that
 holds it. If that is set, the service is asked once, and a config that would not
 work is not written. An existing file is never overwritten.`;
 
-interface InitOptions extends Answers {
-  config?: string;
-  json?: boolean;
-  yes?: boolean;
-  untested?: boolean;
-}
+type InitOptions = Answers & Options & { untested?: boolean };
 
 export const registerInit: Register = (program, action) => {
   const command = program
@@ -58,7 +61,7 @@ export const registerInit: Register = (program, action) => {
     .option('--yes', 'do not prompt: use defaults for missing values')
     .option('--untested', 'do not test the connection to the service')
     .addHelpText('after', EXAMPLES);
-  withJson(withConfig(command)).action(action(init));
+  withOptions(command, 'config', 'json').action(action(init));
 };
 
 async function init({ terminal, signal, document }: Context, options: InitOptions): Promise<ExitCode> {
@@ -160,18 +163,7 @@ const isThere = (file: string): ConfigError =>
   });
 
 /** The values from flags and answers. */
-export interface Answers {
-  baseUrl?: string;
-  plan?: string;
-  requestsPerSecond?: string;
-  keyVariable?: string;
-  databaseVariable?: string;
-  streams?: string;
-  links?: string;
-  since?: string;
-  indexes?: string;
-  lake?: string;
-}
+export type Answers = Partial<Record<keyof Choices, string>>;
 
 interface Question {
   name: keyof Answers;

@@ -4,7 +4,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { readTrait, TRAITS, type Traits } from '../../sandbox/traits.ts';
-import { type CommonOptions, EXIT, type Register, withJson } from '../command.ts';
+import { EXIT, type Options, type Register, withOptions } from '../command.ts';
 import { describeTerm } from '../terminal.ts';
 
 const describeTrait = ({ name, values, bare, doc }: (typeof TRAITS)[number]): string =>
@@ -25,7 +25,7 @@ ${TRAITS.map(describeTrait).join('\n')}`;
 
 const PLANS = ['free', 'pro', 'business', 'advanced', 'enterprise'] as const;
 
-interface SandboxFlags extends CommonOptions {
+interface SandboxFlags extends Options {
   port: number;
   seed: number;
   plan: (typeof PLANS)[number];
@@ -55,7 +55,7 @@ export const registerSandbox: Register = (program, action) => {
     .option('--live <N>', 'new events per second', number('live', 10_000), 0)
     .option('--trait <NAME[=VALUE]>', 'a behaviour of deployed services; may be repeated', collect)
     .addHelpText('after', EXAMPLES);
-  withJson(command).action(
+  withOptions(command, 'json').action(
     action(async ({ terminal, signal, document }, flags: SandboxFlags) => {
       const { port, plan, clicks, leads, sales, links, days, live, json } = flags;
       const sandbox = await listen({

@@ -4,7 +4,7 @@ import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
 
 import { addressOf, databaseFault } from './errors.ts';
-import type { Sql } from './sql.ts';
+import { type Sql, sql } from './sql.ts';
 
 /** The way to Postgres: everything else sees these few functions, and errors of the house. */
 export interface Database extends Queryable {
@@ -113,7 +113,7 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
       return {
         ended,
         async isPooled() {
-          const [server] = await run<{ pid: number }>(connection, { text: 'select pg_backend_pid() as pid' });
+          const [server] = await run<{ pid: number }>(connection, sql`select pg_backend_pid() as pid`);
           return server?.pid !== connection.pid;
         },
         query: <T>(sql: Sql) =>
@@ -129,6 +129,11 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
     },
     close: () => pool.end(),
   };
+}
+
+/** Of a state as it is, which may be empty or of an earlier version. */
+export async function hasTable(db: Queryable, name: string): Promise<boolean> {
+  return (await db.query(sql`select where to_regclass(${`tributary.${name}`}) is not null`)).length > 0;
 }
 
 /** Whether the URL leads to a pooler, which gives each transaction another connection. */

@@ -1,4 +1,4 @@
-/** SQL is a function that returns this: text for the server, and values that never become part of the text. */
+/** Text for the server, and values that never become part of the text: `sql` makes it of a template. */
 export interface Sql {
   text: string;
   values?: readonly unknown[];
@@ -7,6 +7,43 @@ export interface Sql {
   /** Columns that share a name are `count`, `count_2` and so on, instead of the last of them. */
   hasSameNames?: boolean;
 }
+
+/** A statement, or a part of one: what a template holds becomes a value of its own, unless it is a part itself. */
+class Statement implements Sql {
+  readonly values: readonly unknown[];
+  private readonly pieces: readonly string[];
+
+  constructor(pieces: readonly string[], values: readonly unknown[]) {
+    this.pieces = pieces;
+    this.values = values;
+  }
+
+  get text(): string {
+    return this.pieces.reduce((text, piece, i) => `${text}$${i}${piece}`);
+  }
+
+  toString(): string {
+    return this.text;
+  }
+
+  static join(around: readonly string[], parts: readonly unknown[]): Statement {
+    const pieces = [around[0] ?? ''];
+    const add = (text: string): void => void pieces.push(`${pieces.pop()}${text}`);
+    const values = parts.flatMap((part, i) => {
+      const [first = '', ...more] = part instanceof Statement ? part.pieces : ['', ''];
+      add(first);
+      pieces.push(...more);
+      add(around[i + 1] ?? '');
+      return part instanceof Statement ? part.values : [part];
+    });
+    return new Statement(pieces, values);
+  }
+}
+
+export const sql = (around: TemplateStringsArray, ...parts: readonly unknown[]): Sql => Statement.join(around, parts);
+
+/** Text of our own as a part of a statement. Never a stranger's. */
+export const raw = (text: string | number): Sql => new Statement([String(text)], []);
 
 /** The one helper that quotes identifiers. A name made of an API's field would otherwise be SQL of a stranger's choosing. */
 export function quoteIdent(name: string): string {
@@ -24,7 +61,11 @@ export function quoteLiteral(text: string): string {
 }
 
 /** A timestamptz column as an instant. pg's Date cuts microseconds off: a window would grow by what was never read. */
-export const instantOf = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`;
+export const instantOf = (column: string): Sql => raw(`(extract(epoch from ${column}) * 1000)::float8`);
+
+/** The same as text, in UTC, as JSON writes it. */
+export const isoOf = (column: string): Sql =>
+  raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 
 /**
  * What Postgres can hold of a service's text. It refuses NUL, and jsonb lone surrogates too; one such character would fail

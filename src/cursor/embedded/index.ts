@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault, RetryLater } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { connect, type Session } from '../database/index.ts';
-import type { Sql } from '../database/sql.ts';
+import { raw, type Sql, sql } from '../database/sql.ts';
 import { type Cluster, prepareCluster, removeUnfinished, USER } from './cluster.ts';
 import { findBinaries, type Home, openHome } from './home.ts';
 import { type HasExited, lookAtPostmaster, type Settings, startPostmaster, stopPostmaster, until } from './server.ts';
@@ -243,21 +243,18 @@ const takeOwn = (session: Session): Promise<boolean> => ask(session, lock('pg_tr
 
 /** Gives up what this connection holds. True: nobody else is here, and no one can enter before the server is stopped. */
 async function leave(session: Session): Promise<boolean> {
-  await session.query({ text: 'SELECT pg_advisory_unlock_all()' });
+  await session.query(sql`SELECT pg_advisory_unlock_all()`);
   return ask(session, lock('pg_try_advisory_lock', USE));
 }
 
 async function ownHolder(session: Session): Promise<Holder | undefined> {
-  const [holder] = await session.query<Holder>({
-    text: `SELECT a.application_name AS who, a.backend_start AS since
-      FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-      WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1 AND l.objid = $2 AND l.mode = 'ExclusiveLock'`,
-    values: [CLASS, OWN],
-  });
+  const [holder] = await session.query<Holder>(sql`SELECT a.application_name AS who, a.backend_start AS since
+    FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = ${CLASS} AND l.objid = ${OWN} AND l.mode = 'ExclusiveLock'`);
   return holder;
 }
 
-const lock = (name: string, key: number): Sql => ({ text: `SELECT ${name}($1, $2) AS yes`, values: [CLASS, key] });
+const lock = (name: string, key: number): Sql => sql`SELECT ${raw(name)}(${CLASS}, ${key}) AS yes`;
 
 async function ask(session: Session, sql: Sql): Promise<boolean> {
   const [answer] = await session.query<{ yes: boolean }>(sql);

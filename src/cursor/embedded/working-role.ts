@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { connect, type Database } from '../database/index.ts';
-import { quoteLiteral } from '../database/sql.ts';
+import { quoteLiteral, raw, sql } from '../database/sql.ts';
 
 /**
  * The role that all work is done as. The superuser of a cluster may run programs as the server's user; whoever gets hold of a connection
@@ -21,19 +21,19 @@ export async function prepareRole(urlOf: (database: string) => string, password:
   await using(urlOf('postgres'), async (server) => {
     const session = await server.session();
     try {
-      await session.query({ text: 'select pg_advisory_lock($1)', values: [SETUP_LOCK] });
-      const [found] = await session.query<{ role: boolean; owner: string | null }>({
-        text: `select exists (select from pg_roles where rolname = $1) as role,
-          (select datdba::regrole::text from pg_database where datname = $2) as owner`,
-        values: [WORKING_ROLE, DATABASE],
-      });
+      await session.query(sql`select pg_advisory_lock(${SETUP_LOCK})`);
+      const [found] = await session.query<{
+        role: boolean;
+        owner: string | null;
+      }>(sql`select exists (select from pg_roles where rolname = ${WORKING_ROLE}) as role,
+        (select datdba::regrole::text from pg_database where datname = ${DATABASE}) as owner`);
       if (!found?.role)
-        await session.query({ text: `create role ${WORKING_ROLE} login password ${quoteLiteral(password)}` });
-      if (found?.owner == null) await session.query({ text: `create database ${DATABASE} owner ${WORKING_ROLE}` });
+        await session.query(sql`create role ${raw(WORKING_ROLE)} login password ${raw(quoteLiteral(password))}`);
+      if (found?.owner == null) await session.query(sql`create database ${raw(DATABASE)} owner ${raw(WORKING_ROLE)}`);
       else if (found.owner !== WORKING_ROLE) {
         // The database last: as long as it is the superuser's, the next start hands over what is left.
         await using(urlOf(DATABASE), (database) => database.query({ text: HAND_OVER }));
-        await session.query({ text: `alter database ${DATABASE} owner to ${WORKING_ROLE}` });
+        await session.query(sql`alter database ${raw(DATABASE)} owner to ${raw(WORKING_ROLE)}`);
       }
     } finally {
       await session.close();

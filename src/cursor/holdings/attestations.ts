@@ -2,9 +2,10 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import type { Queryable } from '../database/index.ts';
-import { instantOf, storableText } from '../database/sql.ts';
+import { hasTable } from '../database/index.ts';
+import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
-import type { Track } from './window-rows.ts';
+import { ofTrack, type Track } from './window-rows.ts';
 
 /**
  * What a sink was found to hold. The ledger says what was read; a sink can be emptied, restored or written to by others. Where the two
@@ -51,24 +52,19 @@ export const attestationOf = ({ identity, counted, next, next_rows, pruned }: At
   prunedTo: pruned ?? undefined,
 });
 
-const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
-const ofTrack = 'source = $1 and stream = $2 and sink = $3';
-
 /** Records how far the count has come; without `next` it has ended just now. */
 export async function writeAttestation(
   tx: Queryable,
-  track: Track,
+  { source, stream, sink }: Track,
   identity: string,
   next: Attestation['next'],
 ): Promise<void> {
-  await tx.query({
-    text: `
-      insert into tributary.attestations as a (source, stream, sink, identity, next_at, next_rows, counted_at)
-      values ($1, $2, $3, $4, $5, $6, case when $5::timestamptz is null then now() end)
-      on conflict (source, stream, sink) do update set identity = excluded.identity, next_at = excluded.next_at,
-        next_rows = excluded.next_rows, counted_at = coalesce(excluded.counted_at, a.counted_at)`,
-    values: [...keyOf(track), identity, next ? toIso(next.at) : null, next?.rows ?? 0],
-  });
+  const at = next && toIso(next.at);
+  await tx.query(sql`
+    insert into tributary.attestations as a (source, stream, sink, identity, next_at, next_rows, counted_at)
+    values (${source}, ${stream}, ${sink}, ${identity}, ${at}, ${next?.rows ?? 0}, case when ${at}::timestamptz is null then now() end)
+    on conflict (source, stream, sink) do update set identity = excluded.identity, next_at = excluded.next_at,
+      next_rows = excluded.next_rows, counted_at = coalesce(excluded.counted_at, a.counted_at)`);
 }
 
 /** Of every stream in a sink, for `doctor`: its last identity, and the first trouble with rows of others. */
@@ -80,17 +76,13 @@ export async function readAttested(db: Queryable, sink: string) {
     last_commit: string | null;
     foreign: string | null;
   };
-  const [there] = await db.query({ text: `select 1 where to_regclass('tributary.attestations') is not null` });
-  if (!there) return [];
-  return db.query<Found>({
-    text: `
-      select a.source, a.stream, a.identity, c.last_commit, (
-        select f.what from tributary.foreign_rows f where (f.source, f.stream, f.sink) = (a.source, a.stream, a.sink)
-        order by f.start_at limit 1) as foreign
-      from tributary.attestations a left join tributary.cursors c using (source, stream, sink)
-      where a.sink = $1 order by 1, 2`,
-    values: [sink],
-  });
+  if (!(await hasTable(db, 'attestations'))) return [];
+  return db.query<Found>(sql`
+    select a.source, a.stream, a.identity, c.last_commit, (
+      select f.what from tributary.foreign_rows f where (f.source, f.stream, f.sink) = (a.source, a.stream, a.sink)
+      order by f.start_at limit 1) as foreign
+    from tributary.attestations a left join tributary.cursors c using (source, stream, sink)
+    where a.sink = ${sink} order by 1, 2`);
 }
 
 /** A certified window, and how many rows the ledger says the sink has there. */
@@ -104,15 +96,15 @@ export async function certifiedBefore(
   track: Track,
   { before, most }: { before: Instant | undefined; most: number },
 ): Promise<CertifiedWindow[]> {
-  return db.query<CertifiedWindow & Record<string, unknown>>({
-    text: `${SELECT_CERTIFIED} and ($4::timestamptz is null or start_at < $4) order by start_at desc limit $5`,
-    values: [...keyOf(track), before === undefined ? null : toIso(before), most],
-  });
+  const end = before === undefined ? 'infinity' : toIso(before);
+  return db.query<CertifiedWindow>(
+    sql`${certifiedOf(track)} and start_at < ${end} order by start_at desc limit ${most}`,
+  );
 }
 
-const SELECT_CERTIFIED = `
+const certifiedOf = (track: Track): Sql => sql`
   select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows
-  from tributary.windows where ${ofTrack} and state = 'certified'`;
+  from tributary.windows where ${ofTrack(track)} and state = 'certified'`;
 
 /** The certified windows that touch any of these, locked: no commit changes them meanwhile. */
 export async function lockCertified(
@@ -120,13 +112,11 @@ export async function lockCertified(
   track: Track,
   windows: readonly Window[],
 ): Promise<CertifiedWindow[]> {
-  return tx.query<CertifiedWindow & Record<string, unknown>>({
-    text: `${SELECT_CERTIFIED} and exists (
-        select from ${RANGES} as t (start_at, end_at)
-        where windows.start_at < t.end_at and windows.end_at > t.start_at)
-      order by start_at for update`,
-    values: [...keyOf(track), ...boundsOf(windows)],
-  });
+  return tx.query<CertifiedWindow>(sql`
+    ${certifiedOf(track)} and exists (
+      select from ${rangesOf(windows)} as t (start_at, end_at)
+      where windows.start_at < t.end_at and windows.end_at > t.start_at)
+    order by start_at for update`);
 }
 
 export interface Reopened extends Window {
@@ -137,43 +127,30 @@ export interface Reopened extends Window {
 
 /** Takes the certificates of these windows back, and the watermark with them: as if they had never been read. */
 export async function reopen(tx: Queryable, track: Track, windows: readonly Reopened[]): Promise<void> {
-  await tx.query({
-    text: `
-      update tributary.windows w set state = 'uncertified', rows = r.rows, note = r.note, proven_at = null, read_at = 'epoch', tries = 0
-      from unnest($4::timestamptz[], $5::bigint[], $6::text[]) as r (start_at, rows, note)
-      where ${ofTrack} and w.start_at = r.start_at`,
-    values: [
-      ...keyOf(track),
-      windows.map(({ start }) => toIso(start)),
-      windows.map(({ rows }) => rows),
-      windows.map(({ note }) => storableText(`${SINK_CHANGED}${note}`)),
-    ],
-  });
-  await tx.query({
-    text: `
-      update tributary.cursors c set updated_at = now(), complete_through = (
-        select nullif(min(greatest(r.start_at, c.since)), c.since) from ${RANGES} r (start_at, end_at) where r.end_at > c.since)
-      where ${ofTrack} and exists (select from ${RANGES} r (start_at, end_at) where r.end_at > c.since and r.start_at < c.complete_through)`,
-    values: [...keyOf(track), ...boundsOf(windows)],
-  });
+  const starts = windows.map(({ start }) => toIso(start));
+  const rows = windows.map((window) => window.rows);
+  const notes = windows.map(({ note }) => storableText(`${SINK_CHANGED}${note}`));
+  const ranges = sql`${rangesOf(windows)} r (start_at, end_at)`;
+  await tx.query(sql`
+    update tributary.windows w
+    set state = 'uncertified', rows = r.rows, note = r.note, proven_at = null, read_at = 'epoch', tries = 0
+    from unnest(${starts}::timestamptz[], ${rows}::bigint[], ${notes}::text[]) as r (start_at, rows, note)
+    where ${ofTrack(track)} and w.start_at = r.start_at`);
+  await tx.query(sql`
+    update tributary.cursors c set updated_at = now(), complete_through = (
+      select nullif(min(greatest(r.start_at, c.since)), c.since) from ${ranges} where r.end_at > c.since)
+    where ${ofTrack(track)}
+      and exists (select from ${ranges} where r.end_at > c.since and r.start_at < c.complete_through)`);
 }
 
-/** Of the values that `boundsOf` gives. */
-const RANGES = 'unnest($4::timestamptz[], $5::timestamptz[])';
-
-const boundsOf = (windows: readonly Window[]): string[][] => [
-  windows.map(({ start }) => toIso(start)),
-  windows.map(({ end }) => toIso(end)),
-];
+const rangesOf = (windows: readonly Window[]): Sql => sql`unnest(
+  ${windows.map(({ start }) => toIso(start))}::timestamptz[], ${windows.map(({ end }) => toIso(end))}::timestamptz[])`;
 
 /** Windows that were only waiting for their next try are read by the next run. */
 export async function retryNow(tx: Queryable, track: Track, windows: readonly Window[]): Promise<void> {
-  await tx.query({
-    text: `
-      update tributary.windows w set read_at = 'epoch', tries = 0 from ${RANGES} as r (start_at, end_at)
-      where ${ofTrack} and w.state <> 'certified' and w.start_at < r.end_at and w.end_at > r.start_at`,
-    values: [...keyOf(track), ...boundsOf(windows)],
-  });
+  await tx.query(sql`
+    update tributary.windows w set read_at = 'epoch', tries = 0 from ${rangesOf(windows)} as r (start_at, end_at)
+    where ${ofTrack(track)} and w.state <> 'certified' and w.start_at < r.end_at and w.end_at > r.start_at`);
 }
 
 /** Replaces what is known of foreign rows in these windows. */
@@ -183,18 +160,14 @@ export async function writeForeign(
   windows: readonly Window[],
   found: readonly ForeignRows[],
 ): Promise<void> {
-  await tx.query({
-    text: `
-      delete from tributary.foreign_rows f using ${RANGES} as w (start_at, end_at)
-      where ${ofTrack} and f.start_at < w.end_at and f.end_at > w.start_at`,
-    values: [...keyOf(track), ...boundsOf(windows)],
-  });
+  await tx.query(sql`
+    delete from tributary.foreign_rows f using ${rangesOf(windows)} as w (start_at, end_at)
+    where ${ofTrack(track)} and f.start_at < w.end_at and f.end_at > w.start_at`);
   if (found.length === 0) return;
-  await tx.query({
-    text: `
-      insert into tributary.foreign_rows (source, stream, sink, start_at, end_at, what)
-      select $1, $2, $3, f.* from unnest($4::timestamptz[], $5::timestamptz[], $6::text[]) as f
-      on conflict (source, stream, sink, start_at) do update set end_at = excluded.end_at, what = excluded.what`,
-    values: [...keyOf(track), ...boundsOf(found), found.map(({ what }) => storableText(what))],
-  });
+  const { source, stream, sink } = track;
+  await tx.query(sql`
+    insert into tributary.foreign_rows (source, stream, sink, start_at, end_at, what)
+    select ${source}, ${stream}, ${sink}, f.start_at, f.end_at, w.what from ${rangesOf(found)} with ordinality as f (start_at, end_at, place)
+    join unnest(${found.map(({ what }) => storableText(what))}::text[]) with ordinality as w (what, place) using (place)
+    on conflict (source, stream, sink, start_at) do update set end_at = excluded.end_at, what = excluded.what`);
 }

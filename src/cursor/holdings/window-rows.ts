@@ -3,7 +3,7 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, daysOf, type Entry, gaps, type Window } from '../../model/window.ts';
 import type { Queryable } from '../database/index.ts';
-import { instantOf } from '../database/sql.ts';
+import { instantOf, raw, type Sql, sql } from '../database/sql.ts';
 
 /** A stream of a source in one sink: what cursors and ledger are kept for. */
 export interface Track {
@@ -35,8 +35,9 @@ export interface SinkRows extends RowChanges {
   isAfterCrash?: boolean;
 }
 
-const ofTrack = 'source = $1 and stream = $2 and sink = $3';
-const keyOf = ({ source, stream, sink }: Track): string[] => [source, stream, sink];
+/** The condition for its rows in any table of the state. */
+export const ofTrack = ({ source, stream, sink }: Record<keyof Track, string>): Sql =>
+  sql`source = ${source} and stream = ${stream} and sink = ${sink}`;
 
 /** Carries the numbers of the windows on. */
 export async function carryRows(tx: Queryable, track: Track, { added, removed }: RowChanges): Promise<void> {
@@ -162,12 +163,10 @@ const readRows = (
   lock = '',
   which = '',
 ): Promise<CountedWindow[]> =>
-  db.query<CountedWindow>({
-    text: `
-      select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows from tributary.windows
-      where ${ofTrack} and end_at > $4 and start_at < $5 ${which} order by start_at ${lock}`,
-    values: [...keyOf(track), boundOf(start, '-infinity'), boundOf(end, 'infinity')],
-  });
+  db.query<CountedWindow>(sql`
+    select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows from tributary.windows
+    where ${ofTrack(track)} and end_at > ${boundOf(start, '-infinity')} and start_at < ${boundOf(end, 'infinity')}
+      ${raw(which)} order by start_at ${raw(lock)}`);
 
 /** Years of more than four digits are no ISO text that Postgres reads. */
 const boundOf = (at: Instant, infinite: string): string => (Math.abs(at) < YEAR_10000 ? toIso(at) : infinite);
@@ -176,10 +175,9 @@ const YEAR_10000 = Date.UTC(10_000, 0);
 
 async function writeRows(tx: Queryable, track: Track, numbers: ReadonlyMap<Window, number>): Promise<void> {
   if (numbers.size === 0) return;
-  await tx.query({
-    text: `
-      update tributary.windows w set rows = n.rows from unnest($4::timestamptz[], $5::bigint[]) as n (start_at, rows)
-      where ${ofTrack} and w.start_at = n.start_at`,
-    values: [...keyOf(track), [...numbers.keys()].map(({ start }) => toIso(start)), [...numbers.values()]],
-  });
+  const starts = [...numbers.keys()].map(({ start }) => toIso(start));
+  await tx.query(sql`
+    update tributary.windows w set rows = n.rows
+    from unnest(${starts}::timestamptz[], ${[...numbers.values()]}::bigint[]) as n (start_at, rows)
+    where ${ofTrack(track)} and w.start_at = n.start_at`);
 }

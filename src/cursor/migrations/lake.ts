@@ -1,13 +1,10 @@
-import { quoteIdent } from '../database/sql.ts';
 import type { Migration } from './migrate.ts';
 
 /** Which file an event of a lake is in. */
 export const LAKE_TABLES: Migration = {
   version: 4,
   name: 'where events live in a lake',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.lake_tracks (
   id        integer generated always as identity primary key,
   sink      text not null,
@@ -41,8 +38,7 @@ create table ${s}.lake_keys (
   primary key (track, key, partition)
 );
 comment on table ${s}.lake_keys is 'Which partition each event was written to. The key is a hash of the event id; the file has the last word.';
-`;
-  },
+`,
 };
 
 /**
@@ -52,9 +48,7 @@ comment on table ${s}.lake_keys is 'Which partition each event was written to. T
 export const EVENT_INDEX: Migration = {
   version: 26,
   name: 'an index of recent events',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 drop table ${s}.lake_keys;
 create table ${s}.lake_index (
   track     integer not null,
@@ -67,6 +61,5 @@ comment on table ${s}.lake_index is 'Which partition each event was written to, 
 
 alter table ${s}.lake_tracks add column indexed_from integer;
 comment on column ${s}.lake_tracks.indexed_from is 'The first partition whose events are in lake_index. Events before it are looked for in the file of their day. Null: none is in it yet.';
-`;
-  },
+`,
 };

@@ -1,13 +1,10 @@
-import { quoteIdent } from '../database/sql.ts';
 import type { Migration } from './migrate.ts';
 
 /** What the engine keeps: how far each stream is, what was read and proven, and what was set aside. */
 export const LEDGER_TABLES: Migration = {
   version: 1,
   name: 'cursors, ledger, runs, leases, profiles, columns, quarantine',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.cursors (
   source           text not null,
   stream           text not null,
@@ -120,17 +117,14 @@ create table ${s}.quarantine (
   unique (source, stream, digest)
 );
 comment on table ${s}.quarantine is 'Records that could not be used, each with its reason. Link passwords are taken out.';
-`;
-  },
+`,
 };
 
 /** What completeness was proven for, and how long work gives way to short. */
 export const TURNS: Migration = {
   version: 2,
   name: 'filters that completeness was proven under, leases that give way',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.filters (
   source     text not null,
   stream     text not null,
@@ -142,53 +136,47 @@ comment on table ${s}.filters is 'What each stream was last asked for. Other fil
 
 alter table ${s}.leases add column gives_way boolean not null default false, add column wanted_until timestamptz;
 comment on column ${s}.leases.wanted_until is 'Until when somebody waits for the holder to give way: a backfill hands the stream over to a sync and takes it again.';
-`;
-  },
+`,
 };
 
 /** The newest runs of all streams together, which a page shows: without it they would be found by reading the whole history. */
 export const HISTORY_BY_TIME: Migration = {
   version: 6,
   name: 'the history by time',
-  sql: (schema) => `create index runs_by_time on ${quoteIdent(schema)}.runs (started_at desc, id desc);`,
+  sql: (s) => `create index runs_by_time on ${s}.runs (started_at desc, id desc);`,
 };
 
 /** What is written beside the column: a window that could not be proven for long is no longer given up. */
 export const TRIES_GO_ON: Migration = {
   version: 7,
   name: 'tries go on',
-  sql: (schema) =>
-    `comment on column ${quoteIdent(schema)}.windows.tries is 'Runs in a row that could not prove this window. After five it is tried once a day; the watermark waits before it.';`,
+  sql: (s) =>
+    `comment on column ${s}.windows.tries is 'Runs in a row that could not prove this window. After five it is tried once a day; the watermark waits before it.';`,
 };
 
 /** What is written beside the watermark: complete since when, and of what. */
 export const PROMISE_IN_FULL: Migration = {
   version: 12,
   name: 'the promise in full',
-  sql: (schema) =>
-    `comment on column ${quoteIdent(schema)}.cursors.complete_through is 'The watermark: every event from since up to here that the filters let through is in the sink, except records in quarantine. Null: nothing proven yet.';`,
+  sql: (s) =>
+    `comment on column ${s}.cursors.complete_through is 'The watermark: every event from since up to here that the filters let through is in the sink, except records in quarantine. Null: nothing proven yet.';`,
 };
 
 /** What a server does with its parameters is more than three columns by now. */
 export const PROFILE_FACTS: Migration = {
   version: 11,
   name: 'profile facts',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 alter table ${s}.profiles add column facts jsonb not null default '{}';
 comment on column ${s}.profiles.facts is 'Further habits of the server, as the reader noticed them. Hints that save requests; no proof rests on them.';
-`;
-  },
+`,
 };
 
 /** What each sink was found to hold: the ledger says what was read, and somebody may change a sink. */
 export const ATTESTATIONS: Migration = {
   version: 15,
   name: 'what the sinks hold',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.attestations (
   source     text not null,
   stream     text not null,
@@ -249,6 +237,5 @@ begin
     where t.catalog_name = $1 and t.table_namespace = $2 and t.table_name = $3);
 end $body$;
 comment on function ${s}.iceberg_location is 'Where the SQL catalog says that the metadata of an Iceberg table is.';
-`;
-  },
+`,
 };

@@ -7,7 +7,7 @@ import { quoteIdent } from '../database/sql.ts';
 export interface Migration {
   version: number;
   name: string;
-  /** Gets the schema's name as it is; the text must quote it. */
+  /** Gets the schema's name as SQL writes it. */
   sql: (schema: string) => string;
 }
 
@@ -58,7 +58,7 @@ async function nextStep(tx: Transaction, steps: Steps, schema: string): Promise<
   for (const past of applied) checkPast(past, steps, schema);
   const step = steps.find(({ version }) => !applied.some((past) => past.version === version));
   if (step === undefined) return undefined;
-  await tx.query({ text: step.sql(schema) });
+  await tx.query({ text: step.sql(home) });
   await tx.query({
     text: `INSERT INTO ${table} (version, name, checksum) VALUES ($1, $2, $3)`,
     values: [step.version, step.name, checksum(step)],
@@ -81,7 +81,9 @@ function checkPast({ version, name, ...past }: Applied, steps: Steps, schema: st
 
 /** Of the text for one fixed name, so that it is the same in every schema; line ends and indentation do not count. */
 const checksum = ({ sql }: Migration): string =>
-  createHash('sha256').update(sql('schema').replace(/\s+/g, ' ').trim()).digest('hex');
+  createHash('sha256')
+    .update(sql(quoteIdent('schema')).replace(/\s+/g, ' ').trim())
+    .digest('hex');
 
 const STATE_SCHEMA = 'tributary';
 

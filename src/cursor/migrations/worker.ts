@@ -1,13 +1,10 @@
-import { quoteIdent } from '../database/sql.ts';
 import type { Migration } from './migrate.ts';
 
 /** What the worker keeps: when streams are due, what is parked, whom it told, and backfills. */
 export const WORKER_TABLES: Migration = {
   version: 5,
   name: 'schedules, parked streams, incidents, backfills',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.schedules (
   source      text not null,
   stream      text not null,
@@ -76,17 +73,14 @@ comment on table ${s}.backfill_windows is 'The windows of a backfill. One that i
 
 alter table ${s}.windows add column tries integer not null default 0;
 comment on column ${s}.windows.tries is 'Runs in a row that could not prove this window. After five it is left alone; the watermark waits before it.';
-`;
-  },
+`,
 };
 
 /** One budget per key, over all processes. */
 export const BUDGET_TABLES: Migration = {
   version: 3,
   name: 'budgets shared by all processes',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.budgets (
   key_hash       text primary key,
   per_second     float8 not null,
@@ -123,34 +117,28 @@ create table ${s}.budget_use (
   primary key (key_hash, minute)
 ) with (fillfactor = 50);
 comment on table ${s}.budget_use is 'Requests of each key and minute, by lane, with the 429s that came back. Kept for seven days.';
-`;
-  },
+`,
 };
 
 /** The rules moved from SQL to the processes: the row keeps their state as one value, and shows what people look for. */
 export const BUDGET_STATE: Migration = {
   version: 10,
   name: 'the state of a budget as one value',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 alter table ${s}.budgets
   drop column careful_until, drop column next_at, drop column left_at, drop column grants, drop column widening, drop column era,
   drop column pauses_in_vain, drop column probing, drop column alone_until, drop column waits_until, drop column passed_over,
   add column state jsonb not null default '{}';
 comment on column ${s}.budgets.state is 'When the next request of any process may leave, and why. Times are milliseconds of this database''s clock.';
 comment on column ${s}.budgets.per_second is 'The rate in force: the most careful one that was asked with of late.';
-`;
-  },
+`,
 };
 
 /** Who changed what, and which service stands behind the name of a source. */
 export const AUDIT_TABLES: Migration = {
   version: 8,
   name: 'audit trail, identity of sources',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.audit (
   id     bigint generated always as identity primary key,
   at     timestamptz not null default clock_timestamp(),
@@ -171,44 +159,35 @@ create table ${s}.sources (
   adopted_at timestamptz not null default now()
 );
 comment on table ${s}.sources is 'The service behind each name. Another one under the same name is refused until somebody adopts it: rows of two services would mix.';
-`;
-  },
+`,
 };
 
 /** The same address shows another workspace to another key. */
 export const WORKSPACES: Migration = {
   version: 13,
   name: 'the workspace of a source',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 alter table ${s}.sources add column workspace text, add column key_hash text;
 comment on column ${s}.sources.workspace is 'The workspace that its rows belong to, as they say themselves.';
 comment on column ${s}.sources.key_hash is 'The key that showed it, as a digest: a new key may lead to another workspace.';
-`;
-  },
+`,
 };
 
 /** Time says little about how far a backfill is: half of the rows may lie in its last day. */
 export const PRICED_ROWS: Migration = {
   version: 14,
   name: 'the priced rows of a backfill',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 alter table ${s}.backfills add column priced_rows bigint;
 comment on column ${s}.backfills.priced_rows is 'How many rows it was expected to read when it was started; null where nobody asked for its price.';
-`;
-  },
+`,
 };
 
 /** What a run said and asked, for its page: a failed night must be explainable in the morning, by whichever process ran it. */
 export const RUN_LOG: Migration = {
   version: 16,
   name: 'the log of a run',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.run_log (
   run_id text not null references ${s}.runs (id) on delete cascade,
   kind   text not null check (kind in ('line', 'request')),
@@ -218,36 +197,32 @@ create table ${s}.run_log (
   primary key (run_id, kind, id)
 );
 comment on table ${s}.run_log is 'The last lines and requests of each run of the last days.';
-`;
-  },
+`,
 };
 
 /** Kinds of incidents are the program's business: another one needs no migration. */
 export const INCIDENTS_OF_ANY_KIND: Migration = {
   version: 24,
   name: 'incidents of any kind',
-  sql: (schema) => `alter table ${quoteIdent(schema)}.incidents drop constraint if exists incidents_kind_check;`,
+  sql: (s) => `alter table ${s}.incidents drop constraint if exists incidents_kind_check;`,
 };
 
 /** What a run wrote into each sink, where they differ. */
 export const ROWS_BY_SINK: Migration = {
   version: 25,
   name: 'rows by sink',
-  sql: (schema) => `alter table ${quoteIdent(schema)}.runs add column rows_by_sink jsonb;`,
+  sql: (s) => `alter table ${s}.runs add column rows_by_sink jsonb;`,
 };
 
 /** A session of the control room is a signed cookie that nobody stores. What is stored is that one was ended before its time. */
 export const ENDED_SESSIONS: Migration = {
   version: 9,
   name: 'ended sessions',
-  sql: (schema) => {
-    const s = quoteIdent(schema);
-    return `
+  sql: (s) => `
 create table ${s}.ended_sessions (
   id         text primary key,
   expires_at timestamptz not null
 );
 comment on table ${s}.ended_sessions is 'Sessions of the control room that were signed out, as digests, until they would have expired anyway.';
-`;
-  },
+`,
 };

@@ -1,56 +1,37 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent, type Sql } from '../../cursor/database/sql.ts';
+import { quoteIdent, type Sql, sql } from '../../cursor/database/sql.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
 import { currencyOf, decimalsOf } from '../../sinks/views/money.ts';
-import {
-  count,
-  date,
-  HttpError,
-  limit,
-  list,
-  moment,
-  named,
-  object,
-  oneOf,
-  orNull,
-  shortText,
-  stream,
-  text,
-  z,
-} from '../answers.ts';
-import { type ControlDeps, chooseWindow } from '../dependencies.ts';
+import { count, date, HttpError, limit, listOf, moment, named, shortText, stream, z } from '../answers.ts';
+import { type ControlDeps, chooseWindow, isOr } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
-const TopLink = object({
-  source: text,
-  linkId: text,
-  shortLink: orNull(text).describe('null: nothing is known of the link but its id'),
+const TopLink = z.strictObject({
+  source: z.string(),
+  linkId: z.string(),
+  shortLink: z.string().nullable().describe('null: nothing is known of the link but its id'),
   clicks: count,
   leads: count,
   sales: count,
-  revenue: list(
-    object({
-      currency: orNull(text).describe('in lower case; null: the service gave none'),
-      amount: z.number().describe('in the currency itself: dollars, yen'),
-    }),
-  ).describe('value of the sales, currency by currency'),
+  revenue: listOf({
+    currency: z.string().nullable().describe('in lower case; null: the service gave none'),
+    amount: z.number().describe('in the currency itself: dollars, yen'),
+  }).describe('value of the sales, currency by currency'),
 });
-const TopLinks = named(
-  'TopLinks',
-  object({
-    by: stream,
-    from: moment,
-    to: moment,
-    sink: orNull(text).describe('the one that was asked; null: none of the config has tables'),
-    links: list(TopLink),
-  }),
-);
+const TopLinks = named('TopLinks', {
+  by: stream,
+  from: moment,
+  to: moment,
+  sink: z.string().nullable().describe('the one that was asked; null: none of the config has tables'),
+  links: z.array(TopLink),
+});
 export type TopLink = z.infer<typeof TopLink>;
 export type TopLinks = z.infer<typeof TopLinks>;
 
-const TopQuery = object({ from: date, to: date, source: shortText })
+const TopQuery = z
+  .strictObject({ from: date, to: date, source: shortText })
   .partial()
   .extend({
     by: stream.default('clicks'),
@@ -62,9 +43,7 @@ const TopQuery = object({ from: date, to: date, source: shortText })
   });
 
 export const linksRoute = (deps: Pick<ControlDeps, 'warehouse'>): Route =>
-  route({
-    method: 'GET',
-    path: '/api/links/top',
+  route('GET /api/links/top', {
     summary:
       'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days unless told.',
     role: 'read',
@@ -83,10 +62,9 @@ async function readTop(
   const head = { by, from: toIso(window.start), to: toIso(window.end) };
   if (!warehouse) return { ...head, sink: null, links: [] };
   const { name, db, schema } = warehouse;
-  const tables = await db.query<{ table: string }>({
-    text: 'select table_name as table from information_schema.tables where table_schema = $1',
-    values: [schema],
-  });
+  const tables = await db.query<{ table: string }>(
+    sql`select table_name as table from information_schema.tables where table_schema = ${schema}`,
+  );
   const has = new Set(tables.map(({ table }) => table));
   // Nothing was synced yet: the table is created with the first rows.
   if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
@@ -150,44 +128,37 @@ function selectTop(schema: string, present: readonly StreamName[], { by, window,
   };
 }
 
-const RowsPoint = named(
-  'RowsPoint',
-  object({
-    at: moment,
-    read: count,
-    new: count,
-    firstSync: count.describe('of the new rows, those that a first sync brought'),
-    changed: count,
-    quarantined: count,
-    runs: count,
-    failed: count,
-  }),
-);
+const RowsPoint = named('RowsPoint', {
+  at: moment,
+  read: count,
+  new: count,
+  firstSync: count.describe('of the new rows, those that a first sync brought'),
+  changed: count,
+  quarantined: count,
+  runs: count,
+  failed: count,
+});
 
-const Rows = named(
-  'Rows',
-  object({
-    per: oneOf(['hour', 'day']),
-    from: moment,
-    to: moment,
-    series: list(object({ source: shortText, stream, points: list(RowsPoint) })).describe(
-      'hours and days without a run have no point',
-    ),
-  }),
-);
+const Rows = named('Rows', {
+  per: z.enum(['hour', 'day']),
+  from: moment,
+  to: moment,
+  series: listOf({ source: shortText, stream, points: z.array(RowsPoint) }).describe(
+    'hours and days without a run have no point',
+  ),
+});
 
 export type RowsPoint = z.infer<typeof RowsPoint>;
 export type Rows = z.infer<typeof Rows>;
 
-const RowsQuery = object({ from: date, to: date, source: shortText, stream })
+const RowsQuery = z
+  .strictObject({ from: date, to: date, source: shortText, stream })
   .partial()
-  .extend({ per: oneOf(['hour', 'day']).default('hour') });
+  .extend({ per: z.enum(['hour', 'day']).default('hour') });
 
 export function rowsRoute({ state }: Pick<ControlDeps, 'state'>): Route {
   const read = createRowReader(state);
-  return route({
-    method: 'GET',
-    path: '/api/rows',
+  return route('GET /api/rows', {
     summary: 'Rows by the hour or day in which runs brought them. Default: the last 48 hours, or 30 days.',
     role: 'read',
     query: RowsQuery,
@@ -221,7 +192,6 @@ async function readRows(read: RowReader, query: z.infer<typeof RowsQuery>): Prom
   return { per, from: toIso(window.start), to: toIso(window.end), series: inOrder };
 }
 
-const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
 const floor = (at: Instant, step: number): Instant => Math.floor(at / step) * step;
 
 interface Found extends Omit<RowsPoint, 'at'> {
@@ -255,21 +225,18 @@ function createRowReader(state: Queryable): RowReader {
 }
 
 /** By the start of a run, which is indexed: a run that passes midnight counts for the day before. */
-const selectRows = (per: Rows['per'], { start, end }: Window): Sql => ({
-  text: `
-    with caught_up as (
-      select k.source, k.stream, f.caught_up_at from (select distinct source, stream from tributary.cursors) k cross join lateral (
-        select finished_at as caught_up_at from tributary.runs
-        where (source, stream, state) = (k.source, k.stream, 'done') and kind in ('sync', 're-sweep')
-        order by started_at limit 1
-      ) f
-    )
-    select source, stream, date_trunc($1, started_at, 'UTC') as at, count(*) as runs,
-      count(*) filter (where state not in ('done', 'running')) as failed,
-      sum(rows_read)::bigint as read, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed,
-      sum(rows_quarantined)::bigint as quarantined,
-      coalesce(sum(rows_new) filter (where kind = 'sync' and started_at < coalesce(caught_up_at, 'infinity')), 0)::bigint as "firstSync"
-    from tributary.runs left join caught_up using (source, stream) where started_at >= $2 and started_at < $3
-    group by source, stream, at order by source, stream, at`,
-  values: [per, toIso(start), toIso(end)],
-});
+const selectRows = (per: Rows['per'], { start, end }: Window): Sql => sql`
+  with caught_up as (
+    select k.source, k.stream, f.caught_up_at from (select distinct source, stream from tributary.cursors) k cross join lateral (
+      select finished_at as caught_up_at from tributary.runs
+      where (source, stream, state) = (k.source, k.stream, 'done') and kind in ('sync', 're-sweep')
+      order by started_at limit 1
+    ) f
+  )
+  select source, stream, date_trunc(${per}, started_at, 'UTC') as at, count(*) as runs,
+    count(*) filter (where state not in ('done', 'running')) as failed,
+    sum(rows_read)::bigint as read, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed,
+    sum(rows_quarantined)::bigint as quarantined,
+    coalesce(sum(rows_new) filter (where kind = 'sync' and started_at < coalesce(caught_up_at, 'infinity')), 0)::bigint as "firstSync"
+  from tributary.runs left join caught_up using (source, stream) where started_at >= ${toIso(start)} and started_at < ${toIso(end)}
+  group by source, stream, at order by source, stream, at`;

@@ -18,20 +18,15 @@ import {
   count,
   date,
   figure,
-  flag,
   HttpError,
-  list,
+  listOf,
   moment,
   named,
-  object,
-  oneOf,
-  orNull,
   share,
   shortText,
   stream,
-  text,
   warnings,
-  type z,
+  z,
 } from '../answers.ts';
 import { type ControlDeps, chooseStreams, chooseWindow, isoOrNull, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
@@ -40,75 +35,64 @@ import { type Activity, type Extent, paceOf, readBackfillExtents } from './runs.
 const BACKFILL_ACTIONS = ['pause', 'resume', 'cancel', 'retry'] as const;
 export type BackfillAction = (typeof BACKFILL_ACTIONS)[number];
 
-const Backfill = named(
-  'Backfill',
-  object({
-    id: text,
-    source: text,
-    stream,
-    from: moment,
-    to: moment.describe('exclusive'),
-    force: flag,
-    state: oneOf(['queued', 'paused', 'cancelled', 'done', 'failed']),
-    running: flag.describe('whether a window of it is being read now'),
-    createdAt: moment,
-    finishedAt: orNull(moment),
-    windows: object({ queued: count, running: count, done: count, failed: count }),
-    progress: share.describe('of the rows where they were priced, otherwise of the time'),
-    rows: count,
-    pricedRows: orNull(count).describe('how many it was expected to read when it was started'),
-    certified: share.describe('share of the range that is proven in every sink'),
-    rowsPerSecond: orNull(figure),
-    etaSeconds: orNull(figure).describe('null if it is not running, or has hardly begun'),
-    message: orNull(text),
-    actions: list(oneOf(BACKFILL_ACTIONS)).describe('what can be done with it now'),
-  }),
-);
-const Backfills = named('Backfills', object({ backfills: list(Backfill) }));
-const BackfillsStarted = named('BackfillsStarted', object({ backfills: list(Backfill), warnings }));
+const Backfill = named('Backfill', {
+  id: z.string(),
+  source: z.string(),
+  stream,
+  from: moment,
+  to: moment.describe('exclusive'),
+  force: z.boolean(),
+  state: z.enum(['queued', 'paused', 'cancelled', 'done', 'failed']),
+  running: z.boolean().describe('whether a window of it is being read now'),
+  createdAt: moment,
+  finishedAt: moment.nullable(),
+  windows: z.strictObject({ queued: count, running: count, done: count, failed: count }),
+  progress: share.describe('of the rows where they were priced, otherwise of the time'),
+  rows: count,
+  pricedRows: count.nullable().describe('how many it was expected to read when it was started'),
+  certified: share.describe('share of the range that is proven in every sink'),
+  rowsPerSecond: figure.nullable(),
+  etaSeconds: figure.nullable().describe('null if it is not running, or has hardly begun'),
+  message: z.string().nullable(),
+  actions: z.array(z.enum(BACKFILL_ACTIONS)).describe('what can be done with it now'),
+});
+const Backfills = named('Backfills', { backfills: z.array(Backfill) });
+const BackfillsStarted = named('BackfillsStarted', { backfills: z.array(Backfill), warnings });
 
 const range = { from: moment, to: moment.describe('exclusive') };
 const cost = { perSecond: figure, seconds: figure };
 
-const BackfillPrice = named(
-  'BackfillPrice',
-  object({
-    streams: list(
-      object({
-        source: text,
-        stream,
-        ...range,
-        toRead: list(object(range)),
-        certified: share,
-        rows: count,
-        isCounted: flag.describe('false: rows and requests are guesses'),
-        requests: count,
-        probes: count,
-      }),
-    ),
-    sources: byName(
-      object({
-        current: object(cost),
-        others: list(object({ plan: text, ...cost })),
-        pollShare: share.describe('of the budget that syncs use meanwhile: they go first'),
-      }),
-    ),
-    warnings,
+const BackfillPrice = named('BackfillPrice', {
+  streams: listOf({
+    source: z.string(),
+    stream,
+    ...range,
+    toRead: listOf(range),
+    certified: share,
+    rows: count,
+    isCounted: z.boolean().describe('false: rows and requests are guesses'),
+    requests: count,
+    probes: count,
   }),
-);
+  sources: byName(
+    z.strictObject({
+      current: z.strictObject(cost),
+      others: listOf({ plan: z.string(), ...cost }),
+      pollShare: share.describe('of the budget that syncs use meanwhile: they go first'),
+    }),
+  ),
+  warnings,
+});
 
 export type BackfillPrice = PriceReport & { warnings: string[] };
 
-const BackfillRequest = named(
-  'BackfillRequest',
-  object({
-    source: shortText.optional().describe('default: all sources'),
-    streams: list(stream).max(3).optional().describe('default: all streams'),
-    from: date,
-    to: date.describe('exclusive'),
-    force: flag.default(false).describe('also what is proven complete already'),
-  }),
-);
+const BackfillRequest = named('BackfillRequest', {
+  source: shortText.optional().describe('default: all sources'),
+  streams: z.array(stream).max(3).optional().describe('default: all streams'),
+  from: date,
+  to: date.describe('exclusive'),
+  force: z.boolean().default(false).describe('also what is proven complete already'),
+});
 
 const BackfillStart = named(
   'BackfillStart',
@@ -141,26 +125,20 @@ const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
 };
 
 export const backfillRoutes = (deps: Deps): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/backfills',
+  route('GET /api/backfills', {
     summary: 'Queued and finished backfills, newest first.',
     role: 'read',
     answer: Backfills,
     handle: async () => ({ backfills: await listBackfills(deps.state) }),
   }),
-  route({
-    method: 'POST',
-    path: '/api/backfills/price',
+  route('POST /api/backfills/price', {
     summary: 'Estimates the cost of a backfill, with a few requests to the service. It takes some seconds.',
     role: 'operator',
     body: BackfillRequest,
     answer: BackfillPrice,
     handle: ({ body, signal }) => price(deps, body, signal),
   }),
-  route({
-    method: 'POST',
-    path: '/api/backfills',
+  route('POST /api/backfills', {
     summary: 'Enqueues a backfill for each stream: all of them, or none.',
     role: 'operator',
     uses: ['state', 'queue'],
@@ -174,18 +152,14 @@ export const backfillRoutes = (deps: Deps): Route[] => [
     }),
     handle: ({ body, signal }) => start(deps, body, signal),
   }),
-  route({
-    method: 'GET',
-    path: '/api/backfills/{id}',
+  route('GET /api/backfills/{id}', {
     summary: 'One backfill.',
     role: 'read',
     answer: Backfill,
     handle: ({ id }) => readBackfill(deps.state, id),
   }),
   ...BACKFILL_ACTIONS.map((action) =>
-    route({
-      method: 'POST',
-      path: `/api/backfills/{id}/${action}`,
+    route(`POST /api/backfills/{id}/${action}`, {
       summary: SUMMARIES[action],
       role: 'operator',
       uses: ['state', 'queue'],
@@ -259,30 +233,22 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
 const isOpen = ({ state }: StoredBackfill): boolean => state === 'queued' || state === 'paused';
 
 function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfill {
-  const { id, source, stream, force, state, windows, certified, message, pricedRows } = stored;
+  const { start, end, createdAt, finishedAt, rows, ...same } = stored;
+  const { state, windows } = same;
   const ended = windows.done + windows.failed;
   const left = windows.queued + windows.running;
   // A backfill without windows had nothing to do.
-  const atEnd = { progress: left === 0 ? 1 : ended / (ended + left), rows: stored.rows };
-  const pace = extent ? paceOf(extent) : { ...atEnd, rowsPerSecond: null, etaSeconds: null };
+  const atEnd = { progress: left === 0 ? 1 : ended / (ended + left), rows, rowsPerSecond: null, etaSeconds: null };
   return {
-    id,
-    source,
-    stream,
-    from: toIso(stored.start),
-    to: toIso(stored.end),
-    force,
-    state,
+    ...same,
+    from: toIso(start),
+    to: toIso(end),
+    createdAt: toIso(createdAt),
+    finishedAt: isoOrNull(finishedAt),
     running: state === 'queued' && windows.running > 0,
-    createdAt: toIso(stored.createdAt),
-    finishedAt: isoOrNull(stored.finishedAt),
-    windows,
-    ...pace,
-    pricedRows,
-    certified,
+    ...(extent ? paceOf(extent) : atEnd),
     // Nobody works on a backfill that is paused.
     ...(state === 'paused' && { rowsPerSecond: null, etaSeconds: null }),
-    message,
     actions: ACTIONS[state],
   };
 }

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import { isoOf, sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type CoverageSpan, DAY_MS, startOfDay, type Window } from '../../model/window.ts';
@@ -7,14 +8,12 @@ import {
   count,
   day as date,
   HttpError,
-  list,
+  listOf,
   moment,
   named,
-  object,
-  oneOf,
   shortText,
   stream,
-  type z,
+  z,
 } from '../answers.ts';
 import { type ControlDeps, chooseWindow, isoDay } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
@@ -23,10 +22,11 @@ import { type Route, route } from '../route.ts';
  * Consecutive days of one state. A day's state is the worst of its windows': gap (never read, though later ones were), uncertified
  * (read, not proven), quarantined (complete, but records were set aside), open (not reached yet), certified.
  */
-export const DayRun = named(
-  'DayRun',
-  object({ date, count, state: oneOf(['gap', 'uncertified', 'quarantined', 'open', 'certified']) }),
-);
+export const DayRun = named('DayRun', {
+  date,
+  count,
+  state: z.enum(['gap', 'uncertified', 'quarantined', 'open', 'certified']),
+});
 export type DayRun = z.infer<typeof DayRun>;
 export type DayState = DayRun['state'];
 
@@ -66,40 +66,33 @@ interface DayRows {
 
 /** By the ledger: counting the rows themselves would read millions. How the rows of a window of several days are spread is not known. */
 export const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 'sink'>, { start, end }: Window) =>
-  state.query<DayRows>({
-    text: `
-      select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
-        case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows
-      from tributary.windows w
-      cross join lateral generate_series(
-        greatest(date_trunc('day', w.start_at, 'UTC'), $3), least(w.end_at - interval '1 microsecond', $4), interval '1 day'
-      ) d (day)
-      where w.source = $1 and w.stream = $2 and w.rows > 0 and w.end_at > $3 and w.start_at < $4
-      group by w.sink, d.day order by d.day`,
-    values: [source, stream, toIso(start), toIso(end)],
-  });
+  state.query<DayRows>(sql`
+    select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
+      case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows
+    from tributary.windows w
+    cross join lateral generate_series(
+      greatest(date_trunc('day', w.start_at, 'UTC'), ${toIso(start)}),
+      least(w.end_at - interval '1 microsecond', ${toIso(end)}), interval '1 day'
+    ) d (day)
+    where w.source = ${source} and w.stream = ${stream} and w.rows > 0 and w.end_at > ${toIso(start)} and w.start_at < ${toIso(end)}
+    group by w.sink, d.day order by d.day`);
 
-const EventRows = named(
-  'EventRows',
-  object({
-    from: moment,
-    to: moment,
-    series: list(object({ source: shortText, stream, points: list(object({ at: moment, rows: count })) })).describe(
-      'days without events have no point',
-    ),
-  }),
-);
+const EventRows = named('EventRows', {
+  from: moment,
+  to: moment,
+  series: listOf({ source: shortText, stream, points: listOf({ at: moment, rows: count }) }).describe(
+    'days without events have no point',
+  ),
+});
 export type EventRows = z.infer<typeof EventRows>;
 
 const MOST_DAYS = 1100;
 
 export const eventRowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
-  route({
-    method: 'GET',
-    path: '/api/rows/events',
+  route('GET /api/rows/events', {
     summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
     role: 'read',
-    query: object({ from: asked, to: asked, source: shortText, stream }).partial(),
+    query: z.strictObject({ from: asked, to: asked, source: shortText, stream }).partial(),
     answer: EventRows,
     async handle({ query }) {
       const now = Date.now();
@@ -112,36 +105,18 @@ export const eventRowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
   });
 
 /** Sinks that have the same events count once. A window of several days counts for its first: its rows are not known by day. */
-async function readEventRows(
+function readEventRows(
   state: Queryable,
   { source, stream: name }: { source?: string | undefined; stream?: string | undefined },
   { start, end }: Window,
 ): Promise<EventRows['series']> {
-  const rows = await state.query<{
-    source: string;
-    stream: EventRows['series'][number]['stream'];
-    at: Date;
-    rows: number;
-  }>({
-    text: `
+  return state.query<EventRows['series'][number]>(sql`
+    select source, stream, json_agg(json_build_object('at', ${isoOf('at')}, 'rows', rows) order by at) as points from (
       select source, stream, at, max(rows)::bigint as rows from (
         select source, stream, sink, date_trunc('day', start_at, 'UTC') as at, sum(rows) as rows from tributary.windows
-        where rows > 0 and start_at >= $1 and start_at < $2 and ($3::text is null or source = $3) and ($4::text is null or stream = $4)
+        where rows > 0 and start_at >= ${toIso(start)} and start_at < ${toIso(end)}
+          and (${source}::text is null or source = ${source}) and (${name}::text is null or stream = ${name})
         group by 1, 2, 3, 4
-      ) by_sink group by 1, 2, 3 order by 1, 2, 3`,
-    values: [toIso(start), toIso(end), source ?? null, name ?? null],
-  });
-  const keys = [...new Set(rows.map((row) => `${row.source}/${row.stream}`))];
-  return keys.flatMap((key) => {
-    const own = rows.filter((row) => `${row.source}/${row.stream}` === key);
-    const [first] = own;
-    if (!first) return [];
-    return [
-      {
-        source: first.source,
-        stream: first.stream,
-        points: own.map(({ at, rows: n }) => ({ at: at.toISOString(), rows: n })),
-      },
-    ];
-  });
+      ) by_sink group by 1, 2, 3
+    ) by_day group by 1, 2 order by 1, 2`);
 }

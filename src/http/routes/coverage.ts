@@ -1,6 +1,6 @@
 import { knownTracks } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf } from '../../cursor/database/sql.ts';
+import { instantOf, sql } from '../../cursor/database/sql.ts';
 import { readLedger, type Track } from '../../cursor/ledger.ts';
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
@@ -13,93 +13,63 @@ import {
   startOfDay,
   type Window,
 } from '../../model/window.ts';
-import {
-  count,
-  date,
-  day,
-  HttpError,
-  list,
-  moment,
-  named,
-  object,
-  oneOf,
-  orNull,
-  shortText,
-  stream,
-  text,
-  type z,
-} from '../answers.ts';
-import { type ControlDeps, chooseWindow, endOfDays, isoDay, isoOrNull } from '../dependencies.ts';
+import { count, date, day, HttpError, listOf, moment, named, shortText, stream, z } from '../answers.ts';
+import { type ControlDeps, chooseWindow, endOfDays, isOr, isoDay, isoOrNull } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { DayRun, dayRuns, readDayRows } from './coverage-days.ts';
 
-const track = { source: text, stream, sink: text };
+const track = { source: z.string(), stream, sink: z.string() };
 
-const Coverage = named(
-  'Coverage',
-  object({
-    from: day,
-    to: day.describe('the day after the last'),
-    tracks: list(
-      object({
-        ...track,
-        since: moment,
-        days: list(DayRun).describe('in order; days before `since` that nobody asked for are left out'),
-        rows: list(object({ date: day, rows: orNull(count) })).describe(
-          'of each day with rows in the sink, by the ledger, only if `source` and `stream` are given; null: part of a window of several days',
-        ),
-      }),
+const Coverage = named('Coverage', {
+  from: day,
+  to: day.describe('the day after the last'),
+  tracks: listOf({
+    ...track,
+    since: moment,
+    days: z.array(DayRun).describe('in order; days before `since` that nobody asked for are left out'),
+    rows: listOf({ date: day, rows: count.nullable() }).describe(
+      'of each day with rows in the sink, by the ledger, only if `source` and `stream` are given; null: part of a window of several days',
     ),
   }),
-);
+});
 
-const WindowDetail = named(
-  'WindowDetail',
-  object({
-    start: moment,
-    end: moment,
-    state: oneOf(['certified', 'open', 'uncertified', 'gap']),
-    rows: orNull(count).describe('this and what follows is null for what was not read'),
-    readAt: orNull(moment),
-    provenAt: orNull(moment),
-    runId: orNull(text),
-    tries: orNull(count).describe('runs in a row that could not prove it'),
-    note: orNull(text),
-  }),
-);
+const WindowDetail = named('WindowDetail', {
+  start: moment,
+  end: moment,
+  state: z.enum(['certified', 'open', 'uncertified', 'gap']),
+  rows: count.nullable().describe('this and what follows is null for what was not read'),
+  readAt: moment.nullable(),
+  provenAt: moment.nullable(),
+  runId: z.string().nullable(),
+  tries: count.nullable().describe('runs in a row that could not prove it'),
+  note: z.string().nullable(),
+});
 
-const CoverageWindows = named(
-  'CoverageWindows',
-  object({
-    ...track,
-    from: moment,
-    to: moment,
-    windows: list(WindowDetail).describe('in order, without holes'),
-    quarantined: list(count).describe('ids of records of these days that were set aside'),
-  }),
-);
+const CoverageWindows = named('CoverageWindows', {
+  ...track,
+  from: moment,
+  to: moment,
+  windows: z.array(WindowDetail).describe('in order, without holes'),
+  quarantined: z.array(count).describe('ids of records of these days that were set aside'),
+});
 
 export type Coverage = z.infer<typeof Coverage>;
 export type TrackCoverage = Coverage['tracks'][number];
 export type WindowDetail = z.infer<typeof WindowDetail>;
 export type CoverageWindows = z.infer<typeof CoverageWindows>;
 
-const WindowsQuery = object({ source: shortText, stream, sink: shortText, from: date, to: date });
+const WindowsQuery = z.strictObject({ source: shortText, stream, sink: shortText, from: date, to: date });
 const CoverageQuery = WindowsQuery.partial();
 
 export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/coverage',
+  route('GET /api/coverage', {
     summary: 'What is proven complete, day by day, of every stream in every sink.',
     role: 'read',
     query: CoverageQuery,
     answer: Coverage,
     handle: ({ query }) => readCoverage(state, query),
   }),
-  route({
-    method: 'GET',
-    path: '/api/coverage/windows',
+  route('GET /api/coverage/windows', {
     summary: 'The windows of at most 31 days, with the state of each.',
     role: 'read',
     query: WindowsQuery,
@@ -131,13 +101,12 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
         ...coverageSpans(entries, { start: since, end: Math.max(since, now) }, { isFirstSync }),
       ];
       const days = new Set(setAside.filter((record) => isOf(record, one)).map(({ at }) => startOfDay(at)));
+      const { source, stream, sink } = one;
       return {
-        source: one.source,
-        stream: one.stream,
-        sink: one.sink,
+        ...{ source, stream, sink },
         since: toIso(since),
         days: adjacentSpans(within(spans, window)).flatMap((span) => dayRuns(span, days)),
-        rows: rows.filter(({ sink }) => sink === one.sink).map(({ date, rows }) => ({ date, rows })),
+        rows: rows.filter((row) => row.sink === sink).map(({ date, rows }) => ({ date, rows })),
       };
     }),
   };
@@ -163,9 +132,7 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
   const unread = within(spans, window).filter((span) => span.state === 'gap' || span.state === 'open');
   const setAside = await readSetAside(state);
   return {
-    source: known.source,
-    stream: known.stream,
-    sink: known.sink,
+    ...{ source: known.source, stream: known.stream, sink: known.sink },
     from: toIso(window.start),
     to: toIso(window.end),
     windows: [...read.map(toDetail), ...unread.map(toUnread)].sort((a, b) => (a.start < b.start ? -1 : 1)),
@@ -180,19 +147,17 @@ type Ledgers = Map<string, Array<Pick<Entry, 'start' | 'end' | 'certified'>>>;
  * dozen rows. The database joins them, so that this process is free for its runs.
  */
 async function readLedgers(state: Queryable): Promise<Ledgers> {
-  const rows = await state.query<Track & Window & { certified: boolean }>({
-    text: `
-      with windows as (
-        select *, state = lag(state) over track and start_at = lag(end_at) over track as goes_on
-        from tributary.windows window track as (partition by source, stream, sink order by start_at)
-      ), numbered as (
-        select *, count(*) filter (where goes_on is not true) over (partition by source, stream, sink order by start_at) as number
-        from windows
-      )
-      select source, stream, sink, state = 'certified' as certified,
-        ${instantOf('min(start_at)')} as start, ${instantOf('max(end_at)')} as "end"
-      from numbered group by source, stream, sink, number, state order by min(start_at)`,
-  });
+  const rows = await state.query<Track & Window & { certified: boolean }>(sql`
+    with windows as (
+      select *, state = lag(state) over track and start_at = lag(end_at) over track as goes_on
+      from tributary.windows window track as (partition by source, stream, sink order by start_at)
+    ), numbered as (
+      select *, count(*) filter (where goes_on is not true) over (partition by source, stream, sink order by start_at) as number
+      from windows
+    )
+    select source, stream, sink, state = 'certified' as certified,
+      ${instantOf('min(start_at)')} as start, ${instantOf('max(end_at)')} as "end"
+    from numbered group by source, stream, sink, number, state order by min(start_at)`);
   const ledgers: Ledgers = new Map();
   for (const row of rows) {
     const entries = ledgers.get(keyOf(row));
@@ -214,11 +179,9 @@ interface SetAside {
  * event's own in every form of the service that was seen. A record without one belongs to no day.
  */
 async function readSetAside(state: Queryable): Promise<SetAside[]> {
-  const rows = await state.query<{ id: number; source: string; stream: StreamName; said: string | null }>({
-    text: `
-      select id, source, stream, substring(left(record, 20000) from '"timestamp":"?([^",}]{4,60})') as said
-      from tributary.quarantine order by id desc limit 10000`,
-  });
+  const rows = await state.query<{ id: number; source: string; stream: StreamName; said: string | null }>(sql`
+    select id, source, stream, substring(left(record, 20000) from '"timestamp":"?([^",}]{4,60})') as said
+    from tributary.quarantine order by id desc limit 10000`);
   return rows.flatMap(({ said, ...row }) => {
     const at = said === null ? undefined : parseInstant(said);
     return at === undefined ? [] : [{ ...row, at }];
@@ -265,18 +228,10 @@ const toDetail = (entry: Entry): WindowDetail => ({
 });
 
 const toUnread = ({ start, end, state }: CoverageSpan): WindowDetail => ({
-  start: toIso(start),
-  end: toIso(end),
-  state,
-  rows: null,
-  readAt: null,
-  provenAt: null,
-  runId: null,
-  tries: null,
-  note: null,
+  ...{ start: toIso(start), end: toIso(end), state },
+  ...{ rows: null, readAt: null, provenAt: null, runId: null, tries: null, note: null },
 });
 
-const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
 const isOf = (a: { source: string; stream: string }, b: { source: string; stream: string }): boolean =>
   a.source === b.source && a.stream === b.stream;
 const keyOf = ({ source, stream, sink }: Track): string => [source, stream, sink].join('/');

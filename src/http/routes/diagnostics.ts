@@ -1,26 +1,22 @@
 import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
+import { isoOf, sql } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
-import { count, figure, limit, list, moment, named, object, oneOf, orNull, stream, text, z } from '../answers.ts';
+import { count, figure, limit, listOf, moment, named, stream, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
 
 /** About the installation: doctor, config, schema, and the history of the schema. */
 
-const Diagnosis = named(
-  'Diagnosis',
-  object({
-    findings: list(
-      object({
-        level: oneOf(['ok', 'note', 'fault']),
-        subject: text,
-        says: text,
-        fix: orNull(text),
-        fixBy: orNull(oneOf(['config', 'service', 'later'])).describe('who can fix a fault'),
-      }),
-    ),
+const Diagnosis = named('Diagnosis', {
+  findings: listOf({
+    level: z.enum(['ok', 'note', 'fault']),
+    subject: z.string(),
+    says: z.string(),
+    fix: z.string().nullable(),
+    fixBy: z.nullable(z.enum(['config', 'service', 'later'])).describe('who can fix a fault'),
   }),
-);
+});
 export type Diagnosis = z.infer<typeof Diagnosis>;
 
 const PrintedConfig = named(
@@ -28,20 +24,17 @@ const PrintedConfig = named(
   z.looseObject({}).describe('as tributary config print shows it; secrets are masked'),
 );
 
-const SchemaChange = named(
-  'SchemaChange',
-  object({
-    at: moment,
-    source: text,
-    stream,
-    path: text.describe("the field in the service's answers"),
-    column: text,
-    kind: text,
-    previousKind: orNull(text).describe('null: the column is new'),
-    runId: text,
-  }),
-);
-const SchemaChanges = named('SchemaChanges', object({ changes: list(SchemaChange) }));
+const SchemaChange = named('SchemaChange', {
+  at: moment,
+  source: z.string(),
+  stream,
+  path: z.string().describe("the field in the service's answers"),
+  column: z.string(),
+  kind: z.string(),
+  previousKind: z.string().nullable().describe('null: the column is new'),
+  runId: z.string(),
+});
+const SchemaChanges = named('SchemaChanges', { changes: z.array(SchemaChange) });
 export type SchemaChange = z.infer<typeof SchemaChange>;
 export type SchemaChanges = z.infer<typeof SchemaChanges>;
 
@@ -59,20 +52,10 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
   let looking: Promise<Diagnosis> | undefined;
   const look = async (): Promise<Diagnosis> => {
     const found = await examine(signal);
-    return {
-      findings: found.map(({ level, subject, says, fix = null, fixBy = null }) => ({
-        level,
-        subject,
-        says,
-        fix,
-        fixBy,
-      })),
-    };
+    return { findings: found.map(({ fix = null, fixBy = null, ...finding }) => ({ ...finding, fix, fixBy })) };
   };
   return [
-    route({
-      method: 'GET',
-      path: '/api/doctor',
+    route('GET /api/doctor', {
       summary: 'Checks everything that a sync needs, and says what to fix. It sends each service one request.',
       role: 'operator',
       // The doctor itself reports what is down.
@@ -86,83 +69,65 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
         return looking;
       },
     }),
-    route({
-      method: 'GET',
-      path: '/api/config',
+    route('GET /api/config', {
       summary: 'The config as it is understood, with every default filled in and every secret masked.',
       role: 'read',
       answer: PrintedConfig,
       handle: async () => config as z.infer<typeof PrintedConfig>,
     }),
-    route({
-      method: 'GET',
-      path: '/api/schema',
+    route('GET /api/schema', {
       summary: 'The tables and their columns: SQL, a dictionary, JSON, or dbt sources.',
       role: 'read',
-      query: object({ format: oneOf(SCHEMA_FORMATS).default('sql') }),
+      query: z.strictObject({ format: z.enum(SCHEMA_FORMATS).default('sql') }),
       media: Object.values(TYPES),
       handle: async ({ query: { format } }) => new FileAnswer(TYPES[format], printSchema(format)),
     }),
-    route({
-      method: 'GET',
-      path: '/api/schema-changes',
+    route('GET /api/schema-changes', {
       summary: 'Columns that were added or widened, newest first.',
       role: 'read',
-      query: object({ stream: stream.optional(), limit: limit(100) }),
+      query: z.strictObject({ stream: stream.optional(), limit: limit(100) }),
       answer: SchemaChanges,
       async handle({ query }): Promise<SchemaChanges> {
-        const rows = await state.query<Omit<SchemaChange, 'at'> & { at: Date }>({
-          text: `
-            select changed_at as at, source, stream, path, name as column, kind, previous_kind as "previousKind", run_id as "runId"
-            from tributary.columns where $1::text is null or stream = $1 order by id desc limit $2`,
-          values: [query.stream ?? null, query.limit],
-        });
-        return { changes: rows.map((row) => ({ ...row, at: row.at.toISOString() })) };
+        const changes = await state.query<SchemaChange>(sql`
+          select ${isoOf('changed_at')} as at, source, stream, path, name as column, kind, previous_kind as "previousKind", run_id as "runId"
+          from tributary.columns where ${query.stream}::text is null or stream = ${query.stream} order by id desc limit ${query.limit}`);
+        return { changes };
       },
     }),
   ];
 }
 
-const Budget = named(
-  'Budget',
-  object({
-    now: moment,
-    minutes: count,
-    step: count,
-    keys: list(
-      object({
-        sources: list(text).describe('the sources that use the key; empty: a key that is no longer in the config'),
-        perSecond: figure,
-        pausedSeconds: orNull(figure).describe('after a 429: how long all requests still wait'),
-        points: list(
-          object({
-            at: moment,
-            requests: count,
-            byLane: object({ fresh: count, repair: count, backfill: count }),
-            tooManyRequests: count,
-            pauses: count,
-            share: figure.describe('of what the budget would have allowed'),
-          }),
-        ).describe('intervals without requests have no point'),
-      }),
-    ),
+const Budget = named('Budget', {
+  now: moment,
+  minutes: count,
+  step: count,
+  keys: listOf({
+    sources: z.array(z.string()).describe('the sources that use the key; empty: a key that is no longer in the config'),
+    perSecond: figure,
+    pausedSeconds: figure.nullable().describe('after a 429: how long all requests still wait'),
+    points: listOf({
+      at: moment,
+      requests: count,
+      byLane: z.strictObject({ fresh: count, repair: count, backfill: count }),
+      tooManyRequests: count,
+      pauses: count,
+      share: figure.describe('of what the budget would have allowed'),
+    }).describe('intervals without requests have no point'),
   }),
-);
+});
 export type Budget = z.infer<typeof Budget>;
 export type KeyBudget = Budget['keys'][number];
 
 type BudgetDeps = Pick<ControlDeps, 'state' | 'keys'>;
 
 const WEEK = 7 * 24 * 60;
-const BudgetQuery = object({
+const BudgetQuery = z.strictObject({
   minutes: z.int().min(1).max(WEEK).default(1440),
   step: z.int().min(1).max(WEEK).default(15),
 });
 
 export const budgetRoute = (deps: BudgetDeps): Route =>
-  route({
-    method: 'GET',
-    path: '/api/budget',
+  route('GET /api/budget', {
     summary: 'How the request budget of each key was used by all processes, with the 429s.',
     role: 'read',
     query: BudgetQuery,
@@ -188,14 +153,7 @@ async function readBudget(
       pausedSeconds,
       points: used
         .filter((use) => use.keyHash === keyHash)
-        .map(({ from, requests, byLane, tooManyRequests, pauses, share }) => ({
-          at: from,
-          requests,
-          byLane,
-          tooManyRequests,
-          pauses,
-          share,
-        })),
+        .map(({ keyHash: _, perSecond: __, from: at, ...point }) => ({ at, ...point })),
     })),
   };
 

@@ -10,7 +10,7 @@ import { STREAMS, type StreamName } from '../../model/streams.ts';
 import { type ByteTarget, createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export.ts';
 import type { StreamJob } from '../../sync/job.ts';
 import { exportStream } from '../../sync/maintain/export-stream.ts';
-import { date, flag, HttpError, list, object, oneOf, shortText, stream, type z } from '../answers.ts';
+import { date, HttpError, shortText, stream, z } from '../answers.ts';
 import { type ControlDeps, chooseStreams, chooseWindow } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
 
@@ -26,21 +26,22 @@ const TYPES: Readonly<Record<Format, string>> = {
 const MOST_AT_ONCE = 2;
 const MOST_EVENTS = 2_000_000;
 
-const ExportQuery = object({
+const ExportQuery = z.strictObject({
   source: shortText.optional(),
   from: date,
   to: date,
-  format: oneOf(FORMATS),
-  filter: list(
-    shortText.regex(
-      new RegExp(`^(?:${FILTERS.map(({ name }) => name).join('|')})=`),
-      'is not NAME=VALUE with a filter of the service: write filter=country=DE',
-    ),
-  )
+  format: z.enum(FORMATS),
+  filter: z
+    .array(
+      shortText.regex(
+        new RegExp(`^(?:${FILTERS.map(({ name }) => name).join('|')})=`),
+        'is not NAME=VALUE with a filter of the service: write filter=country=DE',
+      ),
+    )
     .max(20)
     .default([])
     .describe("NAME=VALUE, a query parameter of the service, in addition to the config's"),
-  keepFormulas: flag.default(false).describe('CSV: leaves cells that begin with = + - @ as they are'),
+  keepFormulas: z.boolean().default(false).describe('CSV: leaves cells that begin with = + - @ as they are'),
 });
 
 /** A header holds ASCII only, and a filter may contain any text. */
@@ -51,9 +52,7 @@ const MOST_DOUBTS = 3;
 
 export function exportRoute(deps: Deps): Route {
   let running = 0;
-  return route({
-    method: 'GET',
-    path: '/api/export/{stream}',
+  return route('GET /api/export/{stream}', {
     summary:
       'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it, x-tributary-doubts why not (a JSON list); the header x-tributary-warnings what is doubtful about the filters.',
     role: 'operator',

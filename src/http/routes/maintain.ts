@@ -4,57 +4,34 @@ import { knownSources } from '../../cursor/forgotten.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
 import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
-import {
-  byName,
-  count,
-  date,
-  flag,
-  HttpError,
-  list,
-  longText,
-  moment,
-  named,
-  object,
-  orNull,
-  shortText,
-  stream,
-  text,
-  z,
-} from '../answers.ts';
+import { byName, count, date, HttpError, listOf, longText, moment, named, shortText, stream, z } from '../answers.ts';
 import { type ControlDeps, checkConfirmed, chooseDate } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
-const Cursors = named(
-  'Cursors',
-  object({
-    cursors: list(
-      object({
-        source: text,
-        stream,
-        sink: text,
-        since: moment,
-        completeThrough: orNull(moment),
-        newestSeen: orNull(moment),
-        updatedAt: moment,
-      }),
-    ),
+const Cursors = named('Cursors', {
+  cursors: listOf({
+    source: z.string(),
+    stream,
+    sink: z.string(),
+    since: moment,
+    completeThrough: moment.nullable(),
+    newestSeen: moment.nullable(),
+    updatedAt: moment,
   }),
-);
+});
 export type Cursors = z.infer<typeof Cursors>;
 
-const CursorRequest = named(
-  'CursorRequest',
-  object({
-    source: shortText.optional().describe('required if several sources have the stream'),
-    streams: list(stream).min(1).max(3),
-    sink: shortText.optional().describe('default: every sink'),
-  }),
-);
+const CursorRequest = named('CursorRequest', {
+  source: shortText.optional().describe('required if several sources have the stream'),
+  streams: z.array(stream).min(1).max(3),
+  sink: shortText.optional().describe('default: every sink'),
+});
 const CursorMove = named(
   'CursorMove',
   CursorRequest.extend({
     to: date,
-    force: flag
+    force: z
+      .boolean()
       .default(false)
       .describe('also forward, over time that was never read: events may be missing there for good'),
   }),
@@ -74,12 +51,10 @@ const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail
 });
 
 export const cursorRoutes = (deps: CursorDeps): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/cursors',
+  route('GET /api/cursors', {
     summary: 'How far each stream is proven, in each sink.',
     role: 'read',
-    query: object({ source: shortText, stream, sink: shortText }).partial(),
+    query: z.strictObject({ source: shortText, stream, sink: shortText }).partial(),
     answer: Cursors,
     handle: async ({ query: { source, stream: name, sink } }) => {
       const tracks = await knownTracks(deps.state);
@@ -87,9 +62,7 @@ export const cursorRoutes = (deps: CursorDeps): Route[] => [
       return { cursors: chooseTracks(chosen, { source, sink }).map(reportTrack) };
     },
   }),
-  route({
-    method: 'POST',
-    path: '/api/cursors/move',
+  route('POST /api/cursors/move', {
     summary: 'Moves watermarks back, so that the next sync reads again from there; forward only by force.',
     role: 'admin',
     body: CursorMove,
@@ -97,9 +70,7 @@ export const cursorRoutes = (deps: CursorDeps): Route[] => [
     audit: ({ body }) => noteOf('cursor.move', body, { to: body.to, force: body.force }),
     handle: ({ body }) => move(deps, body),
   }),
-  route({
-    method: 'POST',
-    path: '/api/cursors/reset',
+  route('POST /api/cursors/reset', {
     summary: 'Forgets how far streams have come; their rows stay, and the next sync reads everything again.',
     role: 'admin',
     body: CursorReset,
@@ -144,9 +115,9 @@ async function change(
 const ForgetRequest = named(
   'ForgetRequest',
   z.union([
-    object({ source: shortText, customer: longText }),
-    object({ source: shortText, click: longText }),
-    object({
+    z.strictObject({ source: shortText, customer: longText }),
+    z.strictObject({ source: shortText, click: longText }),
+    z.strictObject({
       source: shortText,
       everything: z.literal(true),
       confirm: shortText.describe('the name of the source once more: nothing of it is left'),
@@ -155,16 +126,14 @@ const ForgetRequest = named(
 );
 type ForgetRequest = z.infer<typeof ForgetRequest>;
 
-const Forgotten = named('Forgotten', object({ touched: byName(count).describe('rows, by table or place') }));
+const Forgotten = named('Forgotten', { touched: byName(count).describe('rows, by table or place') });
 
 export type Forgotten = z.infer<typeof Forgotten>;
 
 type ForgetDeps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 
 export const forgetRoute = (deps: ForgetDeps): Route =>
-  route({
-    method: 'POST',
-    path: '/api/forget',
+  route('POST /api/forget', {
     summary: 'Erases a customer, a click or a whole source from every sink and the state. It cannot be undone.',
     role: 'admin',
     body: ForgetRequest,

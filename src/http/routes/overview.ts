@@ -1,98 +1,79 @@
 import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf } from '../../cursor/database/sql.ts';
+import { instantOf, isoOf, raw, sql } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
-import { readUpcoming } from '../../cursor/schedules.ts';
+import { readUpcoming, type Upcoming } from '../../cursor/schedules.ts';
 import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
-import {
-  count,
-  figure,
-  flag,
-  list,
-  moment,
-  named,
-  object,
-  oneOf,
-  orNull,
-  text,
-  track,
-  warnings,
-  type z,
-} from '../answers.ts';
+import { count, figure, listOf, moment, named, track, warnings, z } from '../answers.ts';
 import { type ControlDeps, isoOrNull, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { readBackfillsUnderWay } from './backfills.ts';
 import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';
 
-const Trouble = named(
-  'Trouble',
-  object({
-    kind: oneOf([...INCIDENT_KINDS]),
-    source: text,
-    stream: oneOf([...STREAM_NAMES, 'links', '*']).describe('*: the whole source'),
-    message: text,
-    since: moment,
-  }),
-);
+const Trouble = named('Trouble', {
+  kind: z.enum([...INCIDENT_KINDS]),
+  source: z.string(),
+  stream: z.enum([...STREAM_NAMES, 'links', '*']).describe('*: the whole source'),
+  message: z.string(),
+  since: moment,
+});
 
 const progress = {
-  completeThrough: orNull(moment).describe(
-    'every event from since up to here that the filters let through is in the sink, except those set aside',
-  ),
-  newestSeen: orNull(moment),
-  lagSeconds: orNull(figure),
+  completeThrough: moment
+    .nullable()
+    .describe('every event from since up to here that the filters let through is in the sink, except those set aside'),
+  newestSeen: moment.nullable(),
+  lagSeconds: figure.nullable(),
   uncertifiedWindows: count,
 };
 
-const TrackOverview = named(
-  'TrackOverview',
-  object({
-    sink: text,
-    since: moment,
-    ...progress,
-    alsoComplete: list(object({ start: moment, end: moment })).describe(
-      'proven outside of since … completeThrough: backfilled, or beyond a gap; end is exclusive',
-    ),
-  }),
-);
+const TrackOverview = named('TrackOverview', {
+  sink: z.string(),
+  since: moment,
+  ...progress,
+  alsoComplete: listOf({ start: moment, end: moment }).describe(
+    'proven outside of since … completeThrough: backfilled, or beyond a gap; end is exclusive',
+  ),
+});
 
-const StreamOverview = named(
-  'StreamOverview',
-  object({
-    source: text,
-    stream: track.describe('links: the listing of all links, complete as of completeThrough'),
-    configured: flag.describe('false: it is no longer in the config'),
-    since: orNull(moment).describe('where completeness is counted from, in every sink'),
-    ...progress,
-    filters: orNull(text).describe('as in country=US,CA&trigger=-qr; null: every event is read'),
-    warnings,
-    setAside: count.describe('records that could not be used and are kept in quarantine'),
-    maxLagSeconds: orNull(figure),
-    firstSync: flag.describe('it has not caught up yet, not even once: it is behind by nature, and never late'),
-    late: flag.describe('further behind than maxLag'),
-    parked: orNull(object({ reason: text, nextStep: orNull(text), since: moment, nextProbeAt: orNull(moment) })),
-    quarantined: count.describe('the same as setAside, by its older name'),
-    rows: orNull(count).describe('in the sink that is furthest behind, by the ledger'),
-    rowsToday: count.describe('new rows that runs brought since midnight, UTC'),
-    lastRun: orNull(LastRun),
-    lastSuccessAt: orNull(moment),
-    nextRunAt: orNull(moment),
-    sinks: list(TrackOverview).describe('the stream is as far as the slowest of them'),
-  }),
-);
+const StreamOverview = named('StreamOverview', {
+  source: z.string(),
+  stream: track.describe('links: the listing of all links, complete as of completeThrough'),
+  configured: z.boolean().describe('false: it is no longer in the config'),
+  since: moment.nullable().describe('where completeness is counted from, in every sink'),
+  ...progress,
+  filters: z.string().nullable().describe('as in country=US,CA&trigger=-qr; null: every event is read'),
+  warnings,
+  setAside: count.describe('records that could not be used and are kept in quarantine'),
+  maxLagSeconds: figure.nullable(),
+  firstSync: z.boolean().describe('it has not caught up yet, not even once: it is behind by nature, and never late'),
+  late: z.boolean().describe('further behind than maxLag'),
+  parked: z.nullable(
+    z.strictObject({
+      reason: z.string(),
+      nextStep: z.string().nullable(),
+      since: moment,
+      nextProbeAt: moment.nullable(),
+    }),
+  ),
+  quarantined: count.describe('the same as setAside, by its older name'),
+  rows: count.nullable().describe('in the sink that is furthest behind, by the ledger'),
+  rowsToday: count.describe('new rows that runs brought since midnight, UTC'),
+  lastRun: LastRun.nullable(),
+  lastSuccessAt: moment.nullable(),
+  nextRunAt: moment.nullable(),
+  sinks: z.array(TrackOverview).describe('the stream is as far as the slowest of them'),
+});
 
-const Overview = named(
-  'Overview',
-  object({
-    now: moment,
-    version: text,
-    activities: list(Activity).describe('syncs and backfills under way'),
-    troubles: list(Trouble).describe('where action is needed, oldest first'),
-    streams: list(StreamOverview).describe('the streams of the config, and those that are still in the state'),
-  }),
-);
+const Overview = named('Overview', {
+  now: moment,
+  version: z.string(),
+  activities: z.array(Activity).describe('syncs and backfills under way'),
+  troubles: z.array(Trouble).describe('where action is needed, oldest first'),
+  streams: z.array(StreamOverview).describe('the streams of the config, and those that are still in the state'),
+});
 
 export type Trouble = z.infer<typeof Trouble>;
 type TrackOverview = z.infer<typeof TrackOverview>;
@@ -100,9 +81,7 @@ export type StreamOverview = z.infer<typeof StreamOverview>;
 export type Overview = z.infer<typeof Overview>;
 
 export const overviewRoute = (deps: ControlDeps): Route =>
-  route({
-    method: 'GET',
-    path: '/api/overview',
+  route('GET /api/overview', {
     summary: 'The state of every stream, and where action is needed.',
     role: 'read',
     answer: Overview,
@@ -160,21 +139,14 @@ export async function readOverview({ state, streams, listings, version }: Overvi
         maxLagSeconds,
         firstSync,
         late: !firstSync && lagSeconds !== null && maxLagSeconds !== null && lagSeconds > maxLagSeconds,
-        parked: !parked
-          ? null
-          : {
-              reason: parked.reason,
-              nextStep: parked.nextStep,
-              since: parked.since.toISOString(),
-              nextProbeAt: parked.nextProbeAt.toISOString(),
-            },
+        parked: parked ? parkedOf(parked) : null,
         quarantined: quarantined.find(isThis)?.n ?? 0,
         rows,
         // Rows that were lost and read again are new twice. The ledger knows the rows of a first sync only at its end.
         rowsToday: firstSync || rows === null ? today : Math.min(today, rows),
         uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertified }) => uncertified)),
         lastRun: history?.last ?? null,
-        lastSuccessAt: history?.success?.toISOString() ?? null,
+        lastSuccessAt: history?.success ?? null,
         nextRunAt: nextRunAt?.toISOString() ?? null,
         sinks: sinks.map((track): TrackOverview => toTrack(track, now)),
       };
@@ -197,81 +169,52 @@ interface TrackRow {
 }
 
 const readTracks = (state: Queryable): Promise<TrackRow[]> =>
-  state.query<TrackRow>({
-    text: `
-      select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
-        ${instantOf('c.newest_seen')} as newest, ${COVERAGE.filters} as filters, ${CAUGHT_UP} as "caughtUp", ${ALSO_COMPLETE_LIST} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
-      from tributary.cursors c left join (
-        select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
-        from tributary.windows group by 1, 2, 3
-      ) w on (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink)
-      order by c.source, c.stream, c.sink`,
-  });
+  state.query<TrackRow>(sql`
+    select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
+      ${instantOf('c.newest_seen')} as newest, ${raw(COVERAGE.filters)} as filters, ${raw(CAUGHT_UP)} as "caughtUp",
+      ${raw(ALSO_COMPLETE_LIST)} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
+    from tributary.cursors c left join (
+      select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
+      from tributary.windows group by 1, 2, 3
+    ) w on (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink)
+    order by c.source, c.stream, c.sink`);
 
 interface StreamRow {
   source: string;
   stream: SyncName;
   last: LastRun | null;
-  success: Date | null;
+  success: string | null;
   today: number;
 }
 
 /** The newest run of each stream, and the newest that succeeded; by index, however long the history is. */
-async function readStreams(state: Queryable): Promise<StreamRow[]> {
-  type Found = Omit<StreamRow, 'last'> &
-    Omit<LastRun, 'id' | 'startedAt' | 'finishedAt'> & { id: string | null } & {
-      started: Date;
-      finished: Date | null;
-    };
-  const rows = await state.query<Found>({
-    text: `
-      select k.source, k.stream, r.id, r.kind, r.state, r.started_at as started, r.finished_at as finished, r.message,
-        d.finished_at as success, coalesce(t.rows, 0)::bigint as today
-      from (
-        select source, stream from tributary.cursors union select source, stream from tributary.schedules
-      ) k
-      left join lateral (
-        select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
-      ) r on true
-      left join lateral (
-        select finished_at from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
-          and r.state = 'done' and r.kind in ('sync', 're-sweep') order by started_at desc limit 1
-      ) d on true
-      left join lateral (
-        select sum(rows_new) as rows from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
-          and r.started_at >= date_trunc('day', now(), 'UTC')
-      ) t on true`,
-  });
-  return rows.map(({ source, stream, success, today, id, kind, state: ended, started, finished, message }) => ({
-    source,
-    stream,
-    success,
-    today,
-    last:
-      id === null
-        ? null
-        : {
-            id,
-            kind,
-            state: ended,
-            startedAt: started.toISOString(),
-            finishedAt: finished?.toISOString() ?? null,
-            message,
-          },
-  }));
-}
+const readStreams = (state: Queryable): Promise<StreamRow[]> =>
+  state.query<StreamRow>(sql`
+    select k.source, k.stream, ${isoOf('d.finished_at')} as success, coalesce(t.rows, 0)::bigint as today,
+      case when r.id is not null then json_build_object('id', r.id, 'kind', r.kind, 'state', r.state,
+        'startedAt', ${isoOf('r.started_at')}, 'finishedAt', ${isoOf('r.finished_at')}, 'message', r.message) end as last
+    from (
+      select source, stream from tributary.cursors union select source, stream from tributary.schedules
+    ) k
+    left join lateral (
+      select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
+    ) r on true
+    left join lateral (
+      select finished_at from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+        and r.state = 'done' and r.kind in ('sync', 're-sweep') order by started_at desc limit 1
+    ) d on true
+    left join lateral (
+      select sum(rows_new) as rows from tributary.runs r where (r.source, r.stream) = (k.source, k.stream)
+        and r.started_at >= date_trunc('day', now(), 'UTC')
+    ) t on true`);
 
 const readQuarantined = (state: Queryable): Promise<Array<{ source: string; stream: SyncName; n: number }>> =>
-  state.query({ text: 'select source, stream, count(*) as n from tributary.quarantine group by source, stream' });
+  state.query(sql`select source, stream, count(*) as n from tributary.quarantine group by source, stream`);
 
-async function readTroubles(state: Queryable): Promise<Trouble[]> {
-  const rows = await state.query<Omit<Trouble, 'since'> & { since: Date }>({
-    text: `
-      select kind, source, stream, message, opened_at as since from tributary.incidents
-      where closed_at is null order by opened_at, id`,
-  });
-  return rows.map((row) => ({ ...row, since: row.since.toISOString() }));
-}
+const readTroubles = (state: Queryable): Promise<Trouble[]> =>
+  state.query<Trouble>(sql`
+    select kind, source, stream, message, ${isoOf('opened_at')} as since from tributary.incidents
+    where closed_at is null order by opened_at, id`);
 
 const toTrack = ({ sink, since, through, newest, uncertified, also }: TrackRow, now: Instant): TrackOverview => ({
   sink,
@@ -281,6 +224,10 @@ const toTrack = ({ sink, since, through, newest, uncertified, also }: TrackRow, 
   lagSeconds: secondsSince(through, now),
   uncertifiedWindows: uncertified,
   alsoComplete: isoRanges(also),
+});
+
+const parkedOf = ({ reason, nextStep, since, nextProbeAt }: NonNullable<Upcoming['parked']>) => ({
+  ...{ reason, nextStep, since: since.toISOString(), nextProbeAt: nextProbeAt.toISOString() },
 });
 
 /** Null if any sink has nothing proven: a stream is as far as its slowest sink. */

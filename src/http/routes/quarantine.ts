@@ -4,54 +4,42 @@ import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } 
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { createRedact } from '../../model/privacy.ts';
 import { retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
-import {
-  count,
-  HttpError,
-  limit,
-  list,
-  moment,
-  named,
-  object,
-  orNull,
-  shortText,
-  stream,
-  text,
-  type z,
-} from '../answers.ts';
+import { count, HttpError, limit, moment, named, shortText, stream, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
-const QuarantineHead = object({
+const QuarantineHead = z.strictObject({
   id: count,
-  source: text,
+  source: z.string(),
   stream,
-  reason: text,
-  runId: text,
+  reason: z.string(),
+  runId: z.string(),
   firstAt: moment,
   lastAt: moment,
 });
-const Quarantine = named(
-  'Quarantine',
-  object({ total: count, records: list(QuarantineHead), next: orNull(text).describe('`before` of the next page') }),
-);
+const Quarantine = named('Quarantine', {
+  total: count,
+  records: z.array(QuarantineHead),
+  next: z.string().nullable().describe('`before` of the next page'),
+});
 const QuarantineRecord = named(
   'QuarantineRecord',
   QuarantineHead.extend({
-    record: text.describe(
-      'indented JSON as text: it may hold integers that JavaScript cannot; personal data is masked',
-    ),
+    record: z
+      .string()
+      .describe('indented JSON as text: it may hold integers that JavaScript cannot; personal data is masked'),
   }),
 );
-const QuarantineRetried = named(
-  'QuarantineRetried',
-  object({ id: count, reason: orNull(text).describe('null: it is in the tables now; otherwise why it stays') }),
-);
+const QuarantineRetried = named('QuarantineRetried', {
+  id: count,
+  reason: z.string().nullable().describe('null: it is in the tables now; otherwise why it stays'),
+});
 
 type QuarantineHead = z.infer<typeof QuarantineHead>;
 export type Quarantine = z.infer<typeof Quarantine>;
 export type QuarantineRecord = z.infer<typeof QuarantineRecord>;
 
-const QuarantineQuery = object({
+const QuarantineQuery = z.strictObject({
   source: shortText.optional(),
   stream: stream.optional(),
   limit: limit(50),
@@ -61,26 +49,20 @@ const QuarantineQuery = object({
 type Deps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 
 export const quarantineRoutes = (deps: Deps): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/quarantine',
+  route('GET /api/quarantine', {
     summary: 'Records that could not be used, newest first.',
     role: 'read',
     query: QuarantineQuery,
     answer: Quarantine,
     handle: ({ query }) => readQuarantine(deps.state, query),
   }),
-  route({
-    method: 'GET',
-    path: '/api/quarantine/{id}',
+  route('GET /api/quarantine/{id}', {
     summary: 'One of them, as it came. Personal data is masked.',
     role: 'read',
     answer: QuarantineRecord,
     handle: ({ id }) => readRecord(deps.state, id),
   }),
-  route({
-    method: 'POST',
-    path: '/api/quarantine/{id}/retry',
+  route('POST /api/quarantine/{id}/retry', {
     summary:
       'Tries to use it once more: the rules may have changed since. What is sound now is written into every sink.',
     role: 'operator',
@@ -88,9 +70,7 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
     audit: ({ id }) => ({ action: 'quarantine.retry', target: id }),
     handle: ({ id }) => retry(deps, id),
   }),
-  route({
-    method: 'DELETE',
-    path: '/api/quarantine/{id}',
+  route('DELETE /api/quarantine/{id}', {
     summary: 'Deletes it for good.',
     role: 'admin',
     status: 204,
@@ -142,12 +122,4 @@ async function findRecord(state: Queryable, id: string): Promise<Quarantined> {
   return found;
 }
 
-const toHead = ({ id, source, stream, reason, runId, firstAt, lastAt }: Quarantined): QuarantineHead => ({
-  id,
-  source,
-  stream,
-  reason,
-  runId,
-  firstAt: firstAt.toISOString(),
-  lastAt: lastAt.toISOString(),
-});
+const toHead = ({ record: _, ...head }: Quarantined): QuarantineHead => head;

@@ -1,76 +1,70 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import { isoOf, raw, sql } from '../../cursor/database/sql.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { DAY_MS } from '../../model/window.ts';
 import {
   byName,
   count,
   figure,
-  flag,
   HttpError,
   limit,
-  list,
+  listOf,
   moment,
   named,
-  object,
-  oneOf,
-  orNull,
   share,
   shortText,
-  text,
   track,
-  type z,
+  z,
 } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
 const lastRun = {
-  id: text,
-  kind: oneOf(RUN_KINDS),
-  state: oneOf(RUN_STATES),
+  id: z.string(),
+  kind: z.enum(RUN_KINDS),
+  state: z.enum(RUN_STATES),
   startedAt: moment,
-  finishedAt: orNull(moment),
-  message: orNull(text),
+  finishedAt: moment.nullable(),
+  message: z.string().nullable(),
 };
 
-export const LastRun = object(lastRun);
+export const LastRun = z.strictObject(lastRun);
 
-const RunRow = named(
-  'RunRow',
-  object({
-    ...lastRun,
-    source: text,
-    stream: track,
-    durationSeconds: orNull(figure).describe('null while it runs'),
-    read: count,
-    new: count,
-    changed: count,
-    unchanged: count,
-    quarantined: count,
-    requests: count,
-    tooManyRequests: count,
-    sinks: orNull(byName(object({ new: count, changed: count, unchanged: count }))),
-  }),
-);
+const RunRow = named('RunRow', {
+  ...lastRun,
+  source: z.string(),
+  stream: track,
+  durationSeconds: figure.nullable().describe('null while it runs'),
+  read: count,
+  new: count,
+  changed: count,
+  unchanged: count,
+  quarantined: count,
+  requests: count,
+  tooManyRequests: count,
+  sinks: z.nullable(byName(z.strictObject({ new: count, changed: count, unchanged: count }))),
+});
 
-const Runs = named('Runs', object({ runs: list(RunRow), next: orNull(text).describe('`before` of the next page') }));
+const Runs = named('Runs', {
+  runs: z.array(RunRow),
+  next: z.string().nullable().describe('`before` of the next page'),
+});
 
 const RunDetail = named(
   'RunDetail',
   RunRow.extend({
     contradictions: byName(count).describe('per column: how often an alias contradicted its canonical field'),
     typeMismatches: byName(count).describe('per column: how often a value did not fit'),
-    schemaChanges: list(text),
-    windows: list(
-      object({
-        sink: text,
-        start: moment,
-        end: moment,
-        certified: flag,
-        rows: count,
-        tries: count,
-        note: orNull(text),
-      }),
-    ).describe('the windows of the ledger that this run read last, at most 200'),
+    schemaChanges: z.array(z.string()),
+    windows: listOf({
+      sink: z.string(),
+      start: moment,
+      end: moment,
+      certified: z.boolean(),
+      rows: count,
+      tries: count,
+      note: z.string().nullable(),
+    }).describe('the windows of the ledger that this run read last, at most 200'),
   }),
 );
 
@@ -79,29 +73,26 @@ export type RunRow = z.infer<typeof RunRow>;
 export type Runs = z.infer<typeof Runs>;
 export type RunDetail = z.infer<typeof RunDetail>;
 
-const RunsQuery = object({
-  source: shortText,
-  stream: track,
-  state: oneOf(RUN_STATES),
-  kind: oneOf(RUN_KINDS),
-  before: shortText.describe('`next` of the page before'),
-})
+const RunsQuery = z
+  .strictObject({
+    source: shortText,
+    stream: track,
+    state: z.enum(RUN_STATES),
+    kind: z.enum(RUN_KINDS),
+    before: shortText.describe('`next` of the page before'),
+  })
   .partial()
   .extend({ limit: limit(50) });
 
 export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/runs',
+  route('GET /api/runs', {
     summary: 'The history of runs, newest first.',
     role: 'read',
     query: RunsQuery,
     answer: Runs,
     handle: ({ query }) => readRuns(state, query),
   }),
-  route({
-    method: 'GET',
-    path: '/api/runs/{id}',
+  route('GET /api/runs/{id}', {
     summary: 'One run, with contradictions and type mismatches of its records.',
     role: 'read',
     answer: RunDetail,
@@ -117,10 +108,9 @@ async function readRuns(state: Queryable, query: z.infer<typeof RunsQuery>): Pro
 }
 
 async function readRun(state: Queryable, id: string): Promise<RunDetail> {
-  const [found] = await state.query<Omit<RunDetail, keyof RunRow | 'windows'>>({
-    text: 'select contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = $1',
-    values: [id],
-  });
+  const [found] = await state.query<Omit<RunDetail, keyof RunRow | 'windows'>>(
+    sql`select contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = ${id}`,
+  );
   const [run] = found ? await listRuns(state, { id, limit: 1 }) : [];
   if (!found || !run) throw new HttpError(404, 'there is no such run');
   return { ...toRow(run), ...found, windows: await readWindows(state, id) };
@@ -133,37 +123,29 @@ const toRow = (run: RunRecord): RunRow => ({
 });
 
 async function readWindows(state: Queryable, id: string): Promise<RunDetail['windows']> {
-  type Found = Omit<RunDetail['windows'][number], 'start' | 'end'> & { start: Date; end: Date };
-  const rows = await state.query<Found>({
-    text: `
-      select sink, start_at as start, end_at as "end", state = 'certified' as certified, rows, tries, note
-      from tributary.windows w
-      where run_id = $1 and exists (
-        select from tributary.runs r where r.id = $1 and (r.source, r.stream) = (w.source, w.stream)
-      )
-      order by start_at, sink limit 200`,
-    values: [id],
-  });
-  return rows.map((row) => ({ ...row, start: row.start.toISOString(), end: row.end.toISOString() }));
+  return state.query<RunDetail['windows'][number]>(sql`
+    select sink, ${isoOf('start_at')} as start, ${isoOf('end_at')} as "end", state = 'certified' as certified, rows, tries, note
+    from tributary.windows w
+    where run_id = ${id} and exists (
+      select from tributary.runs r where r.id = ${id} and (r.source, r.stream) = (w.source, w.stream)
+    )
+    order by start_at, sink limit 200`);
 }
 
 /** How far syncs and backfills under way are. The ledger tells it while they read; `runs` only once they have ended. */
 
-export const Activity = named(
-  'Activity',
-  object({
-    kind: oneOf(['sync', 'backfill']),
-    id: text.describe('of the run, or of the backfill'),
-    source: text,
-    stream: track,
-    startedAt: moment,
-    progress: orNull(share).describe('null if it cannot be known, as of a sync that reads less than a day'),
-    rows: orNull(count),
-    rowsPerSecond: orNull(figure),
-    etaSeconds: orNull(figure),
-    paused: flag,
-  }),
-);
+export const Activity = named('Activity', {
+  kind: z.enum(['sync', 'backfill']),
+  id: z.string().describe('of the run, or of the backfill'),
+  source: z.string(),
+  stream: track,
+  startedAt: moment,
+  progress: share.nullable().describe('null if it cannot be known, as of a sync that reads less than a day'),
+  rows: count.nullable(),
+  rowsPerSecond: figure.nullable(),
+  etaSeconds: figure.nullable(),
+  paused: z.boolean(),
+});
 export type Activity = z.infer<typeof Activity>;
 
 /** What is done and what is left, by time and by rows. */
@@ -216,48 +198,46 @@ const OPEN_WINDOWS = `tributary.backfill_windows p join tributary.backfills b on
 
 /** Of backfills that have not ended. A window that is being read counts as far as every sink has it. */
 export async function readBackfillExtents(state: Queryable): Promise<Map<string, Extent>> {
-  const rows = await state.query<Extent & { id: string }>({
-    text: `
-      select b.id, b.priced_rows as "pricedRows", w."doneMs", w."openMs", w.rows,
-        coalesce((
-          select extract(epoch from sum(coalesce(r.finished_at, clock_timestamp()) - r.started_at)) from tributary.runs r
-          where (r.source, r.stream, r.kind) = (b.source, b.stream, 'backfill') and r.started_at >= b.created_at
-            and (r.finished_at is not null or exists (
-              select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()))
-            and (r.state = 'running' or exists (
-              select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
-                and v.end_at > b.start_at and v.start_at < b.end_at))
-        ), 0)::float8 as seconds
-      from (
-        select id, sum(ms - open_ms) as "doneMs", sum(open_ms) as "openMs", sum(rows)::bigint as rows from (
-          -- The ledger is read only for windows that were begun; the thousands that wait are two sums for each backfill.
-          select id, ms, case when ended then 0 else ms end as open_ms, rows from (
-            select b.id, p.state in ('done', 'failed') as ended, sum(p.rows_read) as rows,
-              extract(epoch from sum(p.end_at - p.start_at))::float8 * 1000 as ms
-            from ${OPEN_WINDOWS} where not ${BEGUN} group by 1, 2
-          ) resting
-          union all
-          select b.id, ${milliseconds('p.start_at', 'p.end_at')} as ms,
-            ${milliseconds('p.start_at', 'p.end_at')} - coalesce(read.ms, 0) as open_ms,
-            greatest(p.rows_read + case when p.state = 'running' then coalesce((
-              select r.rows_read from tributary.runs r
-              where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
-              order by r.started_at desc limit 1
-            ), 0) else 0 end, read.rows) as rows
-          from ${OPEN_WINDOWS} left join lateral (
-            select min(s.ms) as ms, min(s.rows) as rows from (
-              select coalesce(sum(${milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)')})
-                  filter (where v.sink is not null), 0) as ms,
-                coalesce(sum(v.rows), 0) as rows
-              from tributary.cursors c left join tributary.windows v
-                on (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified'
-                  and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
-              where (c.source, c.stream) = (b.source, b.stream) group by c.sink
-            ) s
-          ) read on true
-          where ${BEGUN}) each_window group by id
-      ) w join tributary.backfills b using (id)`,
-  });
+  const rows = await state.query<Extent & { id: string }>(sql`
+    select b.id, b.priced_rows as "pricedRows", w."doneMs", w."openMs", w.rows,
+      coalesce((
+        select extract(epoch from sum(coalesce(r.finished_at, clock_timestamp()) - r.started_at)) from tributary.runs r
+        where (r.source, r.stream, r.kind) = (b.source, b.stream, 'backfill') and r.started_at >= b.created_at
+          and (r.finished_at is not null or exists (
+            select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()))
+          and (r.state = 'running' or exists (
+            select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
+              and v.end_at > b.start_at and v.start_at < b.end_at))
+      ), 0)::float8 as seconds
+    from (
+      select id, sum(ms - open_ms) as "doneMs", sum(open_ms) as "openMs", sum(rows)::bigint as rows from (
+        -- The ledger is read only for windows that were begun; the thousands that wait are two sums for each backfill.
+        select id, ms, case when ended then 0 else ms end as open_ms, rows from (
+          select b.id, p.state in ('done', 'failed') as ended, sum(p.rows_read) as rows,
+            extract(epoch from sum(p.end_at - p.start_at))::float8 * 1000 as ms
+          from ${raw(OPEN_WINDOWS)} where not ${raw(BEGUN)} group by 1, 2
+        ) resting
+        union all
+        select b.id, ${raw(milliseconds('p.start_at', 'p.end_at'))} as ms,
+          ${raw(milliseconds('p.start_at', 'p.end_at'))} - coalesce(read.ms, 0) as open_ms,
+          greatest(p.rows_read + case when p.state = 'running' then coalesce((
+            select r.rows_read from tributary.runs r
+            where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
+            order by r.started_at desc limit 1
+          ), 0) else 0 end, read.rows) as rows
+        from ${raw(OPEN_WINDOWS)} left join lateral (
+          select min(s.ms) as ms, min(s.rows) as rows from (
+            select coalesce(sum(${raw(milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)'))})
+                filter (where v.sink is not null), 0) as ms,
+              coalesce(sum(v.rows), 0) as rows
+            from tributary.cursors c left join tributary.windows v
+              on (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified'
+                and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
+            where (c.source, c.stream) = (b.source, b.stream) group by c.sink
+          ) s
+        ) read on true
+        where ${raw(BEGUN)}) each_window group by id
+    ) w join tributary.backfills b using (id)`);
   return new Map(rows.map(({ id, ...extent }) => [id, extent]));
 }
 
@@ -266,33 +246,31 @@ const LEAST_MS = DAY_MS;
 
 /** Syncs that are marked as running, and whose processes still hold the lease of their stream. */
 export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
-  type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { started: Date };
-  const rows = await state.query<Found>({
-    text: `
-      select r.id, r.source, r.stream, r.started_at as started, w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
-        extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
-      from tributary.runs r left join lateral (
-        select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (
-          select ${milliseconds('c.since', 'r.started_at')} as whole,
-            coalesce(sum(v.ms), 0) as proven,
-            coalesce(sum(v.ms) filter (where v.run_id = r.id), 0) as done,
-            coalesce(sum(v.rows) filter (where v.run_id = r.id), 0) as rows
-          from tributary.cursors c left join lateral (
-            select v.run_id, v.rows,
-              ${milliseconds('greatest(v.start_at, c.since)', 'least(v.end_at, r.started_at)')} as ms
-            from tributary.windows v
-            where (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified' and v.end_at > c.since
-          ) v on true
-          where (c.source, c.stream) = (r.source, r.stream) group by c.sink, c.since
-        ) s
-      ) w on true
-      where r.state = 'running' and r.kind = 'sync' and exists (
-        select from tributary.leases l where (l.source, l.stream) = (r.source, r.stream) and l.expires_at > clock_timestamp()
-      )
-      order by r.started_at, r.id`,
-  });
-  return rows.map(({ id, source, stream, started, ...extent }) => ({
-    ...{ kind: 'sync', id, source, stream, startedAt: started.toISOString(), paused: false },
+  type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { startedAt: string };
+  const rows = await state.query<Found>(sql`
+    select r.id, r.source, r.stream, ${isoOf('r.started_at')} as "startedAt", w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
+      extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
+    from tributary.runs r left join lateral (
+      select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (
+        select ${raw(milliseconds('c.since', 'r.started_at'))} as whole,
+          coalesce(sum(v.ms), 0) as proven,
+          coalesce(sum(v.ms) filter (where v.run_id = r.id), 0) as done,
+          coalesce(sum(v.rows) filter (where v.run_id = r.id), 0) as rows
+        from tributary.cursors c left join lateral (
+          select v.run_id, v.rows,
+            ${raw(milliseconds('greatest(v.start_at, c.since)', 'least(v.end_at, r.started_at)'))} as ms
+          from tributary.windows v
+          where (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified' and v.end_at > c.since
+        ) v on true
+        where (c.source, c.stream) = (r.source, r.stream) group by c.sink, c.since
+      ) s
+    ) w on true
+    where r.state = 'running' and r.kind = 'sync' and exists (
+      select from tributary.leases l where (l.source, l.stream) = (r.source, r.stream) and l.expires_at > clock_timestamp()
+    )
+    order by r.started_at, r.id`);
+  return rows.map(({ id, source, stream, startedAt, ...extent }) => ({
+    ...{ kind: 'sync', id, source, stream, startedAt, paused: false },
     ...(extent.rows !== null && extent.doneMs + extent.openMs > LEAST_MS
       ? paceOf({ ...extent, pricedRows: null })
       : { progress: null, rows: null, rowsPerSecond: null, etaSeconds: null }),

@@ -1,20 +1,17 @@
 import { type AuditEntry, listAudit } from '../../cursor/audit.ts';
 import type { Access, Visitor } from '../access.ts';
-import { flag, HttpError, limit, list, longText, moment, named, object, oneOf, orNull, text, z } from '../answers.ts';
+import { HttpError, limit, listOf, longText, moment, named, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { ROLES } from '../tokens.ts';
 
-const Session = named(
-  'Session',
-  object({
-    signedIn: flag,
-    name: orNull(text).describe('of the token that was given'),
-    role: orNull(oneOf(ROLES)),
-    csrf: orNull(text).describe('browsers send it in the header x-csrf-token with every change'),
-  }),
-);
-const SignIn = named('SignIn', object({ token: longText }));
+const Session = named('Session', {
+  signedIn: z.boolean(),
+  name: z.string().nullable().describe('of the token that was given'),
+  role: z.nullable(z.enum(ROLES)),
+  csrf: z.string().nullable().describe('browsers send it in the header x-csrf-token with every change'),
+});
+const SignIn = named('SignIn', { token: longText });
 
 export type Session = z.infer<typeof Session>;
 
@@ -27,17 +24,13 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
     csrf: visitor ? access.csrfOf(visitor) : null,
   });
   return [
-    route({
-      method: 'GET',
-      path: '/api/session',
+    route('GET /api/session', {
       summary: 'The signed-in user, and the CSRF token that changes need.',
       role: 'open',
       answer: Session,
       handle: async ({ visitor }) => describe(visitor),
     }),
-    route({
-      method: 'POST',
-      path: '/api/session',
+    route('POST /api/session', {
       summary: 'Signs in: exchanges a token for a session cookie.',
       role: 'open',
       body: SignIn,
@@ -55,9 +48,7 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
         return describe(signedIn.visitor);
       },
     }),
-    route({
-      method: 'DELETE',
-      path: '/api/session',
+    route('DELETE /api/session', {
       summary: 'Signs out for good: no copy of the cookie is valid any more.',
       role: 'metrics',
       status: 204,
@@ -70,33 +61,26 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
   ];
 }
 
-const AuditTrail = named(
-  'AuditTrail',
-  object({
-    entries: list(
-      object({
-        id: text,
-        at: moment,
-        actor: text.describe('the name of a token, or the user who ran a command'),
-        action: text,
-        target: orNull(text),
-        from: orNull(text).describe('the address of the request, or the host of the command'),
-        detail: z.record(z.string(), z.unknown()),
-      }),
-    ),
-    next: orNull(text).describe('`before` of the next page'),
+const AuditTrail = named('AuditTrail', {
+  entries: listOf({
+    id: z.string(),
+    at: moment,
+    actor: z.string().describe('the name of a token, or the user who ran a command'),
+    action: z.string(),
+    target: z.string().nullable(),
+    from: z.string().nullable().describe('the address of the request, or the host of the command'),
+    detail: z.record(z.string(), z.unknown()),
   }),
-);
+  next: z.string().nullable().describe('`before` of the next page'),
+});
 
 export type AuditTrail = z.infer<typeof AuditTrail>;
 
 export const auditRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
-  route({
-    method: 'GET',
-    path: '/api/audit',
+  route('GET /api/audit', {
     summary: 'Every change made by a person, newest first: who, what, when, from where.',
     role: 'admin',
-    query: object({
+    query: z.strictObject({
       limit: limit(50),
       before: z
         .string()

@@ -1,23 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../../cursor/database/index.ts';
+import { sql } from '../../cursor/database/sql.ts';
 import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
 import type { SyncName } from '../../model/streams.ts';
-import {
-  flag,
-  HttpError,
-  list,
-  named,
-  object,
-  oneOf,
-  orNull,
-  shortText,
-  text,
-  track,
-  warnings,
-  z,
-} from '../answers.ts';
+import { HttpError, listOf, named, shortText, track, warnings, z } from '../answers.ts';
 import { type ControlDeps, chooseStreams, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
@@ -27,41 +15,31 @@ const LOOK_EVERY_MS = 500;
 
 const wait = z.int().min(0).max(LONGEST_WAIT_SECONDS).default(0).describe('seconds to wait for the runs to end');
 
-const SyncRequest = named(
-  'SyncRequest',
-  object({
-    source: shortText.optional().describe('default: all sources'),
-    streams: list(track).max(4).optional().describe('default: all streams of events'),
-    wait,
-  }),
-);
+const SyncRequest = named('SyncRequest', {
+  source: shortText.optional().describe('default: all sources'),
+  streams: z.array(track).max(4).optional().describe('default: all streams of events'),
+  wait,
+});
 
-const SyncStarted = named(
-  'SyncStarted',
-  object({
-    id: text.describe('for GET /api/sync/{id}'),
-    done: flag.describe('every run has ended'),
-    ok: orNull(flag).describe('every run has succeeded; null until that is known'),
-    streams: list(
-      object({
-        source: text,
-        stream: track,
-        runId: orNull(text).describe('null: the worker has not started it yet'),
-        state: orNull(oneOf(RUN_STATES)),
-        message: orNull(text).describe('what stopped the run, or what of it is not certified and why'),
-      }),
-    ),
-    warnings,
+const SyncStarted = named('SyncStarted', {
+  id: z.string().describe('for GET /api/sync/{id}'),
+  done: z.boolean().describe('every run has ended'),
+  ok: z.boolean().nullable().describe('every run has succeeded; null until that is known'),
+  streams: listOf({
+    source: z.string(),
+    stream: track,
+    runId: z.string().nullable().describe('null: the worker has not started it yet'),
+    state: z.nullable(z.enum(RUN_STATES)),
+    message: z.string().nullable().describe('what stopped the run, or what of it is not certified and why'),
   }),
-);
+  warnings,
+});
 export type SyncStarted = z.infer<typeof SyncStarted>;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams' | 'listings'>;
 
 export const syncRoutes = (deps: Deps): Route[] => [
-  route({
-    method: 'POST',
-    path: '/api/sync',
+  route('POST /api/sync', {
     summary: 'Makes streams due now, so that the worker runs them. Runs under way are left to end.',
     role: 'operator',
     uses: ['state', 'queue'],
@@ -84,12 +62,10 @@ export const syncRoutes = (deps: Deps): Route[] => [
       });
     },
   }),
-  route({
-    method: 'GET',
-    path: '/api/sync/{id}',
+  route('GET /api/sync/{id}', {
     summary: 'The progress of a sync that was started with POST /api/sync.',
     role: 'read',
-    query: object({ wait }),
+    query: z.strictObject({ wait }),
     answer: SyncStarted,
     handle: ({ id, query, signal }) => waitUntilDone(deps, parseId(id), { seconds: query.wait, signal }),
   }),
@@ -143,19 +119,17 @@ function chooseTracks(
 /** The run that answers a request is the newest that had not ended when the request came: one under way, or the one it started. */
 async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, 'warnings'>> {
   type Found = SyncStarted['streams'][number];
-  const streams = await state.query<Found>({
-    text: `
-      select k.source, k.stream, r.id as "runId", r.state, r.message
-      from unnest($1::text[], $2::text[]) with ordinality as k (source, stream, place)
-      left join lateral (
-        select id, state, message from tributary.runs r
-        where (r.source, r.stream) = (k.source, k.stream) and kind in ('sync', 're-sweep')
-          and (finished_at is null or finished_at >= to_timestamp($3::float8 / 1000))
-        order by started_at desc limit 1
-      ) r on true
-      order by place`,
-    values: [asked.streams.map(({ source }) => source), asked.streams.map((one) => one.stream), asked.at],
-  });
+  const [sources, names] = [asked.streams.map(({ source }) => source), asked.streams.map(({ stream }) => stream)];
+  const streams = await state.query<Found>(sql`
+    select k.source, k.stream, r.id as "runId", r.state, r.message
+    from unnest(${sources}::text[], ${names}::text[]) with ordinality as k (source, stream, place)
+    left join lateral (
+      select id, state, message from tributary.runs r
+      where (r.source, r.stream) = (k.source, k.stream) and kind in ('sync', 're-sweep')
+        and (finished_at is null or finished_at >= to_timestamp(${asked.at}::float8 / 1000))
+      order by started_at desc limit 1
+    ) r on true
+    order by place`);
   const hasEnded = ({ state: ended }: Found): boolean => ended !== null && ended !== 'running';
   return {
     id: idOf(asked),

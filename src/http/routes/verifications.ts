@@ -1,43 +1,37 @@
 import type { Sink } from '../../sinks/sink.ts';
-import { date, flag, HttpError, list, named, object, shortText, stream, type z } from '../answers.ts';
+import { date, HttpError, named, shortText, stream, z } from '../answers.ts';
 import { type ControlDeps, chooseSinks, chooseStreams, chooseWindow } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { Verification, VerificationHead, type VerificationRuns, type VerifyJob } from '../verification-runs.ts';
 
-const Verifications = named('Verifications', object({ verifications: list(VerificationHead) }));
+const Verifications = named('Verifications', { verifications: z.array(VerificationHead) });
 
 export type Verifications = z.infer<typeof Verifications>;
 
-const VerifyRequest = named(
-  'VerifyRequest',
-  object({
-    source: shortText.optional().describe('default: all sources'),
-    streams: list(stream).max(3).optional().describe('default: all streams'),
-    sink: shortText.optional().describe('default: every sink'),
-    from: date,
-    to: date,
-    repair: flag.default(false).describe('reads again what differs, and compares again'),
-    between: list(shortText)
-      .length(2)
-      .optional()
-      .describe('two sinks: the second is compared with the first, without requests to the service'),
-  }),
-);
+const VerifyRequest = named('VerifyRequest', {
+  source: shortText.optional().describe('default: all sources'),
+  streams: z.array(stream).max(3).optional().describe('default: all streams'),
+  sink: shortText.optional().describe('default: every sink'),
+  from: date,
+  to: date,
+  repair: z.boolean().default(false).describe('reads again what differs, and compares again'),
+  between: z
+    .array(shortText)
+    .length(2)
+    .optional()
+    .describe('two sinks: the second is compared with the first, without requests to the service'),
+});
 
 type Deps = Pick<ControlDeps, 'sinks' | 'streams'>;
 
 export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/verifications',
+  route('GET /api/verifications', {
     summary: 'Comparisons of this process since it started, newest first.',
     role: 'read',
     answer: Verifications,
     handle: async () => ({ verifications: runs.all().map(({ results: _, ...head }) => head) }),
   }),
-  route({
-    method: 'POST',
-    path: '/api/verifications',
+  route('POST /api/verifications', {
     summary:
       'Compares what the sinks have with the service, or two sinks with each other. It runs by itself, one at a time.',
     role: 'operator',
@@ -51,17 +45,13 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
     }),
     handle: async ({ body }) => runs.start(jobOf(deps, body)),
   }),
-  route({
-    method: 'GET',
-    path: '/api/verifications/{id}',
+  route('GET /api/verifications/{id}', {
     summary: 'One of them, with what was found so far, by stream, sink and day.',
     role: 'read',
     answer: Verification,
     handle: async ({ id }) => runs.find(id),
   }),
-  route({
-    method: 'POST',
-    path: '/api/verifications/{id}/cancel',
+  route('POST /api/verifications/{id}/cancel', {
     summary: 'Stops after the current page. What was found so far stays.',
     role: 'operator',
     answer: Verification,

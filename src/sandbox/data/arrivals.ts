@@ -6,16 +6,6 @@ import type { World } from './world.ts';
 /** Bounds the arrivals that are generated at once after a long pause. */
 const MOST_AT_ONCE = 50_000;
 
-/** Events that happen while the sandbox runs. There is no timer: they are generated when somebody reads. */
-interface Arrivals {
-  /** Generates the events that are due until now, and stores those that have become visible. */
-  catchUp(now: number): void;
-  /** Adds new events; with lateness they become visible later. */
-  take(events: readonly NewEvent[], now: number): void;
-  /** How many have happened and are not visible yet. */
-  waiting(): number;
-}
-
 interface ArrivalsParts {
   world: World;
   random: Random;
@@ -24,7 +14,8 @@ interface ArrivalsParts {
   latenessMs(): number;
 }
 
-export function createArrivals({ world, random, perSecond, startedAt, latenessMs }: ArrivalsParts): Arrivals {
+/** Events that happen while the sandbox runs. There is no timer: they are generated when somebody reads. */
+export function createArrivals({ world, random, perSecond, startedAt, latenessMs }: ArrivalsParts) {
   let hidden: { event: NewEvent; visibleAt: number }[] = [];
   let happenedUntil = startedAt;
 
@@ -37,9 +28,12 @@ export function createArrivals({ world, random, perSecond, startedAt, latenessMs
   };
 
   return {
-    take: (events, now) => take(events, now),
-    waiting: () => hidden.length,
-    catchUp(now) {
+    /** Adds new events; with lateness they become visible later. */
+    take: (events: readonly NewEvent[], now: number): void => take(events, now),
+    /** How many have happened and are not visible yet. */
+    waiting: (): number => hidden.length,
+    /** Generates the events that are due until now, and stores those that have become visible. */
+    catchUp(now: number): void {
       const due = hidden.filter(({ visibleAt }) => visibleAt <= now);
       if (due.length > 0) {
         hidden = hidden.filter(({ visibleAt }) => visibleAt > now);

@@ -1,19 +1,7 @@
-/** Everything generated derives from one seed, so that a failing test can be repeated on the same data. */
-export interface Random {
-  /** In [0, 1). */
-  next(): number;
-  /** A whole number in [from, to]. */
-  int(from: number, to: number): number;
-  chance(share: number): boolean;
-  pick<T>(items: readonly T[]): T;
-  /** Like pick, but the first items come far more often, as real traffic does. */
-  pickSkewed<T>(items: readonly T[]): T;
-  id(prefix: string, length?: number): string;
-}
-
 const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz';
 
-export function createRandom(seed: number): Random {
+/** Everything generated derives from one seed, so that a failing test can be repeated on the same data. */
+export function createRandom(seed: number) {
   let state = seed >>> 0;
   // mulberry32: small, fast, and random enough for test data.
   const next = (): number => {
@@ -27,20 +15,24 @@ export function createRandom(seed: number): Random {
     if (item === undefined) throw new RangeError('pick from an empty list');
     return item;
   };
+  /** A whole number in [from, to]. */
   const int = (from: number, to: number): number => from + Math.floor(next() * (to - from + 1));
   return {
     next,
     int,
-    chance: (share) => next() < share,
-    pick: (items) => at(items, Math.floor(next() * items.length)),
-    pickSkewed: (items) => at(items, Math.floor(next() ** 2 * items.length)),
-    id(prefix, length = 16) {
+    chance: (share: number): boolean => next() < share,
+    pick: <T>(items: readonly T[]): T => at(items, Math.floor(next() * items.length)),
+    /** Like pick, but the first items come far more often, as real traffic does. */
+    pickSkewed: <T>(items: readonly T[]): T => at(items, Math.floor(next() ** 2 * items.length)),
+    id(prefix: string, length = 16): string {
       // Joined, not added up: a string grown by += keeps all its pieces, and there are many thousand ids.
       const letters = Array.from({ length }, () => LETTERS[Math.floor(next() * LETTERS.length)]);
       return prefix + letters.join('');
     },
   };
 }
+
+export type Random = ReturnType<typeof createRandom>;
 
 /** A number in [0, 1) derived from a text, so that a trait always chooses the same rows. */
 export function shareOf(text: string, salt: string): number {

@@ -29,7 +29,7 @@ interface WorldOptions {
 export interface World {
   links: Link[];
   customers: Customer[];
-  store: Store;
+  store: ReturnType<typeof createStore>;
   historyStart: number;
   /** Makes an event without storing it. */
   make(stream: StreamName, at: number): NewEvent;
@@ -82,22 +82,15 @@ function count({ stream, at, click, sale }: NewEvent): void {
   link.updatedAt = Math.max(link.updatedAt, at);
 }
 
-/** The events of the three streams, each sorted by time and then by arrival, so that a window is two binary searches. */
-interface Store {
-  all(stream: StreamName): readonly StoredEvent[];
-  /** The index of the first event at or after the instant. */
-  lowerBound(stream: StreamName, at: number): number;
-  insert(events: readonly NewEvent[]): StoredEvent[];
-  remove(stream: StreamName, drop: (event: StoredEvent) => boolean): StoredEvent[];
-}
-
 /** From this many events on, one sort is cheaper than inserting each at its place. */
 const BULK = 64;
 
-function createStore(): Store {
+/** The events of the three streams, each sorted by time and then by arrival, so that a window is two binary searches. */
+function createStore() {
   const lists: Record<StreamName, StoredEvent[]> = { clicks: [], leads: [], sales: [] };
   let arrivals = 0;
 
+  /** The index of the first event at or after the instant. */
   const lowerBound = (stream: StreamName, at: number): number => firstAt(lists[stream], at);
 
   /** A new arrival goes after all events of its instant: the first index whose event is later. */
@@ -109,9 +102,9 @@ function createStore(): Store {
   };
 
   return {
-    all: (stream) => lists[stream],
+    all: (stream: StreamName): readonly StoredEvent[] => lists[stream],
     lowerBound,
-    insert(events) {
+    insert(events: readonly NewEvent[]): StoredEvent[] {
       const stored = events.map((event): StoredEvent => ({ ...event, order: arrivals++ }));
       if (stored.length < BULK) for (const event of stored) place(event);
       else {
@@ -120,7 +113,7 @@ function createStore(): Store {
       }
       return stored;
     },
-    remove(stream, drop) {
+    remove(stream: StreamName, drop: (event: StoredEvent) => boolean): StoredEvent[] {
       const gone: StoredEvent[] = [];
       lists[stream] = lists[stream].filter((event) => {
         if (!drop(event)) return true;

@@ -180,7 +180,7 @@ const READ: Readonly<Record<Kind, (column: string) => string>> = {
   integer: (column) => `${column}::text`,
   number: (column) => `${column}::text`,
   boolean: (column) => column,
-  timestamp: instantOf,
+  timestamp: (column) => `${instantOf(column)}`,
   json: (column) => `${column}::text`,
 };
 
