@@ -16,7 +16,11 @@ export type LineFault =
   /** Nobody listens, and whoever was there is gone. */
   | { kind: 'refuse' }
   /** Every connection falls silent after so many bytes more. */
-  | { kind: 'black hole'; bytes: number };
+  | { kind: 'black hole'; bytes: number }
+  /** The next COMMIT of Postgres, after some others: it never arrives, or it is carried out and its answer lost. Then the line is as new. */
+  | { kind: 'commit'; lost: 'question' | 'answer'; letThrough: number };
+
+const COMMIT = Buffer.from('COMMIT\0');
 
 /** Each of them, by the name that tests and docs/troubleshooting.md use; gentle enough that a few thousand bytes meet the middle of a run. */
 export const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
@@ -53,6 +57,8 @@ interface Pair {
   left: number;
   /** Something was swallowed: whatever comes later makes no sense any more. */
   isLost: boolean;
+  /** The next answer is not delivered, and ends the connection. */
+  isMuted: boolean;
 }
 
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
@@ -95,6 +101,13 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     void begin(next);
   };
 
+  /** Whether the piece is lost with the COMMIT in it. */
+  const losesCommit = (pair: Pair, chunk: Buffer): boolean => {
+    if (fault?.kind !== 'commit' || !chunk.includes(COMMIT) || fault.letThrough-- > 0) return false;
+    pair.isMuted = fault.lost === 'answer';
+    fault = undefined;
+    return !pair.isMuted;
+  };
   const carry = (pair: Pair, from: Socket, to: Socket): void => {
     /** One piece after the other, however late. */
     let line = Promise.resolve();
@@ -115,6 +128,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       count(pair, chunk.length);
       if (fault?.kind === 'reset') return end(pair, 'resetAndDestroy');
       if (fault?.kind === 'cut' && pair.left <= 0) return end(pair);
+      if (from === pair.client ? losesCommit(pair, chunk) : pair.isMuted) return end(pair);
       line = line.then(() => pass(chunk));
     });
     from
@@ -128,7 +142,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     attempts++;
     const left = fault?.kind === 'cut' || fault?.kind === 'black hole' ? fault.bytes : Number.POSITIVE_INFINITY;
     const upstream = createConnection({ host: hostname, port: targetPort, allowHalfOpen: true });
-    const pair: Pair = { client, upstream, left, isLost: false };
+    const pair: Pair = { client, upstream, left, isLost: false, isMuted: false };
     pairs.add(pair);
     carry(pair, client, upstream);
     carry(pair, upstream, client);

@@ -1,13 +1,13 @@
 import type { Advance } from '../../src/cursor/ledger.ts';
 import { toIso } from '../../src/model/instant.ts';
 import { describeWindow, holds } from '../../src/model/window.ts';
-import { isKnownUnsound } from './known-unsound.ts';
+import { isKnownUnsound } from './drawn-traits.ts';
 import type { MemorySink } from './memory-sink.ts';
 import { flaps } from './odd-service/listing.ts';
 import { wordAndDuration } from './odd-service/traits.ts';
 import type { Scenario } from './scenario.ts';
+import type { SimulatedEvent } from './simulated-service.ts';
 import { shownAt } from './simulated-service.ts';
-import type { SimulatedEvent } from './simulated-store.ts';
 
 /** What must hold after every commit, whatever the service does. docs/internals/extraction.md uses the same names. */
 export interface Invariants {
