@@ -6,8 +6,7 @@ import type { MemorySink } from './memory-sink.ts';
 import { flaps } from './odd-service/listing.ts';
 import { wordAndDuration } from './odd-service/traits.ts';
 import type { Scenario } from './scenario.ts';
-import type { SimulatedEvent } from './simulated-service.ts';
-import { shownAt } from './simulated-service.ts';
+import { type SimulatedEvent, shownAt } from './simulated-service.ts';
 
 /** What must hold after every commit, whatever the service does. docs/internals/extraction.md uses the same names. */
 export interface Invariants {
