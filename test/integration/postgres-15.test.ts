@@ -6,7 +6,7 @@ import { keysOf, partsOf, SALES, saleAt } from '../support/months.ts';
 import { postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, receipt } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
-import { startStock, stockPostgres } from '../support/stock-postgres.ts';
+import { startStock, stockPostgres } from '../support/servers.ts';
 
 /** The oldest server that we promise to run on, as the distribution ships it. */
 
