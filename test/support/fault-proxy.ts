@@ -33,22 +33,7 @@ export const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
   'swallowed after some bytes': { kind: 'black hole', bytes: 20_000 },
 };
 
-/** Stands before any server that speaks TCP, and breaks the line in every way that lines break. */
-export interface FaultProxy {
-  /** The target's URL, by way of here. */
-  url: string;
-  /** From now on, or once so many bytes more have passed. */
-  fail(fault: LineFault, afterBytes?: number): Promise<void>;
-  /** The line is as new. What a fault had in its grip is told so, as by a network that is back. */
-  heal(): Promise<void>;
-  /** Whether the fault has begun. */
-  hasFailed(): boolean;
-  /** Connections that were opened since the fault began. */
-  attempts(): number;
-  /** Bytes that passed so far, both ways. */
-  bytes(): number;
-  close(): Promise<void>;
-}
+export type FaultProxy = Awaited<ReturnType<typeof startFaultProxy>>;
 
 interface Pair {
   client: Socket;
@@ -61,7 +46,8 @@ interface Pair {
   isMuted: boolean;
 }
 
-export async function startFaultProxy(target: string): Promise<FaultProxy> {
+/** Stands before any server that speaks TCP, and breaks the line in every way that lines break. */
+export async function startFaultProxy(target: string) {
   const { hostname, port, protocol } = new URL(target);
   const targetPort = Number(port || (protocol === 'https:' ? 443 : 80));
   const pairs = new Set<Pair>();
@@ -155,19 +141,25 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   url.port = String(ownPort);
 
   return {
+    /** The target's URL, by way of here. */
     url: url.href.replace(/\/$/, ''),
-    async fail(next, afterBytes = 0) {
+    /** From now on, or once so many bytes more have passed. */
+    async fail(next: LineFault, afterBytes = 0) {
       if (afterBytes > 0) waiting = { fault: next, atBytes: passed + afterBytes };
       else await begin(next);
     },
+    /** The line is as new. What a fault had in its grip is told so, as by a network that is back. */
     async heal() {
       const isAway = fault?.kind === 'refuse';
       for (const pair of [...pairs]) if (isSilent(pair)) end(pair, 'resetAndDestroy');
       [fault, waiting] = [undefined, undefined];
       if (isAway) await listen(ownPort);
     },
+    /** Whether the fault has begun. */
     hasFailed: () => fault !== undefined,
+    /** Connections that were opened since the fault began. */
     attempts: () => attempts,
+    /** Bytes that passed so far, both ways. */
     bytes: () => passed,
     async close() {
       for (const pair of [...pairs]) end(pair);

@@ -4,8 +4,8 @@ import { createFlatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import type { StreamPolicy } from '../../src/sync/job.ts';
-import { createMemorySink, type MemorySink } from './memory-sink.ts';
-import { createMemorySync, type MemorySyncOptions, type RunResult } from './memory-sync.ts';
+import { createMemorySink } from './memory-sink.ts';
+import { createMemorySync, type MemorySyncOptions } from './memory-sync.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './odd-service/service.ts';
 import { answerOf } from './service-error.ts';
 
@@ -43,23 +43,13 @@ export const DAY = 24 * HOUR;
 export const NOON = Date.UTC(2026, 10, 14, 12);
 export const POLICY: StreamPolicy = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: undefined };
 
-/** The sandbox service in this process with a clock that the test moves, and a sync of its clicks at 1,000 rows a page. */
-export interface SandboxSync {
-  service: SandboxService;
-  api: InProcessApi;
-  sink: MemorySink;
-  run(): Promise<RunResult>;
-  pass(ms: number): void;
-  now(): Instant;
-  /** Events that are visible and not in the sink. */
-  missing(): string[];
-  watermark(): Instant | undefined;
-}
+export type SandboxSync = ReturnType<typeof createSandboxSync>;
 
+/** The sandbox service in this process with a clock that the test moves, and a sync of its clicks at 1,000 rows a page. */
 export function createSandboxSync(
   { clicks, days = 3, ...options }: Omit<ServiceOptions, 'rows' | 'now'> & { clicks: number },
   sync: Partial<MemorySyncOptions> & { start?: Instant } = {},
-): SandboxSync {
+) {
   let clock = sync.start ?? NOON;
   const service = createSandboxService({ ...options, days, rows: { clicks, leads: 0, sales: 0 }, now: () => clock });
   const api = createInProcessApi(service);
@@ -78,10 +68,11 @@ export function createSandboxSync(
     api,
     sink,
     run: memory.run,
-    pass(ms) {
+    pass(ms: number) {
       clock += ms;
     },
     now: () => clock,
+    /** Events that are visible and not in the sink. */
     missing: () => service.ids('clicks').filter((id) => !sink.rows.has(id)),
     watermark: () => sink.cursor()?.completeThrough,
   };

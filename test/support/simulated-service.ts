@@ -26,26 +26,20 @@ export interface SimulatedEvent {
   goneAt: Instant | undefined;
 }
 
-/** What the simulated service holds, and the truth about it: events that are gone are still known here. */
-export interface SimulatedStore {
-  /** In the service's order, hidden and poisoned ones among them. */
-  alive(): readonly SimulatedEvent[];
-  /** Everything that could ever be seen, gone or not. */
-  everVisible(): readonly SimulatedEvent[];
-  add(event: SimulatedEvent): void;
-  remove(event: SimulatedEvent, now: Instant): void;
-  hide(event: SimulatedEvent, now: Instant): void;
-}
+export type SimulatedStore = ReturnType<typeof createSimulatedStore>;
 
-export function createSimulatedStore(): SimulatedStore {
+/** What the simulated service holds, and the truth about it: events that are gone are still known here. */
+function createSimulatedStore() {
   const alive: SimulatedEvent[] = [];
   const everVisible: SimulatedEvent[] = [];
   const isBefore = (a: SimulatedEvent, b: SimulatedEvent): boolean =>
     a.at < b.at || (a.at === b.at && a.order < b.order);
   return {
-    alive: () => alive,
-    everVisible: () => everVisible,
-    add(event) {
+    /** In the service's order, hidden and poisoned ones among them. */
+    alive: (): readonly SimulatedEvent[] => alive,
+    /** Everything that could ever be seen, gone or not. */
+    everVisible: (): readonly SimulatedEvent[] => everVisible,
+    add(event: SimulatedEvent) {
       let low = 0;
       let high = alive.length;
       while (low < high) {
@@ -57,13 +51,13 @@ export function createSimulatedStore(): SimulatedStore {
       alive.splice(low, 0, event);
       if (!event.hidden && !event.poison) everVisible.push(event);
     },
-    remove(event, now) {
+    remove(event: SimulatedEvent, now: Instant) {
       const index = alive.indexOf(event);
       if (index < 0) return;
       alive.splice(index, 1);
       event.goneAt ??= now;
     },
-    hide(event, now) {
+    hide(event: SimulatedEvent, now: Instant) {
       event.hidden = true;
       event.goneAt ??= now;
     },
