@@ -1,14 +1,11 @@
-import { afterAll, beforeAll } from 'vitest';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { UnknownFields } from '../../src/sync/schema-evolution.ts';
 import { openFeed } from './feed.ts';
-import { postgresPlace } from './postgres-place.ts';
+import { ofFile, postgresPlace } from './postgres-place.ts';
 
 /** Fields that nobody declared, on their way into real columns. */
 
 export const schema = 'attribution';
-
-type Evolving = Awaited<ReturnType<typeof openEvolving>>;
 
 export async function openEvolving() {
   const place = await postgresPlace({ schema });
@@ -41,15 +38,5 @@ export async function openEvolving() {
   };
 }
 
-/** One for a whole test file. Every test in it has fields of its own. */
-export function evolvingFile(): () => Evolving {
-  let evolving: Evolving | undefined;
-  beforeAll(async () => {
-    evolving = await openEvolving();
-  });
-  afterAll(() => evolving?.place.close());
-  return () => {
-    if (!evolving) throw new Error('not open yet');
-    return evolving;
-  };
-}
+/** Every test of the file has fields of its own. */
+export const evolvingFile = () => ofFile(openEvolving, ({ place }) => place.close());

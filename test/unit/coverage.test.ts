@@ -66,6 +66,11 @@ describe('overlay', () => {
 });
 
 describe('gaps', () => {
+  it('are none in an empty window, and an empty entry makes none', () => {
+    expect(gaps([], { start: 5, end: 5 })).toEqual([]);
+    expect(gaps([{ start: 5, end: 5 }], { start: 0, end: 9 })).toEqual([{ start: 0, end: 9 }]);
+  });
+
   it('are windows and nothing else, also of an entry', () => {
     expect(gaps([], entry(0, 5))).toEqual([{ start: 0, end: 5 }]);
   });
