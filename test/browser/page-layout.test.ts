@@ -1,9 +1,41 @@
+import type { Page } from 'playwright-core';
 import { afterAll, describe, expect, it } from 'vitest';
 import { goTo, hasBrowser, visit } from '../support/browser.ts';
-import { overprints } from '../support/overprints.ts';
-import { SCENES } from '../support/page-data.ts';
+import { SCENES, VIEWS } from '../support/page-data.ts';
 import { servePage } from '../support/page-server.ts';
-import { VIEWS } from '../support/page-views.ts';
+
+/** Which texts of the page lie over each other, as the browser has laid them out: `"1.2M" over "done"`. */
+const overprints = (page: Page): Promise<string[]> => page.evaluate(OVERPRINTS) as Promise<string[]>;
+
+/** Runs in the browser. Boxes of adjacent lines touch, so only those count that share a good part of their height. */
+const OVERPRINTS = `(() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const boxes = [];
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    const text = node.nodeValue.trim();
+    const parent = node.parentElement;
+    if (text === '' || !parent.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    if (parent.closest('.spoken, .skip, noscript, option, .said, dialog')) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    // What is scrolled out of its own box is not printed.
+    const frame = parent.closest('.scroll')?.getBoundingClientRect();
+    const isOut = (box) => frame && (box.top >= frame.bottom || box.bottom <= frame.top);
+    for (const box of range.getClientRects()) if (isOut(box)) continue; else if (box.width > 1 && box.height > 1) boxes.push({ text, box });
+  }
+  boxes.sort((a, b) => a.box.top - b.box.top);
+  const found = new Set();
+  boxes.forEach(({ text, box }, i) => {
+    for (let j = i + 1; j < boxes.length && boxes[j].box.top < box.bottom; j++) {
+      const other = boxes[j].box;
+      const wide = Math.min(box.right, other.right) - Math.max(box.left, other.left);
+      const high = Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top);
+      if (wide > 1.5 && high > 0.35 * Math.min(box.height, other.height))
+        found.add('"' + text.slice(0, 40) + '" over "' + boxes[j].text.slice(0, 40) + '"');
+    }
+  });
+  return [...found];
+})()`;
 
 /** Where the browser puts the texts, by its own measure: none over another, in every view, whatever there is to show. */
 

@@ -1,19 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { allPages, ask, at, idsOf, plainSandbox, rows, sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
+import { ask, at, idsOf, plainSandbox, rows, sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
 
 describe('pages', () => {
-  test('note 9, shuffleTies: the same query orders ties differently, and paging repeats one row and omits another', async () => {
-    const sandbox = await sandboxWith(['shuffleTies', 'ties=400'], { rows: { clicks: 50 } });
-    const first = await rows(sandbox, { sortOrder: 'asc' });
-    const second = await rows(sandbox, { sortOrder: 'asc' });
-    expect(idsOf(first)).not.toEqual(idsOf(second));
-    expect(sorted(idsOf(first))).toEqual(sorted(idsOf(second)));
-    expect(first.map((row) => row.timestamp)).toEqual(second.map((row) => row.timestamp));
-    const paged = (await allPages(sandbox, { limit: 100 })).flat();
-    expect(paged).toHaveLength(450);
-    expect(new Set(idsOf(paged)).size).toBeLessThan(450);
-  });
-
   test('note 10, dropAfterLimit: short pages in the middle, the same rows gone every time', async () => {
     const sandbox = await sandboxWith(['dropAfterLimit=0.2']);
     const pages = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((page) => rows(sandbox, { page, limit: 100 })));
@@ -26,25 +14,10 @@ describe('pages', () => {
     expect(single.some((page) => page.length === 0)).toBe(true);
   });
 
-  test('note 12, lastPage=repeat: a page beyond the end repeats the last page', async () => {
-    const sandbox = await sandboxWith(['lastPage=repeat']);
-    const last = await rows(sandbox, { page: 3, limit: 400 });
-    expect(last).toHaveLength(100);
-    for (const page of [4, 5, 99]) expect(idsOf(await rows(sandbox, { page, limit: 400 }))).toEqual(idsOf(last));
-    expect(await rows(sandbox, { start: '2001-01-01', end: '2001-01-02', page: 2 })).toEqual([]);
-  });
-
-  test('note 13, deepPages=fail@N', async () => {
-    const sandbox = await sandboxWith(['deepPages=fail@3']);
-    const statuses = await Promise.all([3, 4].map(async (page) => (await ask(sandbox, { page, limit: 10 })).status));
-    expect(statuses).toEqual([200, 500]);
-  });
-
-  test('note 13, poison: its page fails for ever, 500 and at limit=1 422; smaller limits get the rest out', async () => {
+  test('note 13, poison: its page fails for ever, 500 and at limit=1 422; those beside it do not', async () => {
     const sandbox = await sandboxWith(['poison=1']);
     const [poison = ''] = sandbox.service.poisoned('clicks');
-    const ids = [...sandbox.service.ids('clicks')];
-    const place = ids.indexOf(poison) + 1;
+    const place = sandbox.service.ids('clicks').indexOf(poison) + 1;
     expect(place).toBeGreaterThan(0);
     const status = async (page: number, limit: number) =>
       (await ask(sandbox, { interval: 'all', sortOrder: 'asc', page, limit })).status;
@@ -52,24 +25,6 @@ describe('pages', () => {
     expect(await status(1, 1000)).toBe(500);
     expect(await status(place, 1)).toBe(422);
     expect(await status(place - 1, 1)).toBe(200);
-    const reached = await allReachable();
-    expect(sorted(reached)).toEqual(sorted(ids.filter((id) => id !== poison)));
-
-    async function allReachable(): Promise<string[]> {
-      const found: string[] = [];
-      for (let page = 1; page <= 9; page++) {
-        const answer = await ask(sandbox, { interval: 'all', sortOrder: 'asc', page, limit: 100 });
-        if (answer.status === 200) found.push(...idsOf((await answer.json()) as never));
-        else {
-          const singles = Array.from({ length: 100 }, (_, i) => (page - 1) * 100 + i + 1);
-          const answers = await Promise.all(
-            singles.map((single) => ask(sandbox, { interval: 'all', sortOrder: 'asc', page: single, limit: 1 })),
-          );
-          for (const one of answers) if (one.status === 200) found.push(...idsOf((await one.json()) as never));
-        }
-      }
-      return found;
-    }
   });
 
   test('note 13, maxBytes: a large response is refused, a small one is not', async () => {

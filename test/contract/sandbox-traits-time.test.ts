@@ -3,59 +3,8 @@ import { parseInstant } from '../../src/model/instant.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { allPages, ask, at, errorOf, idsOf, rows, sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
 
-const DAY = 86_400_000;
-const iso = (instant: number): string => new Date(instant).toISOString();
 const timeOf = (record: JsonObject): number => parseInstant(record.timestamp) ?? Number.NaN;
-/** A click at an instant of our choice. */
-const clickAt = (sample: JsonObject, instant: number, id: string): JsonObject => ({
-  ...sample,
-  timestamp: iso(instant),
-  click: { ...(sample.click as JsonObject), id, timestamp: iso(instant) },
-});
-
 describe('time', () => {
-  test('note 1, widen=day: a minute asked, the whole UTC day answered', async () => {
-    const sandbox = await sandboxWith(['widen=day']);
-    const some = sandbox.service.events('clicks')[450] ?? {};
-    const day = Math.floor(timeOf(some) / DAY) * DAY;
-    const found = await rows(sandbox, { start: iso(timeOf(some)), end: iso(timeOf(some) + 60_000) });
-    const ofDay = sandbox.service.events('clicks').filter((row) => timeOf(row) >= day && timeOf(row) < day + DAY);
-    expect(sorted(idsOf(found))).toEqual(sorted(idsOf(ofDay)));
-    expect(ofDay.length).toBeGreaterThan(5);
-  });
-
-  test('note 1, widen=hour', async () => {
-    const sandbox = await sandboxWith(['widen=hour']);
-    const sample = sandbox.service.events('clicks')[0] ?? {};
-    const hour = Date.UTC(2020, 0, 1, 10);
-    for (const [id, instant] of Object.entries({
-      before: hour - 1,
-      first: hour,
-      last: hour + 3_599_999,
-      after: hour + 3_600_000,
-    })) {
-      sandbox.service.add('clicks', clickAt(sample, instant, id));
-    }
-    const found = await rows(sandbox, { start: iso(hour + 60_000), end: iso(hour + 120_000), sortOrder: 'asc' });
-    expect(idsOf(found)).toEqual(['first', 'last']);
-  });
-
-  test.each([
-    ['inclusive', ['start', 'middle', 'end']],
-    ['exclusive', ['middle']],
-    ['exclusive-start', ['middle', 'end']],
-    ['exclusive-end', ['start', 'middle']],
-  ])('note 2, bounds=%s', async (bounds, expected) => {
-    const sandbox = await sandboxWith([`bounds=${bounds}`]);
-    const sample = sandbox.service.events('clicks')[0] ?? {};
-    const [start, end] = [Date.UTC(2020, 0, 1), Date.UTC(2020, 0, 2)];
-    for (const [id, instant] of Object.entries({ start, middle: start + 5, end })) {
-      sandbox.service.add('clicks', clickAt(sample, instant, id));
-    }
-    const found = await rows(sandbox, { start: iso(start), end: iso(end), sortOrder: 'asc' });
-    expect(idsOf(found)).toEqual(expected);
-  });
-
   test.each([
     ['iso', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, 1],
     ['seconds', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/, 1000],

@@ -13,7 +13,6 @@ import { stable } from '../support/flat.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
 import { readTable } from '../support/postgres-place.ts';
 import { proveCase, rowsOf } from '../support/proof.ts';
-import { sideBySideDo } from '../support/side-by-side.ts';
 import type { StoredRow } from '../support/sink-harness.ts';
 import { RECORDS, type RecordTrap } from './record-traps.ts';
 
@@ -28,9 +27,11 @@ const tables = new Map<StreamName, StoredRow[]>();
 beforeAll(async () => {
   [engine, service] = await Promise.all([openEngine(), serveCorpus()]);
   lake = await mkdtemp(join(tmpdir(), 'tributary-corpus-'));
-  await sideBySideDo(3, Object.keys(RECORDS), new AbortController().signal, async (trap) => {
-    tallies.set(trap, await syncTrap(trap));
-  });
+  const left = Object.keys(RECORDS);
+  const lane = async (): Promise<void> => {
+    for (let trap = left.pop(); trap !== undefined; trap = left.pop()) tallies.set(trap, await syncTrap(trap));
+  };
+  await Promise.all([lane(), lane(), lane()]);
   for (const name of STREAM_NAMES) tables.set(name, await readTable(engine.db, 'attribution', await present(name)));
   // A hundred syncs: on a busy machine they take longer than any other preparation may.
 }, 600_000);

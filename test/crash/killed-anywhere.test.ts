@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { discover, killAtEach, nameOf, type Scene } from '../support/crash/cases.ts';
-import { createSample, everyStep, labelOf } from '../support/crash/choose.ts';
+import { runWorkerApp } from '../../src/app/worker.ts';
+import type { Timings } from '../../src/jobs/schedule.ts';
+import { createRandom } from '../../src/sandbox/data/random.ts';
+import { judgeKilled } from '../support/crash/checks.ts';
+import { type Ended, killAll } from '../support/crash/child.ts';
 import {
   backfillHistory,
+  type Command,
   firstSync,
   forgetCustomer,
   forgetSource,
@@ -14,10 +18,12 @@ import {
   upgradedSync,
   veryFirstSync,
 } from '../support/crash/commands.ts';
-import { faultsOfOrder } from '../support/crash/order.ts';
-import { type Grounds, openGrounds } from '../support/crash/sites.ts';
-import { workerTurn } from '../support/crash/worker-command.ts';
+import { type Grounds, openGrounds, type SiteName } from '../support/crash/sites.ts';
+import { openWorld, type World } from '../support/crash/world.ts';
+import { recordCase } from '../support/proof.ts';
 import { hasRedis } from '../support/redis.ts';
+import { silentLog } from '../support/silent-log.ts';
+import type { Backend } from '../support/workers.ts';
 
 /**
  * Kill -9 at every step of I/O that a command takes, whoever added it; then run it again. Between the two, what is called complete is
@@ -27,6 +33,207 @@ import { hasRedis } from '../support/redis.ts';
  * and the last), on more sinks.
  */
 const isWhole = process.env.TRIBUTARY_PROVE === '1';
+
+/** Of the steps that were discovered, those that a process is killed at: all; but of a label that comes again and again only the first, the second, the middle and the last. */
+function everyStep(steps: readonly string[]): string[] {
+  return [...groups(steps).values()].flatMap((same) => {
+    const chosen = new Set([0, 1, same.length >> 1, same.length - 1]);
+    return same.filter((_, i) => chosen.has(i));
+  });
+}
+
+/** At least so many of a scene, also where every kind of step was met before. */
+const FEWEST = 4;
+
+/** To be sent and to be answered is one kind; so are all questions that change nothing, and all texts that lie beside the data. */
+const kindOf = (label: string): string =>
+  label
+    .replace(/: [\w ]+$/, '')
+    .replace(/^select .*/, 'select')
+    .replace(/README\.md|_catalog\.json|_coverage\.json/, 'text');
+
+/** One of each kind that was not met before, at a place that the seed decides. */
+function createSample(seed: number): (steps: readonly string[]) => string[] {
+  const random = createRandom(seed);
+  const met = new Set<string>();
+  return (steps) => {
+    const chosen = new Set<string>();
+    for (const [kind, same] of groups(steps, kindOf)) {
+      if (!met.has(kind)) chosen.add(random.pick(same));
+      met.add(kind);
+    }
+    while (chosen.size < FEWEST) chosen.add(random.pick(steps));
+    return [...chosen];
+  };
+}
+
+function groups(steps: readonly string[], by = (label: string): string => label): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const step of steps) {
+    const kind = by(labelOf(step));
+    found.set(kind, [...(found.get(kind) ?? []), step]);
+  }
+  return found;
+}
+
+/** Without its number. */
+const labelOf = (step: string): string => step.replace(/ #\d+$/, '');
+
+/**
+ * A kill leaves everything that was written; a power cut takes what was not forced to the disk. So the order of an undisturbed run is
+ * looked at: a file is on disk before it takes its place, and its name is on disk before the state hears of it.
+ */
+function faultsOfOrder(steps: readonly string[]): string[] {
+  const faults: string[] = [];
+  const inMemory = new Set<string>();
+  const unnamed = new Set<string>();
+  for (const label of steps.map(labelOf)) {
+    const [, verb, name = ''] = /^(write|sync|rename) (.+?)(?:\.\*\.tmp)?$/.exec(label) ?? [];
+    const isTemp = label.endsWith('.*.tmp');
+    const file = name.replace(/^\./, '');
+    if (verb === 'write' && isTemp) inMemory.add(file);
+    if (verb === 'sync' && isTemp) inMemory.delete(file);
+    if (verb === 'rename' && inMemory.has(file)) faults.push(`${file} takes its place before it is on disk`);
+    if (verb === 'rename') unnamed.add(file);
+    // Of the folder that the file is in, and then of those above it.
+    if (verb === 'sync' && !isTemp) unnamed.clear();
+    if (label === 'commit: sent' && unnamed.size > 0) {
+      faults.push(`the state hears of ${[...unnamed]} before the name is on disk`);
+      unnamed.clear();
+    }
+  }
+  return faults;
+}
+
+/** A command on a set of sinks, killed at step after step. */
+interface Scene {
+  command: Command;
+  sites: readonly SiteName[];
+}
+
+const nameOf = ({ command, sites }: Scene): string => `${command.name} into ${sites.join(' and ')}`;
+
+interface Outcome {
+  cases: number;
+  /** Those that stood at their step when they were killed. */
+  killed: number;
+  faults: string[];
+}
+
+/** What a process does when nobody kills it: every step, in order. What it leaves is held to the same as after a kill. */
+async function discover(grounds: Grounds, scene: Scene): Promise<string[]> {
+  const world = await openScene(grounds, scene);
+  try {
+    const [end] = (await killAll([{ task: scene.command.task(world) }])) as [Ended];
+    const { faults } = await scene.command.judge(world);
+    if (end.code !== 0 || faults.length > 0) {
+      throw new Error(`undisturbed, ${nameOf(scene)} ended with ${end.code}: ${[end.said, ...faults].join('; ')}`);
+    }
+    return end.steps;
+  } finally {
+    await world.close();
+  }
+}
+
+/** In two lanes: while one waits for its process, the other looks at what its own has left. */
+async function killAtEach(grounds: readonly Grounds[], scene: Scene, steps: readonly string[]): Promise<Outcome> {
+  const outcome: Outcome = { cases: 0, killed: 0, faults: [] };
+  const left = [...steps];
+  const half = grounds.length >> 1;
+  const workThrough = async (own: readonly Grounds[]): Promise<void> => {
+    while (left.length > 0) {
+      const { killed, faults } = await killTogether(own, scene, left.splice(0, own.length));
+      outcome.killed += killed;
+      outcome.faults.push(...faults);
+    }
+  };
+  outcome.cases = steps.length;
+  await Promise.all([workThrough(grounds.slice(0, half)), workThrough(grounds.slice(half))]);
+  return outcome;
+}
+
+/** One process for all of these, each on grounds of its own. */
+async function killTogether(
+  grounds: readonly Grounds[],
+  scene: Scene,
+  steps: readonly string[],
+): Promise<Omit<Outcome, 'cases'>> {
+  const worlds = await Promise.all(steps.map((_, i) => openScene(grounds[i] as Grounds, scene)));
+  try {
+    const ends = await killAll(worlds.map((world, i) => ({ task: scene.command.task(world), at: steps[i] })));
+    for (const [i, world] of worlds.entries()) world.killed = ends[i]?.pid;
+    const judged = await Promise.all(worlds.map((world, i) => judge(scene, world, steps[i] ?? '')));
+    return { killed: ends.filter(({ isStill }) => isStill).length, faults: judged.flat() };
+  } finally {
+    await Promise.all(worlds.map((world) => world.close()));
+  }
+}
+
+async function openScene(grounds: Grounds, { command, sites }: Scene): Promise<World> {
+  const world = await openWorld(grounds, { sites, ...command.world });
+  await command.prepare(world);
+  return world;
+}
+
+async function judge(scene: Scene, world: World, step: string): Promise<string[]> {
+  const { command } = scene;
+  const faults = command.isUntrue ? [] : await judgeKilled(world);
+  let [lost, doubled] = [0, 0];
+  try {
+    await command.again(world);
+    const judgement = await command.judge(world);
+    faults.push(...judgement.faults);
+    ({ lost, doubled } = judgement);
+  } catch (error) {
+    // Recovery: told with the others; one case must not hide the rest.
+    faults.push(error instanceof Error ? error.message : String(error));
+  }
+  recordCase({ suite: 'crash', name: `${nameOf(scene)}: ${step}`, survived: faults.length === 0, lost, doubled });
+  return faults.map((fault) => `killed at ${step}: ${fault}`);
+}
+
+/** Everything is looked at so often that nobody waits; a lock lives as long as a slow machine may need to renew it. */
+const TIMINGS: Partial<Timings> = {
+  tickMs: 100,
+  watchMs: 300,
+  recheckMs: 400,
+  lockMs: 2000,
+  busyMs: 100,
+  maintainMs: 200,
+};
+
+/** Twelve workers at once on a machine that is busy with something else need most of a minute. */
+const LONGEST_MS = 120_000;
+
+/** One turn of a worker: what is due is taken from the queue, run, and given back to it. */
+const workerTurn = (backend: Backend): Command => ({
+  ...laterSync,
+  name: `a worker's turn with its queue in ${backend}`,
+  world: { settings: { every: '1s' }, isQueueInRedis: backend === 'redis' },
+  task: ({ config }) => ({ worker: { config, timings: TIMINGS } }),
+  again: takeTurn,
+});
+
+/** Another worker comes, and stays until it has done a run. */
+async function takeTurn(world: World): Promise<void> {
+  world.syncedAt = Date.now();
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(), LONGEST_MS);
+  const states: string[] = [];
+  const isDone = (): boolean => states.includes('done');
+  await runWorkerApp({
+    config: world.config,
+    timings: TIMINGS,
+    log: silentLog,
+    signal: stop.signal,
+    onRun({ state }) {
+      states.push(state);
+      if (isDone()) stop.abort();
+    },
+  });
+  clearTimeout(timer);
+  if (!isDone()) throw new Error(`no worker ever took the stream up again: ${states.join(', ') || 'no run at all'}`);
+}
 
 const SAMPLED: readonly Scene[] = [
   { command: firstSync, sites: ['folder'] },

@@ -7,7 +7,7 @@ import { openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { type Sandbox, startSandbox } from '../support/odd-service/service.ts';
 import { parseTraits } from '../support/odd-service/traits.ts';
-import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../support/servers.ts';
 import { silentLog } from '../support/silent-log.ts';
 
 /** Where the workers live: a service, a Postgres, a Redis or none, and folders of their own. */

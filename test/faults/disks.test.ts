@@ -1,5 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
@@ -12,8 +14,35 @@ import type { Sandbox } from '../support/odd-service/service.ts';
 import { recordCase } from '../support/proof.ts';
 import { startS3 } from '../support/s3-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { isProving, KEY, messageOf } from '../support/wire-scene.ts';
+
+/** A disk of a few kilobytes in memory: it can be full, grow, and be read-only. Only root may mount one. */
+interface SmallDisk {
+  folder: string;
+  set(options: string): void;
+  remove(): void;
+}
+
+const mount = (...args: string[]): void => void execFileSync('mount', args, { stdio: 'ignore' });
+
+function mountSmallDisk(kilobytes: number): SmallDisk | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'tributary-disk-'));
+  try {
+    mount('-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'none', folder);
+  } catch {
+    // Recovery: not root, or a container that may not mount. Whoever asks does without.
+    rmSync(folder, { recursive: true, force: true });
+    return undefined;
+  }
+  return {
+    folder,
+    set: (options) => mount('-o', `remount,${options}`, folder),
+    remove() {
+      execFileSync('umount', ['-l', folder], { stdio: 'ignore' });
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
 
 /** A disk that is full, and one that may not be written: a tmpfs where we may mount one, else a limit on the size of files. */
 

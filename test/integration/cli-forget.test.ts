@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
-import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
+import { type Finished, freshPlace, type Place } from '../support/cli.ts';
 import { dump, linesWith } from '../support/dump.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
@@ -151,11 +151,4 @@ describe('tributary forget', () => {
     const found = await db.query({ text: 'select from attribution.clicks where _source = $1', values: [source] });
     return found.length;
   };
-
-  it('explains itself within 80 columns', async () => {
-    const { code, stdout } = await place.run(['forget', '--help']);
-    expect(code).toBe(0);
-    expect(stdout).toContain('tributary forget --source main --customer cus_8pQ2');
-    expect(longLines(stdout)).toEqual([]);
-  });
 });

@@ -8,9 +8,7 @@ import { runStartApp } from '../../src/app/start.ts';
 import type { AuditTrail, Session } from '../../src/http/api-types.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
-import { startControlRoom } from '../support/control-room.ts';
-import { type HttpRoom, NOBODY, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
-import { listenTo } from '../support/live-events.ts';
+import { type HttpRoom, listenTo, NOBODY, ROOM_TOKEN, startControlRoom, startHttpRoom } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -241,7 +239,10 @@ describe('without a token in the config', () => {
 
   it('one is made, nobody on the machine comes in without it, and foreign names are refused', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'own-token-'));
-    const own = await startControlRoom({ ...configOf({}), http: { ...configOf({}).http, port: 0 } }, undefined, folder);
+    const own = await startControlRoom(
+      { ...configOf({}), http: { ...configOf({}).http, port: 0 } },
+      { tokenFolder: folder },
+    );
     const token = readFileSync(join(folder, 'http-token'), 'utf8').trim();
     expect(own.link).toBe(`${own.url}/#token=${token}`);
     const ask = (path: string, init: RequestInit = {}) => fetch(own.url + path, init);

@@ -20,8 +20,14 @@ import type {
   SyncStarted,
   TopLinks,
 } from '../../src/http/api-types.ts';
-import { type DescribedRoom, describedRoom, routesIn } from '../support/described-room.ts';
-import { type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
+import {
+  type DescribedRoom,
+  describedRoom,
+  type HttpRoom,
+  ROOM_TOKEN,
+  routesIn,
+  startHttpRoom,
+} from '../support/http-room.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';

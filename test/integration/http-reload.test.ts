@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Session } from '../../src/http/api-types.ts';
 import { freshPlace, type Place, type Running } from '../support/cli.ts';
-import { listenTo } from '../support/live-events.ts';
+import { listenTo } from '../support/http-room.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until } from '../support/workers.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { CANARIES, canaryUrl, found, plantCanaries, type Trace, tablesAsText } from '../support/canaries.ts';
 import { freshPlace, type Running } from '../support/cli.ts';
-import type { ApiDescription } from '../support/json-schema.ts';
+import type { ApiDescription } from '../support/http-room.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { sandboxWith } from '../support/sandbox.ts';

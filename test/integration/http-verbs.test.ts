@@ -4,8 +4,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Cursors, Diagnosis, Forgotten, Overview, Verification, Verifications } from '../../src/http/api-types.ts';
-import { type DescribedRoom, describedRoom, routesIn } from '../support/described-room.ts';
-import { type HttpRoom, NOBODY, startHttpRoom } from '../support/http-room.ts';
+import {
+  type DescribedRoom,
+  describedRoom,
+  type HttpRoom,
+  NOBODY,
+  routesIn,
+  startHttpRoom,
+} from '../support/http-room.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';

@@ -1,10 +1,35 @@
+import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
-import { catalogProxy, type Fate } from '../support/catalog-proxy.ts';
+import { closed, listening } from '../support/front.ts';
 import { type IcebergPlace, icebergRestPlace, KEEP_NOTHING } from '../support/iceberg-place.ts';
 import { certified, createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
+
+/** What becomes of a request: `pass` hands it on; a status is answered instead, before it is handed on, or after it took effect. */
+type Fate = 'pass' | { before: number } | { after: number };
+
+/** Stands before a real catalog and lets things go wrong. */
+async function catalogProxy(target: string, fateOf: (method: string, path: string, token: string) => Fate) {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const [method, path] = [request.method ?? 'GET', request.url ?? '/'];
+    const fate = fateOf(method, path, (request.headers.authorization ?? '').replace('Bearer ', ''));
+    const refuse = (status: number): void => void response.writeHead(status).end('{}');
+    if (typeof fate === 'object' && 'before' in fate) return refuse(fate.before);
+    const answer = await fetch(target + path, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+    });
+    const text = await answer.text();
+    if (typeof fate === 'object') return refuse(fate.after);
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+  });
+  return { uri: `http://127.0.0.1:${await listening(server)}`, close: () => closed(server) };
+}
 
 /**
  * Against a real catalog: TRIBUTARY_ICEBERG_REST is its address. `npm run interop -- iceberg-rest` starts the reference server of Iceberg

@@ -5,7 +5,7 @@ import { readLedger } from '../../src/cursor/ledger.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createPostgresSink, type PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
-import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { freshDatabase, stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { readTable } from '../support/postgres-place.ts';
 import {
@@ -31,8 +31,8 @@ const REJECTED_ROWS = 1;
 
 interface Home extends SinkPlace {
   db: Database;
-  data: CuttingProxy;
-  cursors: CuttingProxy;
+  data: FaultProxy;
+  cursors: FaultProxy;
   createSink(): PostgresSink;
 }
 
@@ -40,8 +40,8 @@ async function openHome(isElsewhere: boolean): Promise<Home> {
   const homes: TestDatabase[] = [await stateDatabase()];
   if (isElsewhere) homes.push(await freshDatabase());
   const [stateUrl = '', dataUrl = stateUrl] = homes.map(({ url }) => url);
-  const cursors = await startCuttingProxy(stateUrl);
-  const data = isElsewhere ? await startCuttingProxy(dataUrl) : cursors;
+  const cursors = await startFaultProxy(stateUrl);
+  const data = isElsewhere ? await startFaultProxy(dataUrl) : cursors;
   const state = connect({ url: cursors.url });
   const db = isElsewhere ? connect({ url: data.url }) : state;
   const createSink = () => createPostgresSink({ name: 'warehouse', db, schema, state });
@@ -80,11 +80,11 @@ describe.each([
     async (which) => {
       const writer = await createWriter(home, stream);
       const { source } = writer.lease;
-      const cutsBefore = home[which].cuts();
       // With rejected records elsewhere, the state is told of those first.
-      home[which].cutNext('answer', isElsewhere && which === 'cursors' ? REJECTED_ROWS : 0);
+      const letThrough = isElsewhere && which === 'cursors' ? REJECTED_ROWS : 0;
+      await home[which].fail({ kind: 'commit', lost: 'answer', letThrough });
       expect(await writer.commit(rows, { spans }, rejected)).toEqual(receipt({ new: 2 }));
-      expect(home[which].cuts()).toBe(cutsBefore + 1);
+      expect(home[which].hasFailed()).toBe(false);
       expect((await rowsOf(home, stream, source)).size).toBe(2);
       expect(await readLedger(home.state, writer.advance(), 0)).toMatchObject(asEntries(spans));
       expect(await readCursor(home.state, writer.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
@@ -95,7 +95,7 @@ describe.each([
 
   it('says so when a commit never arrived; nothing is told that is not there', async () => {
     const writer = await createWriter(home, stream);
-    home.data.cutNext('question');
+    await home.data.fail({ kind: 'commit', lost: 'question', letThrough: 0 });
     await expect(writer.commit(rows, { spans })).rejects.toThrow(RetryLater);
     expect(await rowsOf(home, stream, writer.lease.source)).toEqual(new Map());
     expect(await readCursor(home.state, writer.advance())).toBeUndefined();
@@ -133,7 +133,7 @@ describe('data that is there, and a state that was never told', () => {
   async function crash() {
     const writer = await createWriter(home, stream);
     const noted = [{ ...certified(NOON, NOON + MINUTE), note: 'a note with \0 and \ud800' }];
-    home.cursors.cutNext('question', REJECTED_ROWS);
+    await home.cursors.fail({ kind: 'commit', lost: 'question', letThrough: REJECTED_ROWS });
     await expect(writer.commit(rows, { spans: noted, newestSeen: NOON + 0.125 }, rejected)).rejects.toThrow(RetryLater);
     const { source } = writer.lease;
     expect((await rowsOf(home, stream, source)).size).toBe(2);

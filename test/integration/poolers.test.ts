@@ -3,9 +3,9 @@ import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
 import { configFor, configText, expectComplete } from '../support/engine.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
-import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
+import { hasPgBouncer, startPgBouncer } from '../support/servers.ts';
 
 /** Through a pooler that gives each transaction another connection. */
 

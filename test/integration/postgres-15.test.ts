@@ -4,9 +4,9 @@ import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
 import { keysOf, partsOf, SALES, saleAt } from '../support/months.ts';
 import { postgresPlace } from '../support/postgres-place.ts';
+import { startStock, stockPostgres } from '../support/servers.ts';
 import { createWriter, receipt } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
-import { startStock, stockPostgres } from '../support/stock-postgres.ts';
 
 /** The oldest server that we promise to run on, as the distribution ships it. */
 

@@ -8,7 +8,7 @@ import { RetryLater } from '../../src/model/errors.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { hasRedis } from '../support/redis.ts';
-import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../support/servers.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { until } from '../support/workers.ts';
 

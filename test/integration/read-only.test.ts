@@ -5,7 +5,7 @@ import { configText } from '../support/engine.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { type StockPostgres, startStock, stockPostgres } from '../support/stock-postgres.ts';
+import { type StockPostgres, startStock, stockPostgres } from '../support/servers.ts';
 
 /** A database that can be read and not written: the doctor says so, and a sync ends as something that may pass. */
 

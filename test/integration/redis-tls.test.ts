@@ -9,7 +9,7 @@ import { ConfigError, type Fault } from '../../src/model/errors.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { freshPlace } from '../support/cli.ts';
 import { freePort } from '../support/free-port.ts';
-import { startRedisServer } from '../support/redis-server.ts';
+import { startRedisServer } from '../support/servers.ts';
 
 const closers: Array<() => Promise<void>> = [];
 afterAll(async () => {

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
+import { startStock, stockPostgres } from '../support/servers.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { startStock, stockPostgres } from '../support/stock-postgres.ts';
 import { lastLines, Missing, type Ran, run, SLOWEST_MS, stop } from './part.ts';
 
 /** The built binary before a played service, as an operator has it: a folder, a config, commands. */

@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { startStock } from '../support/stock-postgres.ts';
+import { startStock } from '../support/servers.ts';
 import {
   differences,
   idsInTables,

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAuthority } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
-import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
-import { startRedisServer } from '../support/redis-server.ts';
+import { hasPgBouncer, startPgBouncer, startRedisServer } from '../support/servers.ts';
 import {
   type Desk,
   differences,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { DRAWN } from '../support/drawn-traits.ts';
+import { DRAWN, NOT_PROVEN_YET, STAYS_OPEN } from '../support/drawn-traits.ts';
 import { InvariantBroken } from '../support/invariants.ts';
-import { NOT_PROVEN_YET, STAYS_OPEN } from '../support/known-unsound.ts';
 import type { TraitName } from '../support/odd-service/traits.ts';
 import { recordCase } from '../support/proof.ts';
 import { type SimulationOptions, simulate } from '../support/simulation.ts';

@@ -1,4 +1,4 @@
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, inject } from 'vitest';
 
 /** Longer than anything takes on a slow machine, and shorter than a test. */
@@ -14,22 +14,17 @@ afterAll(async () => {
   shared = undefined;
 });
 
-export interface Visit {
-  page: Page;
-  context: BrowserContext;
-  /** What the page complained about: script errors, refused content, failed loads. */
-  complaints: string[];
-  /** Addresses that are not on this machine. */
-  outside: string[];
-}
+export type Visit = Awaited<ReturnType<typeof visit>>;
 
 /** A window of its own, with nothing remembered, of the run's one browser. */
-export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+export async function visit(url: string, options: BrowserContextOptions = {}) {
   shared ??= chromium.connect(inject('browserUrl'));
   const context = await (await shared).newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(WAIT_MS);
   const page = await context.newPage();
+  /** What the page complained about: script errors, refused content, failed loads. */
   const complaints: string[] = [];
+  /** Addresses that are not on this machine. */
   const outside: string[] = [];
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {

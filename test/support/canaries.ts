@@ -1,9 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Queryable } from '../../src/cursor/database/index.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { dump } from './dump.ts';
-import { queryDuckdb } from './lake-readers.ts';
+import { filesIn, queryDuckdb } from './lake-readers.ts';
 import type { Sandbox } from './odd-service/service.ts';
 import type { TestRedis } from './redis.ts';
 
@@ -73,19 +73,13 @@ export async function canaryUrl(db: Queryable, databaseUrl: string): Promise<str
 
 /** All files below a folder; Parquet is unpacked, or nothing would be found in it. */
 export async function filesAsText(root: string): Promise<Trace[]> {
-  const entries = await readdir(root, { recursive: true, withFileTypes: true });
   return Promise.all(
-    entries
-      .filter((entry) => entry.isFile())
-      .map(async (entry) => {
-        const file = join(entry.parentPath, entry.name);
-        const rows = file.endsWith('.parquet') ? await queryDuckdb(`select t::varchar as row from '${file}' t`) : [];
-        const bytes = (await readFile(file)).toString('latin1');
-        return {
-          place: `file ${file.slice(root.length + 1)}`,
-          text: [bytes, ...rows.map(({ row }) => row)].join('\n'),
-        };
-      }),
+    (await filesIn(root)).map(async (name) => {
+      const file = join(root, name);
+      const rows = file.endsWith('.parquet') ? await queryDuckdb(`select t::varchar as row from '${file}' t`) : [];
+      const bytes = (await readFile(file)).toString('latin1');
+      return { place: `file ${name}`, text: [bytes, ...rows.map(({ row }) => row)].join('\n') };
+    }),
   );
 }
 

@@ -4,15 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** An authority of our own, and what it signs: made by openssl when a test wants it, and good for nothing else. */
-export interface Authority {
-  /** For NODE_EXTRA_CA_CERTS. */
-  file: string;
-  folder: string;
-  /** A certificate for this machine, unless it is said otherwise. */
-  sign(options?: { host?: string; isExpired?: boolean; isSelfSigned?: boolean }): { key: Buffer; cert: Buffer };
-}
-
-export function createAuthority(): Authority {
+export function createAuthority() {
   const folder = mkdtempSync(join(tmpdir(), 'tributary-tls-'));
   const at = (name: string): string => join(folder, name);
   const openssl = (...args: string[]): void => void execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
@@ -23,8 +15,10 @@ export function createAuthority(): Authority {
   writeFileSync(at('ca.cnf'), CA_CONFIG);
   let made = 0;
   return {
+    /** For NODE_EXTRA_CA_CERTS. */
     file: at('ca.pem'),
     folder,
+    /** A certificate for this machine, unless it is said otherwise. */
     sign({ host = 'IP:127.0.0.1', isExpired = false, isSelfSigned = false } = {}) {
       made += 1;
       const [key, request, cert] = [`${made}.key`, `${made}.csr`, `${made}.pem`];

@@ -30,18 +30,7 @@ export interface Running {
   saw(text: string | RegExp): Promise<string>;
 }
 
-/** A folder of its own to run commands in, with a home and a temporary folder that ought to stay empty. */
-export interface Place {
-  dir: string;
-  start(args: readonly string[], env?: Record<string, string>): Running;
-  /** In a process of its own, as `start`, to its end. */
-  run(args: readonly string[], env?: Record<string, string>): Promise<Finished>;
-  /** In this process and without its log, where a process is not what is tested: its start costs more than most commands do. */
-  call(args: readonly string[], env?: Record<string, string>): Promise<Finished>;
-  config(text: string, name?: string): Promise<string>;
-  /** Names of what lies in the folder, in its home and in its temporary folder. */
-  files(): Promise<{ dir: string[]; home: string[]; tmp: string[] }>;
-}
+export type Place = Awaited<ReturnType<typeof freshPlace>>;
 
 const places: string[] = [];
 const running = new Set<Running>();
@@ -58,7 +47,8 @@ afterAll(async () => {
   }
 });
 
-export async function freshPlace(): Promise<Place> {
+/** A folder of its own to run commands in, with a home and a temporary folder that ought to stay empty. */
+export async function freshPlace() {
   const root = await mkdtemp(join(tmpdir(), 'tributary-cli-'));
   places.push(root);
   const [dir, home, tmp] = ['work', 'home', 'tmp'].map((name) => join(root, name)) as [string, string, string];
@@ -69,12 +59,16 @@ export async function freshPlace(): Promise<Place> {
   return {
     dir,
     start,
-    run: (args, env) => start(args, env).done,
-    call: (args, env) => callHere(args, dir, { ...own, ...env }),
-    async config(text, name = 't.yaml') {
+    /** In a process of its own, as `start`, to its end. */
+    run: (args: readonly string[], env?: Record<string, string>): Promise<Finished> => start(args, env).done,
+    /** In this process and without its log, where a process is not what is tested: its start costs more than most commands do. */
+    call: (args: readonly string[], env?: Record<string, string>): Promise<Finished> =>
+      callHere(args, dir, { ...own, ...env }),
+    async config(text: string, name = 't.yaml') {
       await writeFile(join(dir, name), text);
       return name;
     },
+    /** Names of what lies in the folder, in its home and in its temporary folder. */
     files: async () => ({ dir: await readdir(dir), home: await readdir(home), tmp: await readdir(tmp) }),
   };
 }

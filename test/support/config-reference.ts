@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { FILTERS } from '../../src/api/filters.ts';
 import { parseConfig } from '../../src/config/index.ts';
@@ -18,24 +19,10 @@ interface Schema {
   additionalProperties?: Schema;
 }
 
-const INTRODUCTION = `# Configuration
-
-This page lists every key and is generated from the code. [\`config/tributary.yaml\`](../config/tributary.yaml) shows them in one commented file; \`tributary init\` writes one for you.
-
-- Commands read \`config/tributary.yaml\` in the current folder, or the file given by \`--config\`.
-- \`\${NAME}\` reads an environment variable, which must be set and not empty; \`\${NAME:-default}\` has a default. It can replace values, but not keys or YAML. Keep secrets
-  in the environment, not in the file.
-- \`tributary config check\` lists all errors with line and column. Unknown keys are errors.
-- \`tributary config print\` shows the config with defaults filled in and secrets masked.
-- \`tributary init\` writes \`tributary.schema.json\` next to the config, for editors that validate YAML against a schema.
-
-A *duration* is \`90s\`, \`15m\`, \`1h\` or \`7d\`. Names of sources and sinks consist of lower-case letters, digits, \`_\` and \`-\`. They become part of keys and paths and
-cannot be changed later.
-
-Only in the environment: \`TRIBUTARY_LOG\` (\`debug\`, \`info\`, \`warn\` or \`error\`; \`warn\` by default), \`NO_COLOR\`, and
-\`OTEL_EXPORTER_OTLP_ENDPOINT\` for [traces](monitoring.md#traces).
-`;
-
+/** Its prose is written there; what is generated are the tables and what stands over them. */
+const PAGE = readFileSync('docs/configuration.md', 'utf8');
+const INTRODUCTION = PAGE.slice(0, PAGE.indexOf('## '));
+const FILTER_INTRODUCTION = /^## .*\.filters\n[^#]*?\|---\|---\|---\|---\|$/m.exec(PAGE)?.[0];
 export function configurationPage(): string {
   const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as Schema;
   const { sources, sinks, ...rest } = schema.properties ?? {};
@@ -68,7 +55,7 @@ export function configurationPage(): string {
       ]),
     ),
   ];
-  return [INTRODUCTION, ...sections].join('\n');
+  return INTRODUCTION + sections.join('\n');
 }
 
 /** The three streams have the same keys. Where a sentence differs, by a default, both are shown. */
@@ -124,19 +111,6 @@ function filterSection(): string {
 /** `linkId`: "link ID" says nothing that the name does not. */
 const repeats = (name: string, doc: string): boolean =>
   doc.toLowerCase().replaceAll(' ', '') === name.toLowerCase().replace('_', '');
-
-const FILTER_INTRODUCTION = `## sources.‹name›.streams.‹stream›.filters
-
-Query parameters of \`GET /events\`, also for \`export --filter name=value\`. If *several* is yes, a list matches any of its values, and \`-\` before
-every value excludes them: \`country: [US, CA]\`, \`trigger: -qr\`, \`[-US, -CA]\`. The service separates values by commas, so you cannot filter by a value that contains one
-(\`Washington, D.C.\`). An invalid value is an error: \`country: UK\` asks whether you meant \`GB\`.
-\`key\` needs exactly one \`domain\`. If you change the filters of a stream, it is read again from \`since\`.
-
-Rows are compared with the filters: nothing is certified once an event arrives that a filter excludes, or while no event has matched a filter.
-For \`root\`, \`saleType\`, \`query\`, \`groupId\` and \`partnerTagId\`, no column shows whether the service applies them; commands say so.
-
-| filters | value | several | streams |
-|---|---|---|---|`;
 
 function told(name: string, part: Schema | undefined): string {
   if (!part?.description) throw new Error(`${name} has no description in src/config/schema.ts`);

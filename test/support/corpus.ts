@@ -35,16 +35,10 @@ const bystander = (): string =>
     click: { id: BYSTANDER },
   });
 
-export interface CorpusService {
-  /** The address of a service of its own for each trap, so that they do not meet. */
-  baseUrlOf(folder: Folder | 'names', trap: string): string;
-  /** How many requests came for a trap. */
-  requests(trap: string): number;
-  close(): Promise<void>;
-}
+export type CorpusService = Awaited<ReturnType<typeof serveCorpus>>;
 
 /** Answers `/<folder>/<trap>/events`: a sound service, but for one record, or for an answer that comes so often. */
-export async function serveCorpus(times: (trap: string) => number = () => 1): Promise<CorpusService> {
+export async function serveCorpus(times: (trap: string) => number = () => 1) {
   const asked = new Map<string, number>();
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://corpus');
@@ -67,8 +61,10 @@ export async function serveCorpus(times: (trap: string) => number = () => 1): Pr
   });
   const port = await listening(server);
   return {
-    baseUrlOf: (folder, trap) => `http://127.0.0.1:${port}/${folder}/${trap}`,
-    requests: (trap) => asked.get(trap) ?? 0,
+    /** The address of a service of its own for each trap, so that they do not meet. */
+    baseUrlOf: (folder: Folder | 'names', trap: string) => `http://127.0.0.1:${port}/${folder}/${trap}`,
+    /** How many requests came for a trap. */
+    requests: (trap: string) => asked.get(trap) ?? 0,
     close: () => closed(server),
   };
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -10,18 +10,10 @@ import { lookAtPostmaster, stopPostmaster } from '../../src/cursor/embedded/serv
 
 const SCRIPT = fileURLToPath(new URL('embedded-child.ts', import.meta.url));
 
-export interface Child {
-  process: ChildProcess;
-  pid: number;
-  /** What it printed: the URL, or why it was refused. */
-  answer: Promise<{ url?: string; refused?: string; uid?: number }>;
-  /** Ends its input, so that it closes the server and leaves. */
-  close(): Promise<void>;
-  kill(): Promise<void>;
-}
+export type Child = ReturnType<typeof startChild>;
 
 /** A folder like that of `mktemp -d`, and a process in it that uses the embedded Postgres. */
-export function startChild(dir: string, options: { attach?: boolean; as?: string } = {}): Child {
+export function startChild(dir: string, options: { attach?: boolean; as?: string } = {}) {
   const script = ['--import', import.meta.resolve('tsx'), SCRIPT, dir];
   if (options.attach) script.push('attach');
   const [file = '', ...args] = [
@@ -37,14 +29,17 @@ export function startChild(dir: string, options: { attach?: boolean; as?: string
   });
   const exited = once(child, 'exit');
   const answer = (async () => {
-    for await (const line of createInterface({ input: child.stdout })) return JSON.parse(line) as object;
+    for await (const line of createInterface({ input: child.stdout }))
+      return JSON.parse(line) as { url?: string; refused?: string; uid?: number };
     throw new Error(`the child ended without an answer: ${await exited}`);
   })();
   answer.catch(() => {});
   return {
     process: child,
     pid: child.pid ?? -1,
+    /** What it printed: the URL, or why it was refused. */
     answer,
+    /** Ends its input, so that it closes the server and leaves. */
     async close() {
       child.stdin.end();
       await exited;

@@ -1,36 +1,27 @@
-import { afterAll, beforeAll } from 'vitest';
 import type { StreamName } from '../../src/model/streams.ts';
 import type { UnknownFields } from '../../src/sync/schema-evolution.ts';
-import { type Feed, openFeed } from './feed.ts';
-import { type PostgresPlace, postgresPlace } from './postgres-place.ts';
+import { openFeed } from './feed.ts';
+import { ofFile, postgresPlace } from './postgres-place.ts';
 
 /** Fields that nobody declared, on their way into real columns. */
 
 export const schema = 'attribution';
 
-export interface Evolving {
-  place: PostgresPlace;
-  feed(stream: StreamName, unknownFields?: UnknownFields): Promise<Feed>;
-  /** One column of one source's rows, in order of their ids, as Postgres shows it in JSON. */
-  column(stream: StreamName, source: string, name: string): Promise<unknown[]>;
-  typesOf(stream: StreamName, like: string): Promise<Record<string, string>>;
-  history(like: string): Promise<object[]>;
-}
-
-export async function openEvolving(): Promise<Evolving> {
+export async function openEvolving() {
   const place = await postgresPlace({ schema });
   return {
     place,
-    feed: (stream, unknownFields = 'evolve') =>
+    feed: (stream: StreamName, unknownFields: UnknownFields = 'evolve') =>
       openFeed({ state: place.state, sinks: [place.createSink()], stream, unknownFields }),
-    async column(stream, source, name) {
+    /** One column of one source's rows, in order of their ids, as Postgres shows it in JSON. */
+    async column(stream: StreamName, source: string, name: string) {
       const rows = await place.db.query<{ value: unknown }>({
         text: `select to_jsonb(t) -> '${name}' #>> '{}' as value from ${schema}.${stream} t where _source = $1 order by event_id`,
         values: [source],
       });
       return rows.map(({ value }) => value);
     },
-    async typesOf(stream, like) {
+    async typesOf(stream: StreamName, like: string) {
       const found = await place.db.query<{ name: string; type: string }>({
         text: `
           select attname as name, format_type(atttypid, atttypmod) as type from pg_attribute
@@ -39,7 +30,7 @@ export async function openEvolving(): Promise<Evolving> {
       });
       return Object.fromEntries(found.map(({ name, type }) => [name, type]));
     },
-    history: (like) =>
+    history: (like: string) =>
       place.state.query({
         text: 'select path, name, kind, previous_kind as was, source from tributary.columns where path ~ $1 order by id',
         values: [like],
@@ -47,15 +38,5 @@ export async function openEvolving(): Promise<Evolving> {
   };
 }
 
-/** One for a whole test file. Every test in it has fields of its own. */
-export function evolvingFile(): () => Evolving {
-  let evolving: Evolving | undefined;
-  beforeAll(async () => {
-    evolving = await openEvolving();
-  });
-  afterAll(() => evolving?.place.close());
-  return () => {
-    if (!evolving) throw new Error('not open yet');
-    return evolving;
-  };
-}
+/** Every test of the file has fields of its own. */
+export const evolvingFile = () => ofFile(openEvolving, ({ place }) => place.close());

@@ -16,7 +16,11 @@ export type LineFault =
   /** Nobody listens, and whoever was there is gone. */
   | { kind: 'refuse' }
   /** Every connection falls silent after so many bytes more. */
-  | { kind: 'black hole'; bytes: number };
+  | { kind: 'black hole'; bytes: number }
+  /** The next COMMIT of Postgres, after some others: it never arrives, or it is carried out and its answer lost. Then the line is as new. */
+  | { kind: 'commit'; lost: 'question' | 'answer'; letThrough: number };
+
+const COMMIT = Buffer.from('COMMIT\0');
 
 /** Each of them, by the name that tests and docs/troubleshooting.md use; gentle enough that a few thousand bytes meet the middle of a run. */
 export const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
@@ -29,22 +33,7 @@ export const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
   'swallowed after some bytes': { kind: 'black hole', bytes: 20_000 },
 };
 
-/** Stands before any server that speaks TCP, and breaks the line in every way that lines break. */
-export interface FaultProxy {
-  /** The target's URL, by way of here. */
-  url: string;
-  /** From now on, or once so many bytes more have passed. */
-  fail(fault: LineFault, afterBytes?: number): Promise<void>;
-  /** The line is as new. What a fault had in its grip is told so, as by a network that is back. */
-  heal(): Promise<void>;
-  /** Whether the fault has begun. */
-  hasFailed(): boolean;
-  /** Connections that were opened since the fault began. */
-  attempts(): number;
-  /** Bytes that passed so far, both ways. */
-  bytes(): number;
-  close(): Promise<void>;
-}
+export type FaultProxy = Awaited<ReturnType<typeof startFaultProxy>>;
 
 interface Pair {
   client: Socket;
@@ -53,9 +42,12 @@ interface Pair {
   left: number;
   /** Something was swallowed: whatever comes later makes no sense any more. */
   isLost: boolean;
+  /** The next answer is not delivered, and ends the connection. */
+  isMuted: boolean;
 }
 
-export async function startFaultProxy(target: string): Promise<FaultProxy> {
+/** Stands before any server that speaks TCP, and breaks the line in every way that lines break. */
+export async function startFaultProxy(target: string) {
   const { hostname, port, protocol } = new URL(target);
   const targetPort = Number(port || (protocol === 'https:' ? 443 : 80));
   const pairs = new Set<Pair>();
@@ -95,6 +87,13 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     void begin(next);
   };
 
+  /** Whether the piece is lost with the COMMIT in it. */
+  const losesCommit = (pair: Pair, chunk: Buffer): boolean => {
+    if (fault?.kind !== 'commit' || !chunk.includes(COMMIT) || fault.letThrough-- > 0) return false;
+    pair.isMuted = fault.lost === 'answer';
+    fault = undefined;
+    return !pair.isMuted;
+  };
   const carry = (pair: Pair, from: Socket, to: Socket): void => {
     /** One piece after the other, however late. */
     let line = Promise.resolve();
@@ -115,6 +114,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       count(pair, chunk.length);
       if (fault?.kind === 'reset') return end(pair, 'resetAndDestroy');
       if (fault?.kind === 'cut' && pair.left <= 0) return end(pair);
+      if (from === pair.client ? losesCommit(pair, chunk) : pair.isMuted) return end(pair);
       line = line.then(() => pass(chunk));
     });
     from
@@ -128,7 +128,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     attempts++;
     const left = fault?.kind === 'cut' || fault?.kind === 'black hole' ? fault.bytes : Number.POSITIVE_INFINITY;
     const upstream = createConnection({ host: hostname, port: targetPort, allowHalfOpen: true });
-    const pair: Pair = { client, upstream, left, isLost: false };
+    const pair: Pair = { client, upstream, left, isLost: false, isMuted: false };
     pairs.add(pair);
     carry(pair, client, upstream);
     carry(pair, upstream, client);
@@ -141,19 +141,25 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   url.port = String(ownPort);
 
   return {
+    /** The target's URL, by way of here. */
     url: url.href.replace(/\/$/, ''),
-    async fail(next, afterBytes = 0) {
+    /** From now on, or once so many bytes more have passed. */
+    async fail(next: LineFault, afterBytes = 0) {
       if (afterBytes > 0) waiting = { fault: next, atBytes: passed + afterBytes };
       else await begin(next);
     },
+    /** The line is as new. What a fault had in its grip is told so, as by a network that is back. */
     async heal() {
       const isAway = fault?.kind === 'refuse';
       for (const pair of [...pairs]) if (isSilent(pair)) end(pair, 'resetAndDestroy');
       [fault, waiting] = [undefined, undefined];
       if (isAway) await listen(ownPort);
     },
+    /** Whether the fault has begun. */
     hasFailed: () => fault !== undefined,
+    /** Connections that were opened since the fault began. */
     attempts: () => attempts,
+    /** Bytes that passed so far, both ways. */
     bytes: () => passed,
     async close() {
       for (const pair of [...pairs]) end(pair);

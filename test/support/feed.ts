@@ -10,15 +10,9 @@ import { createCommitter } from '../../src/sync/committer.ts';
 import { createSchemaEvolution, describeSchemaChange, type UnknownFields } from '../../src/sync/schema-evolution.ts';
 import { NOON, newSource } from './sink-harness.ts';
 
-/** Everything between a page and the tables, without a service: records go in as a reader would have handed them on. */
-export interface Feed {
-  source: string;
-  /** Writes the records of one batch; what the run would have counted comes back. */
-  send(records: readonly object[], slice?: Partial<Slice>): Promise<Tally>;
-  release(): Promise<void>;
-}
+export type Feed = Awaited<ReturnType<typeof openFeed>>;
 
-export interface FeedOptions {
+interface FeedOptions {
   state: Database;
   sinks: readonly Sink[];
   stream: StreamName;
@@ -26,13 +20,15 @@ export interface FeedOptions {
   unknownFields?: UnknownFields;
 }
 
-export async function openFeed(options: FeedOptions): Promise<Feed> {
+/** Everything between a page and the tables, without a service: records go in as a reader would have handed them on. */
+export async function openFeed(options: FeedOptions) {
   const { state, sinks, stream, source = newSource(), unknownFields = 'evolve' } = options;
   const lease = await acquireLease(state, source, stream, `feed of ${source}`);
   const flatten = createFlatten(STREAMS[stream]);
   return {
     source,
-    async send(records, slice = {}) {
+    /** Writes the records of one batch; what the run would have counted comes back. */
+    async send(records: readonly object[], slice: Partial<Slice> = {}): Promise<Tally> {
       const tally = emptyTally();
       const runId = newRunId();
       const committer = createCommitter({

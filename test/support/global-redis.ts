@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { findOrInstall } from './machine.ts';
-import { startRedisServer } from './redis-server.ts';
+import { startRedisServer } from './servers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,57 +1,172 @@
-import { afterAll } from 'vitest';
+import { afterAll, expect } from 'vitest';
+import { z } from 'zod';
+import { runStartApp, type StartOptions } from '../../src/app/start.ts';
 import type { Config } from '../../src/config/index.ts';
+import type { LiveEvent } from '../../src/http/api-types.ts';
 import type { Log } from '../../src/model/log.ts';
-import { startControlRoom } from './control-room.ts';
+import { silentLog } from './silent-log.ts';
+import { FAST } from './workers.ts';
+
+/** A control room, and how programs ask it. */
 
 /** Of every room whose config names no other. */
 export const ROOM_TOKEN = 'a-long-token-that-nobody-guesses';
+
 /** For requests that come without a token. */
 export const NOBODY = { authorization: '' };
 
-/** A control room, and how programs ask it; it ends with the test file. */
-export interface HttpRoom {
-  url: string;
-  /** With the token, unless the headers hold a cookie or an authorization of their own. */
-  get(path: string, headers?: Record<string, string>): Promise<Response>;
-  json<T>(path: string, headers?: Record<string, string>): Promise<T>;
-  send(method: 'POST' | 'DELETE', path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
-  close(): Promise<void>;
+type Headers = Record<string, string>;
+
+/** `tributary start` in this process, on a free port, with everything looked at more often. */
+export async function startControlRoom(
+  config: Config,
+  { log = silentLog, ...more }: Partial<Pick<StartOptions, 'log' | 'liveTimings' | 'tokenFolder'>> = {},
+) {
+  const stop = new AbortController();
+  const liveTimings = { pollMs: 300, heartbeatMs: 5000 };
+  const options = { config, log, signal: stop.signal, timings: FAST, liveTimings, ...more };
+  let done: Promise<void> = Promise.resolve();
+  const { url, link } = await new Promise<{ url: string; link: string | undefined }>((listening, failed) => {
+    done = runStartApp({ ...options, onListening: (at, room) => listening({ url: at, link: room.link }) });
+    done.catch(failed);
+  });
+  return {
+    url,
+    /** With the token that was made, where the config names none. */
+    link,
+    /** Ends the worker and its server, as Ctrl-C does. */
+    async close() {
+      stop.abort();
+      await done;
+    },
+  };
 }
 
-const open = new Set<HttpRoom>();
+export type HttpRoom = Awaited<ReturnType<typeof startHttpRoom>>;
+
+const open = new Set<() => Promise<void>>();
 afterAll(async () => {
-  for (const room of open) await room.close();
+  for (const close of open) await close();
 });
 
-export async function startHttpRoom(config: Config, log?: Log): Promise<HttpRoom> {
+/** It ends with the test file. Requests have the token, unless their headers hold a cookie or an authorization of their own. */
+export async function startHttpRoom(config: Config, log?: Log) {
   const token = config.http.token ?? ROOM_TOKEN;
   const onAnyPort = { ...config, http: { ...config.http, token, port: 0 } };
-  const withToken = (headers: Record<string, string> = {}) =>
+  const liveTimings = { pollMs: 200, heartbeatMs: 500 };
+  const { url, close } = await startControlRoom(onAnyPort, { liveTimings, ...(log && { log }) });
+  open.add(close);
+  const withToken = (headers: Headers = {}): Headers =>
     'cookie' in headers || 'authorization' in headers ? headers : { ...headers, authorization: `Bearer ${token}` };
-  const { url, close } = await startControlRoom(onAnyPort, { pollMs: 200, heartbeatMs: 500 }, undefined, log);
-  const get: HttpRoom['get'] = (path, headers) =>
+  const get = (path: string, headers?: Headers): Promise<Response> =>
     fetch(url + path, { headers: withToken(headers), redirect: 'manual' });
-  const json = async <T>(path: string, headers?: Record<string, string>): Promise<T> => {
-    const response = await get(path, headers);
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  };
-  const room: HttpRoom = {
+  return {
     url,
     get,
-    json,
-    async send(method, path, body, headers) {
-      return fetch(url + path, {
+    async json<T>(path: string, headers?: Headers): Promise<T> {
+      const response = await get(path, headers);
+      if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+      return (await response.json()) as T;
+    },
+    send: (method: 'POST' | 'DELETE', path: string, body?: unknown, headers?: Headers): Promise<Response> =>
+      fetch(url + path, {
         method,
         headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...withToken(headers) },
         ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
-    },
+      }),
     async close() {
-      open.delete(room);
+      open.delete(close);
       await close();
     },
   };
-  open.add(room);
-  return room;
+}
+
+/** What tests look at of the API's description. */
+export interface ApiDescription {
+  openapi: string;
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, object> };
+}
+
+interface Operation {
+  operationId: string;
+  parameters?: Array<{ name: string; in: 'path' | 'query'; required: boolean; schema: { enum?: readonly unknown[] } }>;
+  requestBody?: object;
+  responses: Record<string, { content?: { 'application/json': { schema: object } } }>;
+}
+
+/** What can be asked: `GET /api/runs`. */
+export const routesIn = ({ paths }: ApiDescription): string[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+
+export type DescribedRoom = Awaited<ReturnType<typeof describedRoom>>;
+
+/** A room whose every answer is compared with its own description: with the schema of its status, or the one for everything that is refused. */
+export async function describedRoom(room: HttpRoom) {
+  const description = await room.json<ApiDescription>('/api/openapi.json');
+  const asked = new Set<string>();
+  const ask = async <T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<{ status: number; body: T }> => {
+    const response = method === 'GET' ? await room.get(path) : await room.send('POST', path, body);
+    const answer: unknown = await response.json();
+    const bare = path.split('?', 1)[0] ?? '';
+    // `/api/backfills/price` is a path of its own before it is an id.
+    const fits = (known: string): boolean => new RegExp(`^${known.replace(/\{\w+\}/g, '[^/]+')}$`).test(bare);
+    const pattern = description.paths[bare] ? bare : (Object.keys(description.paths).find(fits) ?? '');
+    const responses = description.paths[pattern]?.[method.toLowerCase()]?.responses;
+    const schema = (responses?.[response.status] ?? responses?.default)?.content?.['application/json'].schema;
+    expect(schema, `${method} ${path} ${response.status} is described`).toBeDefined();
+    if (schema) expect(mismatches(answer, schema, description), `${method} ${path} ${response.status}`).toEqual([]);
+    asked.add(`${method} ${pattern}`);
+    return { status: response.status, body: answer as T };
+  };
+  return {
+    description,
+    /** `GET /api/runs/{id}` for everything that was asked so far. */
+    asked,
+    ask,
+    get: async <T>(path: string): Promise<T> => (await ask<T>('GET', path)).body,
+  };
+}
+
+/** Where a value is not what a schema of the description says, place by place. */
+function mismatches(value: unknown, schema: object, { components }: ApiDescription): string[] {
+  const named = JSON.stringify({ ...schema, $defs: components.schemas }).replaceAll(
+    '#/components/schemas/',
+    '#/$defs/',
+  );
+  const { error } = z.fromJSONSchema(JSON.parse(named)).safeParse(value);
+  return error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
+}
+
+/** What a browser's EventSource would get, read by hand: the ids and the comments show too. */
+export async function listenTo(url: string, lastId?: string, who: Headers = { authorization: `Bearer ${ROOM_TOKEN}` }) {
+  const stop = new AbortController();
+  const headers = { accept: 'text/event-stream', ...who, ...(lastId !== undefined && { 'last-event-id': lastId }) };
+  const response = await fetch(`${url}/api/events`, { headers, signal: stop.signal });
+  if (response.headers.get('content-type') !== 'text/event-stream') throw new Error(await response.text());
+  const events: Array<LiveEvent & { id: string }> = [];
+  let beats = 0;
+  const read = async (): Promise<void> => {
+    let rest = '';
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const blocks = (rest + chunk).split('\n\n');
+      rest = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1];
+        if (block.startsWith(':')) beats += 1;
+        const [event, data, id] = [field('event'), field('data'), field('id')];
+        if (event && data && id) events.push({ event, data: JSON.parse(data), id } as (typeof events)[number]);
+      }
+    }
+  };
+  return {
+    events,
+    /** Comments that only say that the connection lives. */
+    beats: () => beats,
+    /** Settles when the server has ended the stream. */
+    ended: read().catch(() => {}),
+    close: () => stop.abort(),
+  };
 }

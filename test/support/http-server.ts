@@ -2,16 +2,11 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { closed, listening } from './front.ts';
 
-export interface TestServer {
-  baseUrl: string;
-  port: number;
-  /** `METHOD path` of every request that came. */
-  seen: string[];
-  close(): Promise<void>;
-}
+export type TestServer = Awaited<ReturnType<typeof serve>>;
 
 /** A real HTTP server on a free port of this machine, closed when the test that opened it ends. */
-export async function serve(listener: RequestListener): Promise<TestServer> {
+export async function serve(listener: RequestListener) {
+  /** `METHOD path` of every request that came. */
   const seen: string[] = [];
   const server: Server = createServer((request, response) => {
     seen.push(`${request.method} ${request.url}`);

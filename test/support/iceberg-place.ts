@@ -3,8 +3,6 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { avroMetadata, avroRead } from 'icebird';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
-import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import type { ReadAgainMs } from '../../src/sinks/files/event-index.ts';
 import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
 import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
@@ -14,7 +12,7 @@ import { MAINTENANCE, type Maintenance } from '../../src/sinks/iceberg/maintain.
 import type { RestCatalogOptions } from '../../src/sinks/iceberg/rest-catalog.ts';
 import { download, WHOLE_HISTORY } from './lake-place.ts';
 import { filesIn, readRelation } from './lake-readers.ts';
-import { freshDatabase } from './postgres.ts';
+import { stateDatabase } from './postgres.ts';
 import type { S3Server } from './s3-server.ts';
 import type { SinkPlace } from './sink-harness.ts';
 
@@ -36,13 +34,7 @@ export interface IcebergPlace extends SinkPlace {
 /** Tables in a folder of their own, with a state and a catalog of their own. */
 export async function icebergPlace(readAgainMs: ReadAgainMs = WHOLE_HISTORY): Promise<IcebergPlace> {
   const folder = await newFolder();
-  return placeOf({
-    folder,
-    readAgainMs,
-    warehouse: folder,
-    createStore: () => createFolderStore(folder),
-    look: async () => {},
-  });
+  return placeOf({ ...inFolder(folder), readAgainMs });
 }
 
 /** Tables in a bucket of a local S3 server. What its readers read is a copy in a folder. */
@@ -68,22 +60,23 @@ export async function icebergRestPlace(
 ): Promise<IcebergPlace> {
   const folder = await newFolder();
   const namespace = basename(folder).toLowerCase().replaceAll('-', '_');
-  const made = { folder, warehouse: folder, createStore: () => createFolderStore(folder), look: async () => {} };
-  return placeOf({
-    ...made,
-    namespace,
-    rest: () => ({ uri, token: token(), warehouse: undefined }),
-  });
+  return placeOf({ ...inFolder(folder), namespace, rest: () => ({ uri, token: token(), warehouse: undefined }) });
 }
 
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-iceberg-'));
+
+const inFolder = (folder: string): Made => ({
+  folder,
+  warehouse: folder,
+  createStore: () => createFolderStore(folder),
+});
 
 interface Made {
   folder: string;
   warehouse: string;
   createStore(): Store;
   /** Takes a new copy, where what is read is one. */
-  look(): Promise<void>;
+  look?(): Promise<void>;
   readAgainMs?: ReadAgainMs;
   namespace?: string;
   rest?: () => RestCatalogOptions;
@@ -98,11 +91,10 @@ async function placeOf({
   namespace = 'attribution',
   rest,
 }: Made): Promise<IcebergPlace> {
-  const home = await freshDatabase();
+  const home = await stateDatabase();
   const state = connect({ url: home.url });
-  await migrate(state, MIGRATIONS, { schema: 'tributary' });
   const lookAt = async (table: string): Promise<SeenTable> => {
-    await look();
+    await look?.();
     return rest ? lookByRest(rest(), namespace, table) : lookAtTable(state, namespace, table);
   };
   return {
@@ -112,15 +104,8 @@ async function placeOf({
     lookAt,
     createSink: (maintenance = {}) =>
       createIcebergSink({
-        ...{
-          name: 'tables',
-          state,
-          readAgainMs,
-          warehouse,
-          namespace,
-          store: createStore(),
-          ...(rest && { rest: rest() }),
-        },
+        ...{ name: 'tables', state, readAgainMs, warehouse, namespace, store: createStore() },
+        ...(rest && { rest: rest() }),
         maintenance: { ...MAINTENANCE, ...maintenance },
       }),
     async readRows(stream) {

@@ -21,28 +21,13 @@ import { queryDuckdb } from './lake-readers.ts';
  * Another program that writes to a table by its catalog, as pyiceberg and Spark do: data files by DuckDB, and names, snapshots and commits as
  * theirs. What the real ones do is tried by `npm run interop`.
  */
-export interface StrangerOptions {
+interface StrangerOptions {
   state: Database;
   namespace: string;
   table: string;
 }
 
-export interface Stranger {
-  metadata(): Promise<Metadata>;
-  /** Files of the table, as the current snapshot has them. */
-  files(): Promise<Array<{ path: string; day: number | undefined; rows: number }>>;
-  /** Adds files with what DuckDB selects, one for each day, and removes others. */
-  commit(change: {
-    operation: string;
-    select?: string;
-    removed?: readonly string[];
-    deleteFiles?: boolean;
-  }): Promise<void>;
-  /** Replaces the metadata by a version of it. */
-  edit(change: (metadata: Metadata) => Metadata): Promise<void>;
-}
-
-export function createStranger({ state, namespace, table }: StrangerOptions): Stranger {
+export function createStranger({ state, namespace, table }: StrangerOptions) {
   const seen = () => lookAtTable(state, namespace, table);
   const load = async (): Promise<{ location: string; metadata: Metadata; root: string }> => {
     const { location } = await seen();
@@ -90,15 +75,28 @@ export function createStranger({ state, namespace, table }: StrangerOptions): St
 
   return {
     metadata: async () => (await load()).metadata,
+    /** Files of the table, as the current snapshot has them. */
     async files() {
       const { metadata } = await load();
       return (await entriesOf(metadata)).entries.map(({ file }) => ({ ...file, path: pathOf(file.path) }));
     },
-    async edit(change) {
+    /** Replaces the metadata by a version of it. */
+    async edit(change: (metadata: Metadata) => Metadata) {
       const { location, metadata, root } = await load();
       await swap(location, root, change(metadata));
     },
-    async commit({ operation, select, removed = [], deleteFiles = false }) {
+    /** Adds files with what DuckDB selects, one for each day, and removes others. */
+    async commit({
+      operation,
+      select,
+      removed = [],
+      deleteFiles = false,
+    }: {
+      operation: string;
+      select?: string;
+      removed?: readonly string[];
+      deleteFiles?: boolean;
+    }) {
       const { location, metadata, root } = await load();
       const { entries, deletes } = await entriesOf(metadata);
       const id = Date.now() * 1000 + Math.floor(Math.random() * 1000);

@@ -1,25 +1,12 @@
 import type { Advance } from '../../src/cursor/ledger.ts';
 import { toIso } from '../../src/model/instant.ts';
 import { describeWindow, holds } from '../../src/model/window.ts';
-import { isKnownUnsound } from './known-unsound.ts';
+import { isKnownUnsound } from './drawn-traits.ts';
 import type { MemorySink } from './memory-sink.ts';
 import { flaps } from './odd-service/listing.ts';
 import { wordAndDuration } from './odd-service/traits.ts';
 import type { Scenario } from './scenario.ts';
-import { shownAt } from './simulated-service.ts';
-import type { SimulatedEvent } from './simulated-store.ts';
-
-/** What must hold after every commit, whatever the service does. docs/internals/extraction.md uses the same names. */
-export interface Invariants {
-  runStarts(): void;
-  /** At every request. */
-  beforeRequest(): void;
-  afterCommit(advance: Advance): void;
-  /** At the end of a run; `sound` if it neither failed nor left anything uncertified. */
-  runEnds(sound: boolean): void;
-  /** After the service has been calm for days. */
-  settled(): void;
-}
+import { type SimulatedEvent, shownAt } from './simulated-service.ts';
 
 /** The largest worlds hold some hundred rows; an honest run on the worst of services stays far below. */
 const MOST_REQUESTS = 5000;
@@ -33,7 +20,8 @@ export class InvariantBroken extends Error {
   }
 }
 
-export function createInvariants({ service, since, policy }: Scenario, sink: MemorySink): Invariants {
+/** What must hold after every commit, whatever the service does. docs/internals/extraction.md uses the same names. */
+export function createInvariants({ service, since, policy }: Scenario, sink: MemorySink) {
   let started = 0;
   let startedByUs = 0;
   /** When the run before this one began. */
@@ -79,13 +67,14 @@ export function createInvariants({ service, since, policy }: Scenario, sink: Mem
       floor = sink.cursor()?.completeThrough ?? since;
     },
 
+    /** At every request. */
     beforeRequest() {
       requests += 1;
       if (requests > MOST_REQUESTS)
         throw new InvariantBroken(`I8 bounded: more than ${MOST_REQUESTS} requests in one run`);
     },
 
-    afterCommit({ spans }) {
+    afterCommit({ spans }: Advance) {
       const through = sink.cursor()?.completeThrough;
       if (watermark !== undefined && (through ?? 0) < watermark) {
         throw new InvariantBroken(`I3 watermark never moves back: from ${toIso(watermark)} to ${toIso(through ?? 0)}`);
@@ -120,7 +109,8 @@ export function createInvariants({ service, since, policy }: Scenario, sink: Mem
       proven = new Set(sink.rows.keys());
     },
 
-    runEnds(sound) {
+    /** At the end of a run; `sound` if it neither failed nor left anything uncertified. */
+    runEnds(sound: boolean) {
       const through = sink.cursor()?.completeThrough;
       if (watermark !== undefined && (through === undefined || through < watermark)) {
         throw new InvariantBroken('I5 refused keeps: the watermark of the last commit is gone');
@@ -131,6 +121,7 @@ export function createInvariants({ service, since, policy }: Scenario, sink: Mem
       check('I1 lookback', lost(isRecent), 'within the lookback after a sound run');
     },
 
+    /** After the service has been calm for days. */
     settled() {
       const through = sink.cursor()?.completeThrough;
       // Whichever of the two clocks is behind: nobody need believe more.

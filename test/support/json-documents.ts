@@ -20,7 +20,8 @@ const error = object({
 
 const track = { source: text(), stream: z.enum([...stream.options, 'links']) };
 const range = object({ start: moment, end: moment.describe('exclusive') });
-const span = object({ from: moment, to: moment.describe('exclusive') });
+const between = { from: moment, to: moment.describe('exclusive') };
+const span = object(between);
 
 /** Of a backfill: what was old enough to be read of what was asked for; absent where it was stopped. */
 const backfilled = {
@@ -81,8 +82,7 @@ const backfill = object({
 const differences = { missing: number(), extra: number(), different: number(), events: number() };
 const comparison = object({
   ...track,
-  from: moment,
-  to: moment.describe('exclusive'),
+  ...between,
   against: text(),
   requests: number(),
   events: number(),
@@ -99,6 +99,16 @@ const comparison = object({
 });
 
 const quarantined = { ...track, id: number(), reason: text(), run: text(), firstAt: moment, lastAt: moment };
+
+/** What a worker prints of each run. */
+const turn = {
+  ...track,
+  runId: text(),
+  state: text(),
+  new: number(),
+  requests: number(),
+  completeThrough: orNull(moment),
+};
 
 /** What each command adds to the envelope. */
 const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
@@ -121,8 +131,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
     streams: list(
       object({
         ...track,
-        from: moment,
-        to: moment.describe('exclusive'),
+        ...between,
         toRead: list(span),
         certified: number().describe('the share that is proven already, 0 to 1'),
         rows: number(),
@@ -144,8 +153,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   'backfill retry': { backfills: list(backfill) },
   export: {
     out: text(),
-    from: moment,
-    to: moment.describe('exclusive'),
+    ...between,
     certified: flag(),
     doubts: list(span.extend({ note: text() })),
     settledThrough: moment,
@@ -157,15 +165,8 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   verify: {
     streams: list(comparison.extend({ repaired: orNull(comparison), error: orNull(object({ message: text() })) })),
   },
-  worker: {
-    ...track,
-    runId: text(),
-    state: text(),
-    new: number(),
-    requests: number(),
-    completeThrough: orNull(moment),
-  },
-  start: { ...track, runId: text(), state: text(), new: number(), requests: number(), completeThrough: orNull(moment) },
+  worker: turn,
+  start: turn,
   status: {
     streams: list(
       object({

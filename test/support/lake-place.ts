@@ -66,7 +66,7 @@ export async function s3Place(
 }
 
 /** What works on a place without a sink. */
-export const lakeOf = ({ state, folder }: LakePlace): Lake => ({
+export const lakeOf = ({ state, folder }: Pick<LakePlace, 'state' | 'folder'>): Lake => ({
   name: 'lake',
   state,
   readAgainMs: WHOLE_HISTORY,
@@ -87,19 +87,11 @@ interface Made {
 async function placeOf({ folder, isOwn, settings, createStore, readRows }: Made): Promise<LakePlace> {
   const home = await stateDatabase();
   const state = connect({ url: home.url });
-  const lake = {
-    name: 'lake',
-    state,
-    readAgainMs: WHOLE_HISTORY,
-    scheme: 'day',
-    compression: 'zstd',
-    ...settings,
-  } as const;
   return {
     state,
     folder,
     stateUrl: home.url,
-    createSink: () => createParquetSink({ ...lake, store: createStore() }),
+    createSink: () => createParquetSink({ ...lakeOf({ state, folder }), ...settings, store: createStore() }),
     readRows,
     async close() {
       await state.close();

@@ -37,11 +37,12 @@ export async function filesIn(folder: string): Promise<string[]> {
 
 const columnsOf = (stream: Stream) => [...stream.columns, ...BOOKKEEPING];
 
+/** The Parquet files of a stream. */
+const parquetIn = async (folder: string, stream: Stream): Promise<string[]> =>
+  (await filesIn(folder)).filter((file) => file.startsWith(`${stream.name}/`) && file.endsWith('.parquet'));
+
 export async function readWithDuckdb(folder: string, stream: Stream): Promise<StoredRow[]> {
-  const files = (await filesIn(folder)).filter(
-    (file) => file.startsWith(`${stream.name}/`) && file.endsWith('.parquet'),
-  );
-  return files.length === 0 ? [] : readRelation(globOf(folder, stream.name), stream);
+  return (await parquetIn(folder, stream)).length === 0 ? [] : readRelation(globOf(folder, stream.name), stream);
 }
 
 /** Whatever DuckDB can select from, in the columns of the stream. */
@@ -69,14 +70,11 @@ const FROM_DUCKDB: Readonly<Record<Kind, (column: string, digits: string) => str
 };
 
 export async function readWithHyparquet(folder: string, stream: Stream): Promise<StoredRow[]> {
-  const files = (await filesIn(folder)).filter(
-    (file) => file.startsWith(`${stream.name}/`) && file.endsWith('.parquet'),
-  );
   const compressors = await unpackers();
   const text = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString('utf8');
   const parsers = { stringFromBytes: text, jsonFromBytes: text, timestampFromMicroseconds: (micros: bigint) => micros };
   const all: StoredRow[] = [];
-  for (const name of files) {
+  for (const name of await parquetIn(folder, stream)) {
     const file = await asyncBufferFromFile(join(folder, name));
     const rows = await parquetReadObjects({ file, compressors, parsers } as never);
     for (const row of rows) all.push(restored(stream, row));

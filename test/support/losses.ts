@@ -3,6 +3,7 @@ import type { Database } from '../../src/cursor/database/index.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
 import { storedIds } from './engine.ts';
 import type { Sandbox } from './odd-service/service.ts';
+import { rowsOf } from './proof.ts';
 
 /** What the service has and a sink has not, and what stands there more than once. */
 export interface Losses {
@@ -16,10 +17,9 @@ export async function lossesOf(
 ): Promise<Losses> {
   const losses = { lost: 0, doubled: 0 };
   for (const stream of STREAM_NAMES) {
-    const stored = await idsOf(stream);
-    const there = new Set(stored);
-    losses.lost += service.ids(stream).filter((id) => !there.has(id)).length;
-    losses.doubled += stored.length - there.size;
+    const { lost, doubled } = rowsOf(service.ids(stream), await idsOf(stream));
+    losses.lost += lost;
+    losses.doubled += doubled;
   }
   return losses;
 }

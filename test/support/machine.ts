@@ -1,9 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { execFileSync, spawnSync } from 'node:child_process';
 
 /** What tests need and npm does not bring. */
-export interface Wanted {
+interface Wanted {
   /** Any of these programs will do. */
   programs: readonly string[];
   /** As Debian names the packages. */
@@ -32,20 +30,10 @@ export function findOrInstall({ programs, packages, elsewhere }: Wanted): string
   return undefined;
 }
 
-function find(programs: readonly string[]): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
-  return programs.flatMap((program) => folders.map((folder) => join(folder, program))).find(isProgram);
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    // Recovery: there is none, or not for us; the next place is looked at.
-    return false;
-  }
-}
+const find = (programs: readonly string[]): string | undefined =>
+  programs
+    .map((name) => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
+    .find(Boolean);
 
 function install(packages: readonly string[]): void {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };

@@ -46,17 +46,11 @@ export const createSinkOn = (table: MemoryTable, commit: Books): Sink => ({
 });
 
 /** Cursor and ledger of one track, by the arithmetic of `applyAdvance`: test/integration/ledger.test.ts compares the two. */
-export interface MemoryLedger {
-  apply(advance: Pick<Advance, 'spans' | 'since' | 'newestSeen' | 'runId'>): void;
-  entries(): readonly Entry[];
-  cursor(): Cursor | undefined;
-}
-
-export function createMemoryLedger(now: () => Instant): MemoryLedger {
+export function createMemoryLedger(now: () => Instant) {
   let ledger: Entry[] = [];
   let cursor: Cursor | undefined;
   return {
-    apply({ spans, since, newestSeen, runId }) {
+    apply({ spans, since, newestSeen, runId }: Pick<Advance, 'spans' | 'since' | 'newestSeen' | 'runId'>) {
       const at = now();
       for (const { note, certified: proof, rows, start, end } of spans) {
         const certified = Certified.covers(proof, { start, end });

@@ -1,25 +1,21 @@
-import { afterAll, beforeAll } from 'vitest';
 import type { Row } from '../../src/model/flatten.ts';
 import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
-import { type PostgresPlace, postgresPlace } from './postgres-place.ts';
+import { ofFile, type PostgresPlace, postgresPlace } from './postgres-place.ts';
 import { rowOf } from './sink-harness.ts';
 
 /** Sales in monthly partitions, in a place of the test file's own. */
 
 export const SALES = STREAMS.sales;
 
-export function monthsPlace(): () => PostgresPlace {
-  let place: PostgresPlace | undefined;
-  beforeAll(async () => {
-    place = await postgresPlace({ schema: 'attribution', partition: 'month' });
-    for (const name of STREAM_NAMES) await place.createSink().prepare(STREAMS[name]);
-  });
-  afterAll(() => place?.close());
-  return () => {
-    if (!place) throw new Error('not open yet');
-    return place;
-  };
-}
+export const monthsPlace = () =>
+  ofFile(
+    async () => {
+      const place = await postgresPlace({ schema: 'attribution', partition: 'month' });
+      for (const name of STREAM_NAMES) await place.createSink().prepare(STREAMS[name]);
+      return place;
+    },
+    (place) => place.close(),
+  );
 
 export const saleAt = (id: string, time: string, amount = 1): Row =>
   rowOf(SALES, id, Date.parse(time), { sale_amount: amount });

@@ -3,31 +3,26 @@ import type { Config } from '../../src/config/index.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { moveCursor } from '../../src/sync/maintain/move-cursor.ts';
 import { type Visit, visit } from './browser.ts';
-import { startControlRoom } from './control-room.ts';
 import { syncAllDone } from './engine.ts';
-import type { Sandbox } from './odd-service/service.ts';
+import { startControlRoom } from './http-room.ts';
 import { freshDatabase } from './postgres.ts';
-import { startRedis, type TestRedis } from './redis.ts';
+import { startRedis } from './redis.ts';
 import { smallSandbox } from './sandbox.ts';
 import { silentLog } from './silent-log.ts';
 import { workerConfig } from './workers.ts';
 
-/** The whole house, seen from the chair of its operator: a live worker on the sandbox, Redis, Postgres and a real browser. */
-export interface OperatorScene {
-  sandbox: Sandbox;
-  redis: TestRedis;
-  /** Nobody has signed in yet. */
-  seen: Visit;
-  close(): Promise<void>;
-}
+export type OperatorScene = Awaited<ReturnType<typeof openOperatorScene>>;
 
 export const TOKEN = 'a-token-of-the-tests';
 /** How far every stream is behind when the worker starts, and how long the history is. */
 export const BEHIND_DAYS = 3;
 export const DAYS = 12;
 
-/** With `isRefused` the worker finds a service that refuses, as after a plan that ran out over the weekend. */
-export async function openOperatorScene({ isRefused }: { isRefused: boolean }): Promise<OperatorScene> {
+/**
+ * The whole house, seen from the chair of its operator, who has not signed in yet: a live worker on the sandbox, Redis, Postgres and a real
+ * browser. With `isRefused` the worker finds a service that refuses, as after a plan that ran out over the weekend.
+ */
+export async function openOperatorScene({ isRefused }: { isRefused: boolean }) {
   const [home, redis, sandbox] = await Promise.all([
     freshDatabase(),
     startRedis(),

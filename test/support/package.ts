@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll } from 'vitest';
+import { filesIn } from './lake-readers.ts';
 
 /** The package as somebody gets it: packed, and installed where nothing else is. */
 
@@ -50,11 +51,9 @@ function npm(cwd: string, args: readonly string[]): Promise<{ stdout: string }> 
 
 /** Every file below a folder with its size and time: two of these differ when anything was written. */
 export async function listing(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const lines = files.map(async (file) => {
-    const { size, mtimeMs } = await stat(file);
+  const lines = (await filesIn(folder)).map(async (file) => {
+    const { size, mtimeMs } = await stat(join(folder, file));
     return `${file} ${size} ${mtimeMs}`;
   });
-  return (await Promise.all(lines)).sort();
+  return Promise.all(lines);
 }

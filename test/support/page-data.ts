@@ -3,6 +3,7 @@ import type {
   Budget,
   Coverage,
   CoverageWindows,
+  DayRun,
   DayState,
   EventRows,
   Overview,
@@ -12,7 +13,6 @@ import type {
   TopLinks,
 } from '../../src/http/api-types.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
-import { dayRuns, windowsOfDay } from './page-coverage.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -24,8 +24,6 @@ export interface Size {
   days: number;
   /** Every how many days the state changes: short runs are the worst case for a page. */
   runDays: number;
-  /** What days are now and then; anything, unless told. */
-  odd?: readonly DayState[];
   /** What an operator finds: something to do, all well, the first hour, or a config that no run has read yet. */
   scene?: Scene;
 }
@@ -36,7 +34,8 @@ export type Scene = (typeof SCENES)[number];
 const ODD: readonly DayState[] = ['uncertified', 'quarantined', 'gap'];
 
 /** A well-filled control room of any size, without a database: what the page makes of much data is a matter of the page. */
-export function pageData({ sources, days, runDays, odd = ODD, scene = 'troubled' }: Size, now = Date.now()) {
+export function pageData({ sources, days, runDays, scene = 'troubled' }: Size) {
+  const now = Date.now();
   const names = Array.from(
     { length: sources },
     (_, i) => ['main', 'shop', 'partners', 'events', 'archive'][i] ?? `s${i}`,
@@ -135,7 +134,7 @@ export function pageData({ sources, days, runDays, odd = ODD, scene = 'troubled'
       stream,
       sink: 'warehouse',
       since: iso(since),
-      days: dayRuns({ from, now, runDays, track: i, odd }),
+      days: dayRuns({ from, now, runDays, track: i }),
       rows: Array.from({ length: days }, (_, n) => ({
         date: day(since + n * DAY),
         rows: n % 11 === 5 ? null : ((n * 37) % 89) * 100 + 7,
@@ -280,7 +279,7 @@ export function pageData({ sources, days, runDays, odd = ODD, scene = 'troubled'
 
   const windows = (of: { source: string; stream: StreamName }, from: string): CoverageWindows => {
     const track = streams.findIndex(({ source, stream }) => source === of.source && stream === of.stream);
-    return { ...of, sink: 'warehouse', ...windowsOfDay(dayRuns({ from: since, now, runDays, track, odd }), from) };
+    return { ...of, sink: 'warehouse', ...windowsOfDay(dayRuns({ from: since, now, runDays, track }), from) };
   };
 
   return { overview, coverage, windows, rows, eventRows, budget, runs, backfills, links, streams, since };
@@ -340,3 +339,62 @@ function overviewOf(scene: Scene, troubled: Overview): Overview {
       };
   }
 }
+
+/** Calm, with something odd now and then; each track differs, so that nothing folds into one by luck. */
+function dayRuns({ from, now, runDays, track }: Record<'from' | 'now' | 'runDays' | 'track', number>): DayRun[] {
+  const runs: DayRun[] = [];
+  const last = Math.floor(now / DAY) * DAY;
+  for (let at = Math.floor(from / DAY) * DAY, i = track; at < last; i++) {
+    const count = Math.min(i % 2 === 0 ? runDays : 1, (last - at) / DAY);
+    runs.push({
+      date: day(at),
+      count,
+      state: i % 2 === 0 ? 'certified' : (ODD[Math.floor(i / 2) % ODD.length] ?? 'gap'),
+    });
+    at += count * DAY;
+  }
+  return [...runs, { date: day(last), count: 1, state: 'open' }];
+}
+
+/** Four windows of a day that agree with its state. */
+function windowsOfDay(
+  runs: readonly DayRun[],
+  date: string,
+): Pick<CoverageWindows, 'from' | 'to' | 'windows' | 'quarantined'> {
+  const start = Date.parse(date);
+  const state = runs.find((run) => start < Date.parse(run.date) + run.count * DAY)?.state;
+  const isProven = (i: number): boolean => state === 'certified' || state === 'quarantined' || i !== 2;
+  return {
+    from: iso(start),
+    to: iso(start + DAY),
+    windows: Array.from({ length: 4 }, (_, i) => ({
+      start: iso(start + i * 6 * HOUR),
+      end: iso(start + (i + 1) * 6 * HOUR),
+      state: isProven(i) ? 'certified' : 'uncertified',
+      rows: 1200 + 311 * i,
+      readAt: iso(start + DAY),
+      provenAt: isProven(i) ? iso(start + DAY + HOUR) : null,
+      runId: '20261114T120000-00000001',
+      tries: isProven(i) ? 0 : 2,
+      note: isProven(i) ? null : 'the far end did not meet the chain',
+    })),
+    quarantined: state === 'quarantined' ? [17] : [],
+  };
+}
+
+/** Every view of the control room, by its address. */
+export const VIEWS = {
+  streams: '#/',
+  'a stream by the year': `#/stream/main/clicks?zoom=year&day=${day(Date.now() - 3 * DAY)}`,
+  'a stream by the month': '#/stream/main/clicks?zoom=month',
+  'a stream in all': '#/stream/main/clicks?zoom=all&by=arrival&span=days',
+  backfills: '#/backfills',
+  runs: '#/runs',
+  'a run': '#/run/run-5',
+  budget: '#/budget',
+  quarantine: '#/quarantine',
+  'a record': '#/quarantine/17',
+  schema: '#/schema',
+  links: '#/links',
+  audit: '#/audit',
+};

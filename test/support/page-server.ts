@@ -1,76 +1,44 @@
-import { readFile } from 'node:fs/promises';
-import { createServer, type ServerResponse } from 'node:http';
-import { extname, join, normalize } from 'node:path';
-import { json } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import type { ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Fastify from 'fastify';
 import type { RunLog } from '../../src/http/api-types.ts';
-import { CHART_FILES } from '../../src/http/pages.ts';
+import { SECURITY_HEADERS } from '../../src/http/endpoints.ts';
+import { addPage } from '../../src/http/pages.ts';
 import type { StreamName } from '../../src/model/streams.ts';
-import { closed, listening } from './front.ts';
 import { pageData, type Size } from './page-data.ts';
 
-const PAGE = fileURLToPath(new URL('../../src/http/page/', import.meta.url));
-const TYPES: Record<string, string> = {
-  '.html': 'text/html; charset=utf-8',
-  '.css': 'text/css',
-  '.js': 'text/javascript',
-  '.svg': 'image/svg+xml',
-};
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'";
+export type PageServer = Awaited<ReturnType<typeof servePage>>;
 
-export interface PageServer {
-  baseUrl: string;
-  port: number;
-  /** Sends an event to every page that listens. */
-  tell(event: string, data: object): void;
-  close(): Promise<void>;
-}
-
-/** The page with canned answers of any size, under the same content policy as the real server. For looks and for measuring. */
-export async function servePage(size: Size, { port: wanted = 0 } = {}): Promise<PageServer> {
+/** The page as it is served, with canned answers of any size. For looks and for measuring. */
+export async function servePage(size: Size, { port = 0 } = {}) {
   const data = pageData(size);
   const listeners = new Set<ServerResponse>();
-  const tell = (event: string, payload: object): void => {
-    for (const each of listeners) each.write(`event: ${event}\ndata: ${JSON.stringify(payload)}\n\n`);
-  };
-
-  const server = createServer(async (request, response) => {
-    const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://page');
-    if (pathname === '/api/events') {
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
-      listeners.add(response);
-      request.on('close', () => listeners.delete(response));
-      response.write(`event: overview\ndata: ${JSON.stringify(data.overview)}\n\n`);
-      return;
-    }
-    if (pathname.startsWith('/api/')) {
-      const body = request.method === 'POST' ? await json(request) : undefined;
-      const answer = answerOf(data, pathname.slice(5), query, body);
-      response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
-      response.end(
-        JSON.stringify(
-          answer ?? { error: { status: 404, message: `there is no ${pathname}`, kept: null, next: null } },
-        ),
-      );
-      return;
-    }
-    const chart = CHART_FILES[pathname.slice(1) as keyof typeof CHART_FILES];
-    if (chart) return response.writeHead(200, { 'content-type': chart.type }).end(chart.text);
-    const file = join(PAGE, normalize(pathname === '/' ? '/index.html' : pathname));
-    const body = await readFile(file).catch(() => null); // Not there: 404 says it.
-    response.writeHead(body ? 200 : 404, {
-      'content-type': TYPES[extname(file)] ?? 'text/plain',
-      'content-security-policy': POLICY,
-    });
-    response.end(body ?? 'not there');
+  const app = Fastify({ forceCloseConnections: true });
+  app.addHook('onRequest', async (_, reply) => void reply.headers(SECURITY_HEADERS));
+  await addPage(app);
+  app.get('/api/events', (request, reply) => {
+    reply.hijack();
+    const { raw } = reply;
+    raw.writeHead(200, { 'content-type': 'text/event-stream' });
+    listeners.add(raw);
+    request.raw.on('close', () => listeners.delete(raw));
+    raw.write(`event: overview\ndata: ${JSON.stringify(data.overview)}\n\n`);
   });
-  const port = await listening(server, wanted);
+  app.all('/api/*', ({ url, body }, reply) => {
+    const { pathname, searchParams } = new URL(url, 'http://page');
+    const answer = answerOf(data, pathname.slice(5), searchParams, body);
+    const missing = { error: { status: 404, message: `there is no ${pathname}`, kept: null, next: null } };
+    return reply.status(answer ? 200 : 404).send(answer ?? missing);
+  });
+  const baseUrl = await app.listen({ port, host: '127.0.0.1' });
   return {
-    baseUrl: `http://127.0.0.1:${port}`,
-    port,
-    tell,
-    close: () => closed(server),
+    baseUrl,
+    port: (app.server.address() as AddressInfo).port,
+    /** Sends an event to every page that listens. */
+    tell(event: string, payload: object) {
+      for (const each of listeners) each.write(`event: ${event}\ndata: ${JSON.stringify(payload)}\n\n`);
+    },
+    close: () => app.close(),
   };
 }
 

@@ -50,15 +50,8 @@ export function countingSource(bytes: Uint8Array): ByteSource & { asked: number[
   };
 }
 
-export interface Duck {
-  /** Writes the bytes where DuckDB can read them; `$file` in a query stands for the newest of them. */
-  query(bytes: Uint8Array, sql: string): Promise<Record<string, unknown>[]>;
-  run(sql: string): Promise<void>;
-  dir: string;
-}
-
 /** One DuckDB for a test file. */
-export async function openDuck(): Promise<Duck> {
+export async function openDuck() {
   const dir = mkdtempSync(join(tmpdir(), 'tributary-parquet-'));
   const connection: DuckDBConnection = await (await DuckDBInstance.create()).connect();
   afterAll(() => {
@@ -68,14 +61,15 @@ export async function openDuck(): Promise<Duck> {
   let files = 0;
   return {
     dir,
-    async query(bytes, sql) {
+    /** Writes the bytes where DuckDB can read them; `$file` in the query stands for the newest of them. */
+    async query(bytes: Uint8Array, sql: string) {
       // A new name each time: DuckDB remembers the footers of files it has seen.
       const file = join(dir, `${files++}.parquet`);
       writeFileSync(file, bytes);
       const result = await connection.runAndReadAll(sql.replaceAll('$file', `'${file}'`));
       return result.getRowObjects() as Record<string, unknown>[];
     },
-    async run(sql) {
+    async run(sql: string) {
       await connection.run(sql);
     },
   };

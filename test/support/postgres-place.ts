@@ -1,3 +1,4 @@
+import { afterAll, beforeAll } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { instantOf, quoteIdent } from '../../src/cursor/database/sql.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
@@ -79,3 +80,16 @@ const READ: Readonly<Record<Kind, (column: string) => string>> = {
   timestamp: (column) => `${instantOf(column)}`,
   json: (column) => `${column}::text`,
 };
+
+/** Opened before the tests of a file, and closed behind them. */
+export function ofFile<T>(open: () => Promise<T>, close: (opened: T) => Promise<void>): () => T {
+  let opened: { it: T } | undefined;
+  beforeAll(async () => {
+    opened = { it: await open() };
+  });
+  afterAll(() => opened && close(opened.it));
+  return () => {
+    if (!opened) throw new Error('not open yet');
+    return opened.it;
+  };
+}

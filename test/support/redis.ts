@@ -1,5 +1,5 @@
 import { afterAll, inject } from 'vitest';
-import { command, type RedisServer, type RedisSettings, startRedisServer } from './redis-server.ts';
+import { command, type RedisServer, type RedisSettings, startRedisServer } from './servers.ts';
 
 export type TestRedis = RedisServer;
 

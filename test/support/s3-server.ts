@@ -10,39 +10,14 @@ import { crc32 } from 'node:zlib';
 import S3rver, { type Stored } from 's3rver';
 import { listening } from './front.ts';
 
+export type S3Server = Awaited<ReturnType<typeof startS3>>;
+
 /**
  * A local S3 server: s3rver, which keeps objects, signatures and multipart uploads, behind a gate of ours that does what s3rver
  * leaves out and we depend on: If-Match and If-None-Match of GET, PUT, DELETE and of the end of a multipart upload, checksums, and
  * the list of unfinished uploads.
  */
-export interface S3Server {
-  url: string;
-  bucket: string;
-  /** What the SDK reads from the environment, by the usual names. */
-  environment: Record<string, string>;
-  /** Every request that came, as `PUT /bucket/key`. */
-  requests: string[];
-  /** Uploads that were begun and neither finished nor ended, by key. */
-  uploads(): string[];
-  /** Called before a request is passed on; may answer or destroy it. */
-  onRequest: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Called when the storage has done its work and the answer is on its way back. */
-  onAnswer: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Bytes change on their way to the storage. */
-  bend: boolean;
-  /** As if somebody had begun an upload and gone away. */
-  leaveUpload(key: string, begun: Date): void;
-  /** How many unfinished uploads a page of their list holds. */
-  uploadsAtOnce: number;
-  /** As MinIO does: unfinished uploads are listed only to who names the whole key. */
-  listsWholeKeysOnly: boolean;
-  /** As if somebody had replaced an object, and as if that had not been. */
-  touch(key: string): void;
-  untouch(): void;
-  close(): Promise<void>;
-}
-
-export async function startS3(bucket = 'lake'): Promise<S3Server> {
+export async function startS3(bucket = 'lake') {
   const directory = await mkdtemp(join(tmpdir(), 'tributary-s3-'));
   const storage = new S3rver({
     port: 0,
@@ -136,24 +111,34 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     return `<?xml version="1.0"?><ListMultipartUploadsResult>${next}${items.join('')}</ListMultipartUploadsResult>`;
   }
 
-  const gate: S3Server = {
+  const gate = {
     url,
     bucket,
+    /** What the SDK reads from the environment, by the usual names. */
     environment: {
       AWS_ENDPOINT_URL_S3: url,
       AWS_REGION: 'us-east-1',
       AWS_ACCESS_KEY_ID: 'S3RVER',
       AWS_SECRET_ACCESS_KEY: 'S3RVER',
     },
-    requests: [],
+    /** Every request that came, as `PUT /bucket/key`. */
+    requests: [] as string[],
+    /** Uploads that were begun and neither finished nor ended, by key. */
     uploads: () => [...uploads.values()].map(({ key }) => key),
-    onRequest: () => {},
-    onAnswer: () => {},
+    /** Called before a request is passed on; may answer or destroy it. */
+    onRequest: (_request: IncomingMessage, _response: ServerResponse): void => {},
+    /** Called when the storage has done its work and the answer is on its way back. */
+    onAnswer: (_request: IncomingMessage, _response: ServerResponse): void => {},
+    /** Bytes change on their way to the storage. */
     bend: false,
+    /** How many unfinished uploads a page of their list holds. */
     uploadsAtOnce: 1000,
+    /** As MinIO does: unfinished uploads are listed only to who names the whole key. */
     listsWholeKeysOnly: false,
-    leaveUpload: (key, begun) => void uploads.set(`left-${uploads.size}-${key}`, { key, begun }),
-    touch: (key) => void touched.add(`/${bucket}/${key}`),
+    /** As if somebody had begun an upload and gone away. */
+    leaveUpload: (key: string, begun: Date) => void uploads.set(`left-${uploads.size}-${key}`, { key, begun }),
+    /** As if somebody had replaced an object, and as if that had not been. */
+    touch: (key: string) => void touched.add(`/${bucket}/${key}`),
     untouch: () => touched.clear(),
     async close() {
       server.closeAllConnections();

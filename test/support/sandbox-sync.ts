@@ -1,11 +1,41 @@
+import { type EventsQuery, toSearchParams } from '../../src/api/client.ts';
+import type { EventsApi } from '../../src/api/events-api.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import type { StreamPolicy } from '../../src/sync/job.ts';
-import { createInProcessApi, type InProcessApi } from './in-process-api.ts';
-import { createMemorySink, type MemorySink } from './memory-sink.ts';
-import { createMemorySync, type MemorySyncOptions, type RunResult } from './memory-sync.ts';
+import { createMemorySink } from './memory-sink.ts';
+import { createMemorySync, type MemorySyncOptions } from './memory-sync.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './odd-service/service.ts';
+import { answerOf } from './service-error.ts';
+
+export interface InProcessApi extends EventsApi {
+  readonly queries: readonly EventsQuery[];
+  /** Called before each answer; what it throws is the answer. */
+  onRequest: (query: EventsQuery, count: number) => void;
+  /** Called with the records of each answer. */
+  onAnswer: (records: readonly unknown[]) => void;
+}
+
+/** The sandbox service without HTTP in between: what it says, parsed, with its refusals as the typed errors of src/api. */
+export function createInProcessApi(service: SandboxService): InProcessApi {
+  const queries: EventsQuery[] = [];
+  const api: InProcessApi = {
+    queries,
+    onRequest: () => {},
+    onAnswer: () => {},
+    stats: () => ({ requests: queries.length, retries: 0, tooManyRequests: 0, bytes: 0 }),
+    async page(query) {
+      queries.push(query);
+      api.onRequest(query, queries.length);
+      const { body } = answerOf(() => service.list(toSearchParams(query)));
+      const records = JSON.parse(body) as unknown[];
+      api.onAnswer(records);
+      return { records, serverNow: service.now(), bytes: body.length, tookMs: 0 };
+    },
+  };
+  return api;
+}
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
@@ -13,23 +43,13 @@ export const DAY = 24 * HOUR;
 export const NOON = Date.UTC(2026, 10, 14, 12);
 export const POLICY: StreamPolicy = { settleMs: 10 * MINUTE, lookbackMs: 15 * MINUTE, resweepMs: undefined };
 
-/** The sandbox service in this process with a clock that the test moves, and a sync of its clicks at 1,000 rows a page. */
-export interface SandboxSync {
-  service: SandboxService;
-  api: InProcessApi;
-  sink: MemorySink;
-  run(): Promise<RunResult>;
-  pass(ms: number): void;
-  now(): Instant;
-  /** Events that are visible and not in the sink. */
-  missing(): string[];
-  watermark(): Instant | undefined;
-}
+export type SandboxSync = ReturnType<typeof createSandboxSync>;
 
+/** The sandbox service in this process with a clock that the test moves, and a sync of its clicks at 1,000 rows a page. */
 export function createSandboxSync(
   { clicks, days = 3, ...options }: Omit<ServiceOptions, 'rows' | 'now'> & { clicks: number },
   sync: Partial<MemorySyncOptions> & { start?: Instant } = {},
-): SandboxSync {
+) {
   let clock = sync.start ?? NOON;
   const service = createSandboxService({ ...options, days, rows: { clicks, leads: 0, sales: 0 }, now: () => clock });
   const api = createInProcessApi(service);
@@ -48,10 +68,11 @@ export function createSandboxSync(
     api,
     sink,
     run: memory.run,
-    pass(ms) {
+    pass(ms: number) {
       clock += ms;
     },
     now: () => clock,
+    /** Events that are visible and not in the sink. */
     missing: () => service.ids('clicks').filter((id) => !sink.rows.has(id)),
     watermark: () => sink.cursor()?.completeThrough,
   };

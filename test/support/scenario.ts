@@ -4,8 +4,7 @@ import type { StreamPolicy } from '../../src/sync/job.ts';
 import { drawOnly, drawTraits } from './drawn-traits.ts';
 import type { TraitName, Traits } from './odd-service/traits.ts';
 import { serviceError } from './service-error.ts';
-import { createSimulatedService, type SimulatedService } from './simulated-service.ts';
-import type { SimulatedEvent } from './simulated-store.ts';
+import { createSimulatedService, type SimulatedEvent, type SimulatedService } from './simulated-service.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

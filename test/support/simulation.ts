@@ -14,7 +14,7 @@ const RUNS_TO_REST = 3;
 /** The process ended between two commits, or in one. */
 class Crash extends Error {}
 
-export interface SimulationResult {
+interface SimulationResult {
   requests: number;
   runs: number;
   crashes: number;

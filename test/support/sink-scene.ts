@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { type Finished, freshPlace, type Place } from './cli.ts';
+import { type Finished, freshPlace } from './cli.ts';
 import { queryDuckdb } from './lake-readers.ts';
 import type { Sandbox } from './odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from './postgres.ts';
@@ -34,17 +34,7 @@ export function sinkScenes(): SinkScenes {
 
 let places = 0;
 
-export interface Scene {
-  place: Place;
-  source: string;
-  tributary(...args: string[]): Promise<Finished>;
-  /** From now on it works with another state. */
-  useState(url: string): Promise<void>;
-  /** The watermark, in seconds. */
-  through(): Promise<number>;
-  /** Requests of the last run. */
-  requests(): Promise<number>;
-}
+export type Scene = Awaited<ReturnType<typeof synced>>;
 
 export interface SceneOptions {
   syncs?: number;
@@ -59,7 +49,7 @@ export async function synced(
   { sandbox, databases, state }: SinkScenes,
   sinks: string,
   { syncs = 2, since = '40d', isBuilt = false, env = {} }: SceneOptions = {},
-): Promise<Scene> {
+) {
   const source = `scene_${process.pid}_${++places}`;
   const place = await freshPlace();
   const configure = (url: string): Promise<string> =>
@@ -85,16 +75,14 @@ state: { url: "${url}" }\n`,
     place,
     source,
     tributary,
-    useState: async (url) => void (await configure(url)),
+    /** From now on it works with another state. */
+    useState: async (url: string): Promise<void> => void (await configure(url)),
+    /** The watermark, in seconds. */
     through: () =>
       read('select extract(epoch from min(complete_through)) as n from tributary.cursors where source = $1'),
+    /** Requests of the last run. */
     requests: () => read('select requests as n from tributary.runs where source = $1 order by started_at desc limit 1'),
   };
-}
-
-export interface TableScene extends Scene {
-  query<T extends Record<string, unknown>>(text: string): Promise<T[]>;
-  rows(): Promise<number>;
 }
 
 interface TableOptions extends SceneOptions {
@@ -103,33 +91,25 @@ interface TableOptions extends SceneOptions {
 }
 
 /** In tables of its own schema. */
-export async function inTables(
-  scenes: SinkScenes,
-  { isElsewhere = false, more = '', ...options }: TableOptions = {},
-): Promise<TableScene> {
+export async function inTables(scenes: SinkScenes, { isElsewhere = false, more = '', ...options }: TableOptions = {}) {
   const url = isElsewhere ? `, url: "${scenes.databases[1]?.url}"` : '';
   const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, options);
   return { ...scene, ...tablesOf(isElsewhere ? scenes.other : scenes.state, scene.source) };
 }
 
-export function tablesOf(db: Database, schema: string): Pick<TableScene, 'query' | 'rows'> {
+export function tablesOf(db: Database, schema: string) {
   const query = async <T extends Record<string, unknown>>(text: string): Promise<T[]> =>
     db.query<T>({ text: text.replaceAll('@', schema) });
   return { query, rows: async () => Number((await query('select count(*) as n from @.clicks'))[0]?.n) };
 }
 
-export interface LakeScene extends Scene {
-  clicks: string;
-  /** The folders of its days, in order, and the name of the file in each. */
-  days(): Promise<string[]>;
-  file: string;
-  rows(): Promise<number>;
-}
+export type LakeScene = Awaited<ReturnType<typeof inLake>>;
 
 /** In Parquet files of its own folder. */
-export async function inLake(scenes: SinkScenes, isBuilt = false): Promise<LakeScene> {
+export async function inLake(scenes: SinkScenes, isBuilt = false) {
   const scene = await synced(scenes, 'sink: { type: parquet, path: ./lake }', { isBuilt });
   const clicks = join(scene.place.dir, 'lake/clicks');
+  /** The folders of its days, in order. */
   const days = async (): Promise<string[]> => (await readdir(clicks)).sort().map((day) => join(clicks, day));
   return { ...scene, clicks, days, file: `${scene.source}.parquet`, rows: () => rowsIn(clicks) };
 }

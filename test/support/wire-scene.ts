@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseConfig } from '../../src/config/index.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
-import { type Finished, freshPlace } from './cli.ts';
+import { freshPlace } from './cli.ts';
 import { type Engine, openEngine, withSmallPages } from './engine.ts';
-import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { startFaultProxy } from './fault-proxy.ts';
 import { download } from './lake-place.ts';
 import { readWithDuckdb } from './lake-readers.ts';
-import { idsIn, type Losses, lossesOf } from './losses.ts';
-import type { Sandbox } from './odd-service/service.ts';
+import { idsIn, lossesOf } from './losses.ts';
 import type { S3Server } from './s3-server.ts';
 import { smallSandbox } from './sandbox.ts';
 
@@ -38,16 +37,7 @@ const ROWS = { clicks: 400, leads: 60, sales: 30 };
 const PAGE = 25;
 
 /** A sync of everything, by the command line, with one of its peers behind the proxy. */
-export interface WireScene {
-  proxy: FaultProxy;
-  sandbox: Sandbox;
-  /** One `tributary sync`, as a person would run it; in a hurry where timeouts are to be met. */
-  sync(options?: { hasShortTimeouts: boolean }): Promise<Finished>;
-  compare(): Promise<Losses>;
-  close(): Promise<void>;
-}
-
-export async function openWireScene(peer: Peer, s3: S3Server): Promise<WireScene> {
+export async function openWireScene(peer: Peer, s3: S3Server) {
   const [state, sandbox, place] = await Promise.all([
     openEngine(),
     smallSandbox({ apiKey: KEY, rows: ROWS, days: 12 }),
@@ -83,6 +73,7 @@ export async function openWireScene(peer: Peer, s3: S3Server): Promise<WireScene
   return {
     proxy,
     sandbox,
+    /** One `tributary sync`, as a person would run it; in a hurry where timeouts are to be met. */
     sync: ({ hasShortTimeouts } = { hasShortTimeouts: false }) =>
       place.run(['sync', '--config', 't.yaml'], {
         ...s3.environment,

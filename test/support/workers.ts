@@ -4,7 +4,7 @@ import { describe } from 'vitest';
 import { type Config, parseConfig } from '../../src/config/index.ts';
 import type { Timings } from '../../src/jobs/schedule.ts';
 import type { StreamName } from '../../src/model/streams.ts';
-import { type Running, startProcess } from './cli.ts';
+import { startProcess } from './cli.ts';
 import type { Sandbox } from './odd-service/service.ts';
 import { freshRedis, hasRedis } from './redis.ts';
 
@@ -62,17 +62,14 @@ export interface RunLine {
   fault?: string;
 }
 
-export interface TestWorker extends Running {
-  ready(): Promise<void>;
-  runs(): RunLine[];
-}
+export type TestWorker = ReturnType<typeof startWorker>;
 
 /** A worker in a process of its own; it ends with the test file at the latest. */
 export function startWorker(
   config: Config,
   timings: Partial<Timings> = FAST,
   env: Readonly<Record<string, string>> = {},
-): TestWorker {
+) {
   const args = ['--import', import.meta.resolve('tsx'), SCRIPT, JSON.stringify(config), JSON.stringify(timings)];
   const child = startProcess(process.execPath, args, '.', { PATH: process.env.PATH ?? '', ...env });
   let printed = '';
@@ -82,7 +79,7 @@ export function startWorker(
   return {
     ...child,
     ready: async () => void (await child.saw('"ready":true')),
-    runs: () =>
+    runs: (): RunLine[] =>
       printed
         .split('\n')
         .slice(0, -1)

@@ -3,8 +3,8 @@ import type { EventsApi } from '../../src/api/events-api.ts';
 import { BadRecord } from '../../src/model/errors.ts';
 import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
-import { createMemorySink, type MemorySink } from './memory-sink.ts';
-import { createMemorySync, type MemorySyncOptions, type RunResult } from './memory-sync.ts';
+import { createMemorySink } from './memory-sink.ts';
+import { createMemorySync, type MemorySyncOptions } from './memory-sync.ts';
 import { DAY, NOON, POLICY } from './sandbox-sync.ts';
 
 /** An event of a service whose way of answering a test writes down itself. */
@@ -41,26 +41,13 @@ export const spread = (count: number, from: Instant, to: Instant, prefix = 'e'):
     at: Math.round(from + ((to - from) * (i + 0.37)) / count),
   }));
 
-export interface WrittenSync {
-  events: WrittenEvent[];
-  sink: MemorySink;
-  queries: EventsQuery[];
-  run(): Promise<RunResult>;
-  pass(ms: number): void;
-  now(): Instant;
-  answers(change: Answers): void;
-  /** Events that were certified and are not there. */
-  certifiedAndMissing(): string[];
-  missing(): string[];
-  watermark(): Instant | undefined;
-  notes(): string[];
-}
+export type WrittenSync = ReturnType<typeof createWrittenSync>;
 
 /** A sync of such a service into memory. */
 export function createWrittenSync(
   { events, answers, clock: behind = 0 }: { events: WrittenEvent[]; answers: Answers; clock?: number },
   options: Partial<MemorySyncOptions> = {},
-): WrittenSync {
+) {
   let now = NOON;
   let answer = answers;
   const queries: EventsQuery[] = [];
@@ -83,13 +70,14 @@ export function createWrittenSync(
     sink,
     queries,
     run: sync.run,
-    pass(ms) {
+    pass(ms: number) {
       now += ms;
     },
     now: () => now,
-    answers(change) {
+    answers(change: Answers) {
       answer = change;
     },
+    /** Events that were certified and are not there. */
     certifiedAndMissing() {
       const certified = sink.ledger().filter((entry) => entry.certified);
       return events

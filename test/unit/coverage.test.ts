@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { completeThrough, DAY_MS, type Entry, gaps, overlay } from '../../src/model/window.ts';
+import { DAY_MS, type Entry, gaps, overlay } from '../../src/model/window.ts';
+
+/** Examples of the rules; test/property/coverage.test.ts compares `completeThrough` and `gaps` with counting hour by hour. */
 
 const entry = (start: number, end: number, more: Partial<Entry> = {}): Entry => {
   const certified = more.certified ?? true;
@@ -63,58 +65,7 @@ describe('overlay', () => {
   });
 });
 
-describe('completeThrough', () => {
-  it.each<[string, [number, number][], number | undefined]>([
-    ['nothing', [], undefined],
-    ['a hole at the beginning', [[1, 5]], undefined],
-    ['only what lies before', [[-9, 0]], undefined],
-    ['one span', [[0, 5]], 5],
-    ['a span from before', [[-3, 5]], 5],
-    [
-      'touching spans, in any order',
-      [
-        [5, 9],
-        [0, 5],
-      ],
-      9,
-    ],
-    [
-      'overlapping and contained spans',
-      [
-        [0, 9],
-        [2, 4],
-        [8, 12],
-      ],
-      12,
-    ],
-    [
-      'a hole later',
-      [
-        [0, 5],
-        [6, 9],
-      ],
-      5,
-    ],
-  ])('%s', (_case, windows, end) => {
-    expect(
-      completeThrough(
-        windows.map(([start, stop]) => ({ start, end: stop })),
-        0,
-      ),
-    ).toBe(end);
-  });
-});
-
 describe('gaps', () => {
-  it('are what no entry covers, in order', () => {
-    const entries = [entry(2, 4), entry(6, 7), entry(9, 20)];
-    expect(gaps(entries, { start: 0, end: 10 })).toEqual([
-      { start: 0, end: 2 },
-      { start: 4, end: 6 },
-      { start: 7, end: 9 },
-    ]);
-  });
-
   it('are none in an empty window, and an empty entry makes none', () => {
     expect(gaps([], { start: 5, end: 5 })).toEqual([]);
     expect(gaps([{ start: 5, end: 5 }], { start: 0, end: 9 })).toEqual([{ start: 0, end: 9 }]);

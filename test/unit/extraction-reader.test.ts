@@ -4,8 +4,12 @@ import { createReader, type Profile, type Slice } from '../../src/extract/reader
 import type { Instant } from '../../src/model/instant.ts';
 import { DAY_MS, holds, type Window } from '../../src/model/window.ts';
 import { createRandom } from '../../src/sandbox/data/random.ts';
-import { createSimulatedService, flattenPair, type SimulatedService } from '../support/simulated-service.ts';
-import type { SimulatedEvent } from '../support/simulated-store.ts';
+import {
+  createSimulatedService,
+  flattenPair,
+  type SimulatedEvent,
+  type SimulatedService,
+} from '../support/simulated-service.ts';
 
 const NOW = Date.UTC(2026, 10, 14, 12);
 const MIDNIGHT = Date.UTC(2026, 10, 13);
