@@ -26,6 +26,8 @@ export interface S3Server {
   uploads(): string[];
   /** Called before a request is passed on; may answer or destroy it. */
   onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Every request waits for it. */
+  hold: (request: IncomingMessage) => Promise<void>;
   /** Called when the storage has done its work and the answer is on its way back. */
   onAnswer: (request: IncomingMessage, response: ServerResponse) => void;
   /** Bytes change on their way to the storage. */
@@ -71,6 +73,7 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     const { pathname, searchParams } = new URL(incoming.url ?? '/', url);
     const key = decodeURIComponent(pathname);
     const body = Buffer.concat(await incoming.toArray());
+    await gate.hold(incoming);
     if (gate.bend && body.length > 0) body[0] = (body[0] ?? 0) ^ 1;
     const isList = incoming.method === 'GET' && searchParams.has('uploads');
     if (isList) return answer(response, 200, uploadsXml(searchParams));
@@ -148,6 +151,7 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     requests: [],
     uploads: () => [...uploads.values()].map(({ key }) => key),
     onRequest: () => {},
+    hold: async () => {},
     onAnswer: () => {},
     bend: false,
     uploadsAtOnce: 1000,
