@@ -20,7 +20,10 @@ interface Place {
 }
 
 /** Looks at the state's connections during every upload and deletion. Returns the requests during which a transaction was open. */
-async function watchUploads({ stateUrl }: Place, work: () => Promise<unknown>): Promise<{ seen: number; open: string[] }> {
+async function watchUploads(
+  { stateUrl }: Place,
+  work: () => Promise<unknown>,
+): Promise<{ seen: number; open: string[] }> {
   const observer = connect({ url: stateUrl, name: 'observer', max: 1 });
   const [open, counts]: [string[], number[]] = [[], []];
   server.hold = async ({ method, url }) => {
@@ -42,7 +45,12 @@ async function watchUploads({ stateUrl }: Place, work: () => Promise<unknown>): 
 
 const stream = STREAMS.sales;
 const sale = (id: string, day: number, amount: number) =>
-  rowOf(stream, id, NOON + day * DAY_MS, { sale_amount: amount, customer_id: `c-${id}`, link_id: 'l1', link_domain: 'd' });
+  rowOf(stream, id, NOON + day * DAY_MS, {
+    sale_amount: amount,
+    customer_id: `c-${id}`,
+    link_id: 'l1',
+    link_domain: 'd',
+  });
 const DAYS = [0, 1, 2];
 
 describe('while files are sent, no transaction of the state is open', () => {
@@ -54,7 +62,10 @@ describe('while files are sent, no transaction of the state is open', () => {
         const sink = place.createSink();
         await sink.prepare(stream);
         const spans = [certified(NOON, NOON + 3 * DAY_MS)];
-        await writer.commit(DAYS.map((day) => sale(`e${day}`, day, 1)), { spans });
+        await writer.commit(
+          DAYS.map((day) => sale(`e${day}`, day, 1)),
+          { spans },
+        );
         await writer.commit([sale('e0', 0, 2), sale('new', 1, 3)]);
         await sink.erase({ source: 'one', kind: 'customer', id: 'c-e1' });
         await sink.publishProgress({ source: 'one', stream: 'sales' });
@@ -77,7 +88,10 @@ describe('while files are sent, no transaction of the state is open', () => {
         const sink = place.createSink(KEEP_NOTHING);
         await sink.prepare(stream);
         const spans = [certified(NOON, NOON + 3 * DAY_MS)];
-        await writer.commit(DAYS.map((day) => sale(`e${day}`, day, 1)), { spans });
+        await writer.commit(
+          DAYS.map((day) => sale(`e${day}`, day, 1)),
+          { spans },
+        );
         await writer.commit([sale('e0', 0, 2), sale('new', 1, 3)]);
         await sink.replaceLinks(await listing(place));
         await sink.maintain();
