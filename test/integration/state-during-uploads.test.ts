@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { LINKS, STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
+import { forget } from '../../src/sync/maintain/forget.ts';
 import { icebergS3Place, KEEP_NOTHING } from '../support/iceberg-place.ts';
 import { s3Place } from '../support/lake-place.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
@@ -105,6 +107,70 @@ describe('while files are sent, no transaction of the state is open', () => {
     } finally {
       await place.close();
     }
+  });
+});
+
+/** Runs `meanwhile` during the first upload of a file with rows. */
+function duringUpload(meanwhile: () => Promise<unknown>): void {
+  let isFirst = true;
+  server.hold = async ({ method, url }) => {
+    if (method !== 'PUT' || !url?.includes('.parquet') || !isFirst) return;
+    isFirst = false;
+    await meanwhile();
+  };
+}
+
+describe.each([
+  ['a lake', s3Place],
+  ['Iceberg tables', icebergS3Place],
+] as const)('an upload to %s', (_, createPlace) => {
+  let place: Awaited<ReturnType<typeof s3Place>> | Awaited<ReturnType<typeof icebergS3Place>>;
+  beforeAll(async () => {
+    place = await createPlace(server);
+    await place.createSink().prepare(stream);
+  });
+  afterEach(() => {
+    server.hold = async () => {};
+  });
+  afterAll(() => place.close());
+
+  it('is waited for by who forgets, and brings nothing back', async () => {
+    const writer = await createWriter(place, stream, 'forgetful');
+    let forgetting: Promise<unknown> | undefined;
+    let first = '';
+    duringUpload(async () => {
+      const deps = { state: place.state, sinks: [place.createSink()], holder: 'a test' };
+      forgetting = forget(deps, { source: 'forgetful', kind: 'customer', id: 'c-e0' });
+      first = await Promise.race([forgetting.then(() => 'forgotten'), sleep(700).then(() => 'waits')]);
+    });
+    await writer.commit([sale('e0', 0, 1)]);
+    expect(Object.values((await forgetting) as object)).toContain(1);
+    expect(first).toBe('waits');
+    expect((await rowsOf(place, stream, 'forgetful')).get('e0')).toMatchObject({ customer_id: null });
+  });
+
+  it('of a process that has lost its lock is not recorded, and the next commit stores each event once', async () => {
+    const writer = await createWriter(place, stream, 'late');
+    await writer.commit([sale('e0', 0, 1)]);
+    duringUpload(() =>
+      place.state.query({ text: `update tributary.leases set epoch = epoch + 1 where source = 'locked files'` }),
+    );
+    const spans = [certified(NOON, NOON + DAY_MS)];
+    await expect(writer.commit([sale('e0', 0, 2), sale('e1', 0, 1)], { spans })).rejects.toThrow(/stopped for so long/);
+    expect(await place.state.query({ text: `select from tributary.windows where source = 'late'` })).toEqual([]);
+    await place.state.query({ text: `update tributary.leases set expires_at = now() where source = 'locked files'` });
+    await writer.commit([sale('e0', 0, 2), sale('e1', 1, 1)], { spans });
+    const rows = await rowsOf(place, stream, 'late');
+    expect([...rows].map(([id, row]) => [id, row.sale_amount])).toEqual(
+      expect.arrayContaining([
+        ['e0', 2],
+        ['e1', 1],
+      ]),
+    );
+    const [window] = await place.state.query({
+      text: `select sum(rows)::int as rows from tributary.windows where source = 'late'`,
+    });
+    expect(window).toEqual({ rows: 1 });
   });
 });
 

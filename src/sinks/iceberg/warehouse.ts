@@ -100,8 +100,8 @@ export async function inDraft<T>(
     try {
       return await step;
     } catch (error) {
-      // Recovery: the caller's. If it is unknown whether a COMMIT took effect, the files stay, as orphans at worst.
-      await remove(made, warehouse);
+      // Recovery: the caller's. If it is unknown whether a COMMIT took effect, the files stay, as orphans at worst, which `maintain` removes.
+      for (const path of made) await warehouse.store.delete(path).catch(() => undefined);
       throw error;
     }
   };
@@ -111,11 +111,6 @@ export async function inDraft<T>(
     (change) => orRemove(work({ ...change, warehouse, made })),
     (write) => commit((tx) => orRemove(write(tx))),
   );
-}
-
-/** Best effort: what is left is an orphan, which `maintain` removes. */
-async function remove(paths: readonly string[], { store }: Warehouse): Promise<void> {
-  for (const path of paths) await store.delete(path).catch(() => undefined);
 }
 
 export async function stageFile({ warehouse, made }: Draft, path: string): Promise<Staged> {

@@ -157,7 +157,7 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
       }
       const { rework, rows, deleted } = await eraseIn(file, victim, await databaseNow(lake.state));
       if (rows > 0) touched[file.path] = rows;
-      change.later((tx) => carryRows(tx, track, { added: [], removed: deleted }));
+      if (deleted.length > 0) change.later((tx) => carryRows(tx, track, { added: [], removed: deleted }));
       return rework;
     });
     if (victim === 'all') {
