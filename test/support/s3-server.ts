@@ -26,7 +26,7 @@ export interface S3Server {
   uploads(): string[];
   /** Called before a request is passed on; may answer or destroy it. */
   onRequest: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Every request waits for it. */
+  /** A request waits for it; others go on. */
   hold: (request: IncomingMessage) => Promise<void>;
   /** Called when the storage has done its work and the answer is on its way back. */
   onAnswer: (request: IncomingMessage, response: ServerResponse) => void;
@@ -65,7 +65,10 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     gate.requests.push(`${incoming.method} ${incoming.url}`);
     gate.onRequest(incoming, response);
     if (response.writableEnded || response.destroyed) return;
-    turn = turn.then(() => handle(incoming, response)).catch(() => response.destroy());
+    const take = (): void => {
+      turn = turn.then(() => handle(incoming, response)).catch(() => response.destroy());
+    };
+    gate.hold(incoming).then(take, () => response.destroy());
   });
   const url = `http://127.0.0.1:${await listening(server)}`;
 
@@ -73,7 +76,6 @@ export async function startS3(bucket = 'lake'): Promise<S3Server> {
     const { pathname, searchParams } = new URL(incoming.url ?? '/', url);
     const key = decodeURIComponent(pathname);
     const body = Buffer.concat(await incoming.toArray());
-    await gate.hold(incoming);
     if (gate.bend && body.length > 0) body[0] = (body[0] ?? 0) ^ 1;
     const isList = incoming.method === 'GET' && searchParams.has('uploads');
     if (isList) return answer(response, 200, uploadsXml(searchParams));
