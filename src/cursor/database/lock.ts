@@ -10,7 +10,10 @@ import type { Database, Queryable } from './index.ts';
 export interface Lock {
   /** In the transaction that writes what was done behind it. Throws if it was lost; nobody takes it before the transaction ends. */
   check(tx: Queryable): Promise<void>;
-  release(): Promise<void>;
+  /** At the end of that transaction. */
+  giveBack(tx: Queryable): Promise<void>;
+  /** Lets the next one in, and gives the lock back, unless a transaction has done so. */
+  release(isGivenBack: boolean): Promise<void>;
 }
 
 const LOCK_SECONDS = 30;
@@ -88,15 +91,12 @@ function hold(db: Database, name: string, epoch: number, leave: () => void): Loc
         },
       );
     },
-    async release() {
+    giveBack: (tx) => giveBack(tx, name, epoch),
+    async release(isGivenBack) {
       clearInterval(timer);
-      try {
-        await giveBack(db, name, epoch);
-      } catch {
-        // Recovery: the database is away. The lock ends by itself.
-      } finally {
-        leave();
-      }
+      // Recovery: if the database is away, the lock ends by itself.
+      if (!isGivenBack) await giveBack(db, name, epoch).catch(() => {});
+      leave();
     },
   };
 }

@@ -41,6 +41,7 @@ export async function inChange<T>(
       await tx.rollback();
     }
   };
+  let isWritten = false;
   try {
     await lock(name);
     const later: Change['later'] = (write, { movesCursor = false } = {}) => void writes.push({ write, movesCursor });
@@ -49,9 +50,11 @@ export async function inChange<T>(
     await commit(async (tx) => {
       for (const held of locks.values()) await held.check(tx);
       for (const { write } of writes) await write(tx);
+      for (const held of locks.values()) await held.giveBack(tx);
     });
+    isWritten = true;
     return result;
   } finally {
-    for (const held of [...locks.values()].reverse()) await held.release();
+    for (const held of [...locks.values()].reverse()) await held.release(isWritten);
   }
 }

@@ -5,6 +5,7 @@ import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
+import type { Change } from './change.ts';
 import type { Extent, PartitionFile } from './partition-file.ts';
 
 /** The first hour of a partition, counted from 1970. */
@@ -36,17 +37,17 @@ export async function enterTrack(
   state: Queryable,
   { sink, stream, source }: Track,
   { isMarked }: { isMarked: boolean },
-): Promise<{ id: number; isUnsettled: boolean }> {
-  const [entered] = await state.query<{ id: number; was: boolean | null }>({
+): Promise<{ id: number; isUnsettled: boolean; now: Instant }> {
+  const [entered] = await state.query<{ id: number; was: boolean | null; now: Instant }>({
     // The inner select sees the row before this statement changes it.
     text: `
       insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values ($1, $2, $3, true)
       on conflict (sink, stream, source) do update set unsettled = t.unsettled or $4
-      returning id, (select unsettled from tributary.lake_tracks before where before.id = t.id) as was`,
+      returning id, (select unsettled from tributary.lake_tracks before where before.id = t.id) as was, ${instantOf('now()')} as now`,
     values: [sink, stream, source, isMarked],
   });
   if (!entered) throw new Error('the track was written and did not come back');
-  return { id: entered.id, isUnsettled: entered.was ?? true };
+  return { id: entered.id, isUnsettled: entered.was ?? true, now: entered.now };
 }
 
 export async function settleTrack(tx: Queryable, id: number): Promise<void> {
@@ -157,9 +158,8 @@ export async function indexedFrom(db: Queryable, track: number): Promise<Partiti
 }
 
 /** Where the index has to begin now. */
-export async function indexStart(tx: Queryable, readAgainMs: ReadAgainMs, of: Pick<Track, 'source' | 'stream'>) {
-  const oldest = (await databaseNow(tx)) - readAgainMs(of.source, of.stream) - DAY_MS;
-  return Math.floor(startOfDay(oldest) / HOUR_MS);
+export function indexStart(now: Instant, readAgainMs: ReadAgainMs, of: Pick<Track, 'source' | 'stream'>): Partition {
+  return Math.floor(startOfDay(now - readAgainMs(of.source, of.stream) - DAY_MS) / HOUR_MS);
 }
 
 /** Bounds what a commit has to wait for; the next one continues. */
@@ -171,6 +171,7 @@ const DROPPED_AT_ONCE = 20_000;
  */
 export async function moveIndex(
   state: Queryable,
+  change: Change,
   track: number,
   from: Partition,
   indexFiles: (end: Partition) => Promise<void>,
@@ -182,12 +183,13 @@ export async function moveIndex(
       text: 'update tributary.lake_tracks set indexed_from = $2 where id = $1',
       values: [track, from],
     });
-  await state.query({
+  const dropOlder = {
     text: `
       delete from tributary.lake_index where ctid = any(array(
         select ctid from tributary.lake_index where track = $1 and partition < $2 limit $3))`,
     values: [track, from, DROPPED_AT_ONCE],
-  });
+  };
+  change.later((tx) => tx.query(dropOlder));
 }
 
 /** Where rows may be elsewhere than it says: it is built anew by `moveIndex`. */

@@ -8,7 +8,7 @@ import type { Window } from '../../model/window.ts';
 import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { Comparison, Difference, Stored } from '../sink.ts';
-import { databaseNow, findHomes, indexedFrom, keyOf, type Partition } from './event-index.ts';
+import { findHomes, indexedFrom, keyOf, type Partition } from './event-index.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
@@ -62,6 +62,7 @@ interface Batch {
   /** In the order they were read. The same event may come twice. */
   rows: readonly Row[];
   advance: Advance;
+  now: Instant;
 }
 
 /** Events that may be in a file, by id. */
@@ -90,9 +91,8 @@ export function seek(sought: Map<Partition, Sought>, partition: Partition, event
   sought.set(partition, there);
 }
 
-export async function mergeEvents<F>(state: Queryable, batch: Batch, files: WritableFiles<F>): Promise<Stored> {
-  const { stream, advance } = batch;
-  const now = await databaseNow(state);
+export async function mergeEvents<F>(batch: Batch, files: WritableFiles<F>): Promise<Stored> {
+  const { stream, advance, now } = batch;
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const own = bookkeeping(now, advance.runId);
   const incoming = readyRows(files, { stream, source: advance.source, rows: batch.rows, own, sanitizer });

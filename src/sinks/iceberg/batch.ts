@@ -1,8 +1,9 @@
+import type { Instant } from '../../model/instant.ts';
 import { entitiesOf, type StreamName } from '../../model/streams.ts';
 import { commitOnce, type Load, storeLoad } from '../files/commit.ts';
-import { databaseNow, emptyIndex, enterTrack, indexStart, moveIndex, settleTrack } from '../files/event-index.ts';
+import { emptyIndex, enterTrack, indexStart, moveIndex, settleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
-import type { Receipt } from '../sink.ts';
+import type { Held, Receipt } from '../sink.ts';
 import { changeTable } from './change-table.ts';
 import type { DataFile } from './format/manifest.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
@@ -131,25 +132,31 @@ async function writeLoad(
   const { stream, advance } = load;
   const { source } = advance;
   const before = table.now();
-  const { id: track, isUnsettled } = await enterTrack(state, advance, { isMarked: false });
+  const { id: track, isUnsettled, now } = await enterTrack(state, advance, { isMarked: false });
   let files: NewFiles = { added: [], removed: [] };
+  const counted = new Map<string, readonly Held[]>();
   const receipt = await storeLoad(state, draft, load, {
     async merge(rows) {
       const of = { warehouse, table: before, track, source };
       checkShape(stream, before);
       // A sink that was renamed, a state that was lost, a table that others changed.
       if (isUnsettled) await emptyIndex(state, track);
-      const start = await indexStart(state, warehouse.readAgainMs, advance);
-      await moveIndex(state, track, start, (end) => indexTable(of, start, end));
+      const start = indexStart(now, warehouse.readAgainMs, advance);
+      await moveIndex(state, draft, track, start, (end) => indexTable(of, start, end));
       const writer = createTableWriter(draft, before, source);
       const writable = writableTable(draft, eventFiles(state, of), { table: before, track, writer });
-      const merged = await mergeEvents(state, { stream, rows, advance }, writable);
+      const merged = await mergeEvents({ stream, rows, advance, now }, writable);
       files = writer;
-      await storeEntities(draft, { stream, source, rows, entities });
+      await storeEntities(draft, { stream, source, rows, now, entities });
       return { ...merged, isAfterCrash: isUnsettled };
     },
-    count: async (_, windows) =>
-      (await holdingsOf(warehouse, before, { source, windows, ...files })).map((held) => held.rows),
+    // Asked for again when what was foreseen is written: files are read once.
+    async count(_, windows) {
+      const asked = JSON.stringify(windows);
+      const held = counted.get(asked) ?? (await holdingsOf(warehouse, before, { source, windows, ...files }));
+      counted.set(asked, held);
+      return held.map(({ rows }) => rows);
+    },
   });
   await table.add(source, files);
   draft.later((tx) => settleTrack(tx, track));
@@ -158,18 +165,18 @@ async function writeLoad(
 
 interface EntityLoad extends Pick<Load, 'stream' | 'rows'> {
   source: string;
+  now: Instant;
   entities: Map<string, Changes>;
 }
 
 async function storeEntities(draft: Draft, { entities, ...load }: EntityLoad): Promise<void> {
   if (load.rows.length === 0) return;
   const { warehouse } = draft;
-  const now = await databaseNow(warehouse.state);
   // Always in the same order, after the stream's own table, so that two commits cannot deadlock.
   for (const entity of entitiesOf(load.stream)) {
     await draft.lock(tableLock(warehouse, entity.name));
     const changes = entities.get(entity.name) ?? (await openChanges(draft, entityDesign(entity)));
     entities.set(entity.name, changes);
-    await changes.add(load.source, await mergeEntity({ draft, table: changes.now(), entity, now, ...load }));
+    await changes.add(load.source, await mergeEntity({ draft, table: changes.now(), entity, ...load }));
   }
 }

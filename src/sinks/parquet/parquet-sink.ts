@@ -68,18 +68,18 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
   const { state } = lake;
   const { stream, advance } = load;
   const work = async (change: Change) => {
-    const { id, isUnsettled } = await enterTrack(state, advance, { isMarked: true });
+    const { id, isUnsettled, now } = await enterTrack(state, advance, { isMarked: true });
     const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
     listings.delete(id);
     const merge = async (rows: readonly Row[]) => {
       const of = { lake, track: id, stream, source: advance.source, advance };
       const files = writableLake(state, change, of);
-      const start = await indexStart(state, lake.readAgainMs, advance);
+      const start = indexStart(now, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {
         if (isDue) await reconcile(lake, advance, id);
         try {
-          await moveIndex(state, id, start, (end) => indexLake(state, of, start, end));
-          return { ...(await mergeEvents(state, { stream, rows, advance }, files)), isAfterCrash: isUnsettled };
+          await moveIndex(state, change, id, start, (end) => indexLake(state, of, start, end));
+          return { ...(await mergeEvents({ stream, rows, advance, now }, files)), isAfterCrash: isUnsettled };
         } catch (error) {
           // Recovery: a file is not the one in the index. It was restored, or another state database writes here too. Nothing was
           // replaced yet: compare all files with the index and merge once more, up to the limit of attempts.
