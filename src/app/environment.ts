@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { pino } from 'pino';
 import type { Environment } from '../config/document.ts';
 import { ConfigError } from '../model/errors.ts';
 import { heard, type Log, SECRET_FIELDS } from '../model/log.ts';
@@ -66,46 +66,19 @@ export function ownVersion(): string {
 /** Keys that hold secrets are removed from every logged object. */
 const SECRETS = SECRET_FIELDS.flatMap((key) => [key, `*.${key}`]);
 
-/** As pino numbers them: tens, from 10 on. */
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 
-/** Lines are for people where they are printed; else JSON on standard error, because standard output is for results. */
+/** The only user of pino. Lines are for people where they are printed; else JSON on standard error, because standard output is for results. */
 export function createLog({ level, print }: { level: string; print?: (text: string) => void }): Log {
   if (!LEVELS.includes(level)) {
     throw new ConfigError('TRIBUTARY_LOG is none of the log levels', { next: `use one of: ${LEVELS.join(', ')}` });
   }
-  const open = once((): Log => {
-    // Loaded here, and nowhere else: most commands write no line.
-    const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino');
-    const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
-    return print
+  const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
+  return heard(
+    print
       ? pino(options, { write: (json) => print(lineForPeople(json)) })
-      : pino(options, pino.destination({ fd: 2, sync: true }));
-  });
-  return heard(openedBy(open, (each) => LEVELS.indexOf(each) >= LEVELS.indexOf(level)));
-}
-
-/** A log that is opened for the first line that is written. */
-function openedBy(open: () => Log, isWritten: (level: string) => boolean): Log {
-  const say = (level: 'debug' | 'info' | 'warn' | 'error') => (fields: object, message: string) => {
-    if (isWritten(level)) open()[level](fields, message);
-  };
-  return {
-    ...{ debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
-    child: (fields) =>
-      openedBy(
-        once(() => open().child(fields)),
-        isWritten,
-      ),
-  };
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { it: T } | undefined;
-  return () => {
-    made ??= { it: make() };
-    return made.it;
-  };
+      : pino(options, pino.destination({ fd: 2, sync: true })),
+  );
 }
 
 interface Line {
@@ -118,5 +91,5 @@ interface Line {
 export function lineForPeople(json: string): string {
   const { level, msg, source, stream } = JSON.parse(json) as Line;
   const place = [source, stream].filter(Boolean).join('/');
-  return `${LEVELS[level / 10 - 1]}: ${place ? `${place}: ` : ''}${msg}\n`;
+  return `${pino.levels.labels[level]}: ${place ? `${place}: ` : ''}${msg}\n`;
 }
