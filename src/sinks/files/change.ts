@@ -8,7 +8,7 @@ import { type Lock, takeLock } from '../../cursor/database/lock.ts';
 export interface Change {
   /** Waits until nobody else works on what has this name. Held until the state is written. */
   lock(name: string): Promise<void>;
-  /** What is written to the state at the end, in this order. It may be written twice if it moves the cursor: see `foresee`. */
+  /** What is written to the state at the end, in this order. What moves a cursor is also tried before: see `foresee`. */
   later(write: Write, options?: { movesCursor?: boolean }): void;
   /** Reads how far cursors will be once the state is written. */
   foresee<T>(read: (db: Queryable) => Promise<T>): Promise<T>;
