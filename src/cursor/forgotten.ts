@@ -18,8 +18,8 @@ export async function readForgottenIfAny(db: Queryable, source: string): Promise
 }
 
 /**
- * The rows without what somebody asked to have erased. Inside the transaction of a commit and behind its fence: who forgets
- * waits for commits that have come this far, so nothing slips through between reading this list and writing the rows.
+ * The rows without what somebody asked to have erased. Inside the transaction of a commit and behind its fence, or behind the lock of
+ * its files: who forgets waits for commits that have come this far, so nothing slips through between reading this list and writing the rows.
  */
 export async function withoutForgotten(
   tx: Queryable,

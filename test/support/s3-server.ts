@@ -38,7 +38,10 @@ export async function startS3(bucket = 'lake') {
     gate.requests.push(`${incoming.method} ${incoming.url}`);
     gate.onRequest(incoming, response);
     if (response.writableEnded || response.destroyed) return;
-    turn = turn.then(() => handle(incoming, response)).catch(() => response.destroy());
+    const take = (): void => {
+      turn = turn.then(() => handle(incoming, response)).catch(() => response.destroy());
+    };
+    gate.hold(incoming).then(take, () => response.destroy());
   });
   const url = `http://127.0.0.1:${await listening(server)}`;
 
@@ -127,6 +130,8 @@ export async function startS3(bucket = 'lake') {
     uploads: () => [...uploads.values()].map(({ key }) => key),
     /** Called before a request is passed on; may answer or destroy it. */
     onRequest: (_request: IncomingMessage, _response: ServerResponse): void => {},
+    /** A request waits for it; others go on. */
+    hold: async (_request: IncomingMessage): Promise<void> => {},
     /** Called when the storage has done its work and the answer is on its way back. */
     onAnswer: (_request: IncomingMessage, _response: ServerResponse): void => {},
     /** Bytes change on their way to the storage. */

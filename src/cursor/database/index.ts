@@ -53,7 +53,7 @@ interface ConnectOptions {
 
 /**
  * A process that is stopped in the middle of a transaction keeps its locks, and everybody who wants the stream waits for them. After
- * this the server takes them back. Longer than any file takes to be sent while a transaction waits for it.
+ * this the server takes them back. Much longer than any step between two statements: none of them sends a file.
  */
 const LONGEST_PAUSE_MS = 300_000;
 

@@ -1,13 +1,14 @@
 import { lastCommit } from '../../cursor/cursors.ts';
-import type { Database, Transaction } from '../../cursor/database/index.ts';
+import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
-import type { CountRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine, type Rejected } from '../../cursor/quarantine.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
 import { type Batch, type Receipt, resolveInDoubt, type Stored } from '../sink.ts';
+import type { Change, Commit } from './change.ts';
 
 /** The rows of a source, and what they prove. */
 export interface Load {
@@ -33,25 +34,36 @@ export function gather(stream: Stream, commit: (load: Load) => Promise<Receipt>)
 
 interface Merging {
   /** Writes the rows into files. */
-  merge(rows: readonly Row[], renewLease: () => Promise<void>): Promise<Stored & { isAfterCrash: boolean }>;
-  count: CountRows;
+  merge(rows: readonly Row[]): Promise<Stored & { isAfterCrash: boolean }>;
+  /** As the commit leaves them. */
+  count(db: Queryable, windows: readonly Window[]): Promise<number[]>;
 }
 
-/** In a transaction of the state: the fence, the files, and then what they prove. */
-export async function storeLoad(tx: Transaction, load: Load, { merge, count }: Merging): Promise<Receipt> {
+/**
+ * The files, behind a lock that the caller holds; and then what they prove. Who forgets waits for this lock, so nothing slips through
+ * between reading the list of what is forgotten and writing the rows.
+ */
+export async function storeLoad(state: Queryable, change: Change, load: Load, merging: Merging): Promise<Receipt> {
   const { stream, advance, rejected } = load;
-  const fence = await checkFence(tx, advance);
-  const rows = await withoutForgotten(tx, advance.source, stream, load.rows);
-  const { receipt, ...changes } = await merge(rows, fence.renew);
-  await quarantine(tx, advance, rejected);
-  await applyAdvance(tx, fence, advance, { ...changes, count });
+  // The check that counts is the one at the end; this one saves the files of a process that has lost its lease.
+  await checkFence(state, advance);
+  const rows = await withoutForgotten(state, advance.source, stream, load.rows);
+  const { receipt, ...changes } = await merging.merge(rows);
+  const prove = async (tx: Transaction): Promise<void> => {
+    const fence = await checkFence(tx, advance);
+    await quarantine(tx, advance, rejected);
+    await applyAdvance(tx, fence, advance, { ...changes, count: (windows) => merging.count(tx, windows) });
+  };
+  change.later(prove, { movesCursor: true });
   return receipt;
 }
 
-/** Runs a transaction with this commit in it. */
-export const commitOnce = <T>(state: Database, advance: Advance, work: (tx: Transaction) => Promise<T>): Promise<T> =>
-  resolveInDoubt(
-    work,
-    (attempt) => state.transaction(attempt),
-    async () => (await lastCommit(state, advance)) === advance.commitId,
-  );
+/** The transaction of this commit. */
+export const commitOnce =
+  (state: Database, advance: Advance): Commit =>
+  (write) =>
+    resolveInDoubt(
+      write,
+      (attempt) => state.transaction(attempt),
+      async () => (await lastCommit(state, advance)) === advance.commitId,
+    );

@@ -5,6 +5,7 @@ import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
+import type { Change } from './change.ts';
 import type { Extent, PartitionFile } from './partition-file.ts';
 
 /** The first hour of a partition, counted from 1970. */
@@ -29,40 +30,32 @@ interface KnownFile {
 export const keyOf = (eventId: string): bigint => createHash('sha256').update(eventId).digest().readBigInt64BE(0);
 
 /**
- * Marks the track before any file is replaced. Returns true if an earlier writer stopped after its mark, or if the track is new:
- * then the files have to be compared with the index.
+ * With a mark before any file is replaced, if readers see it at once. It is unsettled if an earlier writer stopped after its mark, or if the
+ * track is new: then the files have to be compared with the index.
  */
 export async function enterTrack(
   state: Queryable,
   { sink, stream, source }: Track,
-): Promise<{ id: number; isUnsettled: boolean }> {
-  const [entered] = await state.query<{ id: number; was: boolean | null }>({
+  { isMarked }: { isMarked: boolean },
+): Promise<{ id: number; isUnsettled: boolean; now: Instant }> {
+  const [entered] = await state.query<{ id: number; was: boolean | null; now: Instant }>({
     // The inner select sees the row before this statement changes it.
     text: `
       insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values ($1, $2, $3, true)
-      on conflict (sink, stream, source) do update set unsettled = true
-      returning id, (select unsettled from tributary.lake_tracks before where before.id = t.id) as was`,
-    values: [sink, stream, source],
+      on conflict (sink, stream, source) do update set unsettled = t.unsettled or $4
+      returning id, (select unsettled from tributary.lake_tracks before where before.id = t.id) as was, ${instantOf('now()')} as now`,
+    values: [sink, stream, source, isMarked],
   });
   if (!entered) throw new Error('the track was written and did not come back');
-  return { id: entered.id, isUnsettled: entered.was ?? true };
+  return { id: entered.id, isUnsettled: entered.was ?? true, now: entered.now };
 }
 
 export async function settleTrack(tx: Queryable, id: number): Promise<void> {
   await tx.query({ text: 'update tributary.lake_tracks set unsettled = false where id = $1', values: [id] });
 }
 
-/** Serializes all who hold a lock of this name. Held until the end of the transaction. */
-export async function lock(tx: Queryable, name: string): Promise<void> {
-  await tx.query({
-    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`tributary ${name}`],
-  });
-}
-
 /** Between a commit, `forget` and `maintain`, which may replace the same file. */
-export const lockTrack = (tx: Queryable, { sink, stream, source }: Track): Promise<void> =>
-  lock(tx, `lake ${sink}/${source}/${stream}`);
+export const trackLock = ({ sink, stream, source }: Track): string => `lake ${sink}/${source}/${stream}`;
 
 export async function findTrack(tx: Queryable, { sink, stream, source }: Track): Promise<number | undefined> {
   const [found] = await tx.query<{ id: number }>({
@@ -165,40 +158,44 @@ export async function indexedFrom(db: Queryable, track: number): Promise<Partiti
 }
 
 /** Where the index has to begin now. */
-export async function indexStart(tx: Queryable, readAgainMs: ReadAgainMs, of: Pick<Track, 'source' | 'stream'>) {
-  const oldest = (await databaseNow(tx)) - readAgainMs(of.source, of.stream) - DAY_MS;
-  return Math.floor(startOfDay(oldest) / HOUR_MS);
+export function indexStart(now: Instant, readAgainMs: ReadAgainMs, of: Pick<Track, 'source' | 'stream'>): Partition {
+  return Math.floor(startOfDay(now - readAgainMs(of.source, of.stream) - DAY_MS) / HOUR_MS);
 }
 
 /** Bounds what a commit has to wait for; the next one continues. */
 const DROPPED_AT_ONCE = 20_000;
 
 /**
- * Moves the beginning of the index. Older events leave it, some at a time; where it has to reach further back, `indexFiles` adds the events of
- * the partitions before its end.
+ * Moves the beginning of the index. Older events leave it, some at a time; where it has to reach further back, `indexFiles` first adds the events
+ * of the partitions before its end.
  */
 export async function moveIndex(
-  tx: Queryable,
+  state: Queryable,
+  change: Change,
   track: number,
   from: Partition,
   indexFiles: (end: Partition) => Promise<void>,
 ): Promise<void> {
-  const before = await indexedFrom(tx, track);
-  if (from !== before)
-    await tx.query({ text: 'update tributary.lake_tracks set indexed_from = $2 where id = $1', values: [track, from] });
+  const before = await indexedFrom(state, track);
   if (from < before) await indexFiles(before);
-  await tx.query({
+  if (from !== before)
+    await state.query({
+      text: 'update tributary.lake_tracks set indexed_from = $2 where id = $1',
+      values: [track, from],
+    });
+  const dropOlder = {
     text: `
       delete from tributary.lake_index where ctid = any(array(
         select ctid from tributary.lake_index where track = $1 and partition < $2 limit $3))`,
     values: [track, from, DROPPED_AT_ONCE],
-  });
+  };
+  change.later((tx) => tx.query(dropOlder));
 }
 
 /** Where rows may be elsewhere than it says: it is built anew by `moveIndex`. */
-export async function emptyIndex(tx: Queryable, track: number): Promise<void> {
-  await tx.query({ text: 'delete from tributary.lake_index where track = $1', values: [track] });
-  await tx.query({ text: 'update tributary.lake_tracks set indexed_from = null where id = $1', values: [track] });
+export async function emptyIndex(state: Queryable, track: number): Promise<void> {
+  await state.query({ text: 'update tributary.lake_tracks set indexed_from = null where id = $1', values: [track] });
+  await state.query({ text: 'delete from tributary.lake_index where track = $1', values: [track] });
 }
 
 /** The partitions that may hold events with these keys. */
@@ -231,7 +228,15 @@ export async function addKeys(
   partition: Partition,
   keys: readonly bigint[],
 ): Promise<void> {
-  if (keys.length === 0 || partition < (await indexedFrom(tx, track))) return;
+  if (keys.length > 0 && partition >= (await indexedFrom(tx, track))) await insertKeys(tx, track, partition, keys);
+}
+
+export async function insertKeys(
+  tx: Queryable,
+  track: number,
+  partition: Partition,
+  keys: readonly bigint[],
+): Promise<void> {
   await tx.query({
     text: `
       insert into tributary.lake_index (track, key, partition)
@@ -241,17 +246,10 @@ export async function addKeys(
 }
 
 /** Of all its events. */
-export async function indexFile(
-  tx: Queryable,
-  track: number,
-  partition: Partition,
-  file: PartitionFile,
-): Promise<void> {
-  if (partition < (await indexedFrom(tx, track))) return;
-  for (const group of file.file.groups) {
-    const keys = (await file.rows(group, ['event_id'])).map(([id]) => keyOf(String(id)));
-    await addKeys(tx, track, partition, keys);
-  }
+export async function keysIn({ file, rows }: PartitionFile): Promise<bigint[]> {
+  const keys: bigint[] = [];
+  for (const group of file.groups) for (const [id] of await rows(group, ['event_id'])) keys.push(keyOf(String(id)));
+  return keys;
 }
 
 export async function dropKeys(

@@ -7,6 +7,7 @@ import { entityBookkeeping, LINK_COUNTERS, LINKS } from '../../model/streams.ts'
 import { createSanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { LinksSnapshot, Receipt } from '../sink.ts';
+import type { Change } from './change.ts';
 import { databaseNow } from './event-index.ts';
 import { isSameInstant } from './merge-row.ts';
 import { createReshape, type LakeRow, type PartitionFile } from './partition-file.ts';
@@ -53,17 +54,18 @@ interface LinkFiles {
   /** Shows each of its files, opened. */
   read(show: (file: PartitionFile) => Promise<void>): Promise<void>;
   /** Replaces all that was there, in one step for readers. */
-  replace(rows: readonly LakeRow[], renewLease: () => Promise<void>): Promise<void>;
+  replace(rows: readonly LakeRow[]): Promise<void>;
 }
 
-/** In a transaction of the state: the fence, what the listing proves, and the files. */
+/** The files, behind a lock that the caller holds; and then what the listing proves. */
 export async function storeListing(
-  tx: Queryable,
+  state: Queryable,
+  change: Change,
   sink: string,
   snapshot: LinksSnapshot,
   { columns, read, replace }: LinkFiles,
 ): Promise<Receipt> {
-  const fence = await checkFence(tx, { ...snapshot, stream: 'links' });
+  await checkFence(state, { ...snapshot, stream: 'links' });
   const key = columns.findIndex(({ name }) => name === LINKS.key);
   const stored = new Map<string, LakeRow>();
   await read(async ({ file, rows }) => {
@@ -71,9 +73,13 @@ export async function storeListing(
     for (const group of file.groups)
       for (const row of (await rows(group)).map(reshape)) stored.set(String(row[key]), row);
   });
-  const { rows, receipt } = mergeListing(columns, stored, snapshot, await databaseNow(tx));
-  await recordListing(tx, { source: snapshot.source, sink }, snapshot);
-  await replace(rows, fence.renew);
+  const { rows, receipt } = mergeListing(columns, stored, snapshot, await databaseNow(state));
+  const prove = async (tx: Queryable): Promise<void> => {
+    await checkFence(tx, { ...snapshot, stream: 'links' });
+    await recordListing(tx, { source: snapshot.source, sink }, snapshot);
+  };
+  change.later(prove, { movesCursor: true });
+  await replace(rows);
   return receipt;
 }
 

@@ -8,7 +8,7 @@ import type { Window } from '../../model/window.ts';
 import { createSanitizer, newestById, type Sanitizer, UTF8_TEXT } from '../merge-rule.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { Comparison, Difference, Stored } from '../sink.ts';
-import { databaseNow, findHomes, indexedFrom, keyOf, type Partition } from './event-index.ts';
+import { findHomes, indexedFrom, keyOf, type Partition } from './event-index.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
@@ -62,8 +62,7 @@ interface Batch {
   /** In the order they were read. The same event may come twice. */
   rows: readonly Row[];
   advance: Advance;
-  /** Called between files and groups: this may take longer than a lease lasts. */
-  renewLease(): Promise<void>;
+  now: Instant;
 }
 
 /** Events that may be in a file, by id. */
@@ -92,15 +91,14 @@ export function seek(sought: Map<Partition, Sought>, partition: Partition, event
   sought.set(partition, there);
 }
 
-export async function mergeEvents<F>(tx: Queryable, batch: Batch, files: WritableFiles<F>): Promise<Stored> {
-  const { stream, advance, renewLease } = batch;
-  const now = await databaseNow(tx);
+export async function mergeEvents<F>(batch: Batch, files: WritableFiles<F>): Promise<Stored> {
+  const { stream, advance, now } = batch;
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const own = bookkeeping(now, advance.runId);
   const incoming = readyRows(files, { stream, source: advance.source, rows: batch.rows, own, sanitizer });
   const wholes = advance.spans.filter((span) => span.whole);
   const rule = createMergeRule(stream, files.columns);
-  const { works, stored, newEvents } = await mergeRows(files, { rule, incoming, wholes, renewLease }, now);
+  const { works, stored, newEvents } = await mergeRows(files, { rule, incoming, wholes }, now);
   const moved = works.flatMap(({ findings }) => allOf(findings.moved));
   const changed = moved.length + works.flatMap(({ findings }) => allOf(findings.changed)).length;
   return {
@@ -126,7 +124,7 @@ export async function compareFiles<F>(comparison: Comparison, files: Files<F>): 
   const incoming = readyRows(files, { ...comparison, own: bookkeeping(0, ''), sanitizer });
   const wholes = isWhole ? [window] : [];
   const rule = createMergeRule(stream, files.columns);
-  const { works, stored } = await lookInto(files, { rule, incoming, wholes, renewLease: async () => {} });
+  const { works, stored } = await lookInto(files, { rule, incoming, wholes });
   const all = works.map(({ findings }) => findings);
   const of = (kind: Difference['kind'], rows: ReadonlyArray<Pick<Difference, 'id' | 'at'> & Partial<Changed>>) =>
     rows.map(({ id, at, columns = [] }): Difference => ({ kind, id, at, columns }));
@@ -147,7 +145,6 @@ interface Look {
   rule: MergeRule;
   incoming: readonly Incoming[];
   wholes: readonly Window[];
-  renewLease(): Promise<void>;
 }
 
 interface Looked<F> extends Pick<Changes<F>, 'works' | 'gone'> {
@@ -155,10 +152,9 @@ interface Looked<F> extends Pick<Changes<F>, 'works' | 'gone'> {
   stored: ReadonlySet<string>;
 }
 
-async function lookInto<F>(files: Files<F>, { rule, incoming, wholes, renewLease }: Look): Promise<Looked<F>> {
+async function lookInto<F>(files: Files<F>, { rule, incoming, wholes }: Look): Promise<Looked<F>> {
   const [works, gone, stored]: [Work<F>[], F[], Set<string>] = [[], [], new Set()];
   for (const place of await files.find(incoming, wholes)) {
-    await renewLease();
     if (place.sought.size === 0 && place.wholes.length === 0) continue;
     const present = await place.open();
     if (!present) {

@@ -29,8 +29,6 @@ interface NewFile {
   metadata: Readonly<Record<string, string>>;
   /** Where groups go, if the file it replaces stays readable inside it. */
   around?: { layout: Layout; present: PartitionFile };
-  /** Called between groups: this may take longer than a lease lasts. */
-  renewLease?(): Promise<void>;
 }
 
 /**
@@ -39,7 +37,7 @@ interface NewFile {
  */
 export async function writeFile(
   staged: Staged,
-  { columns, compression, metadata, around, renewLease }: NewFile,
+  { columns, compression, metadata, around }: NewFile,
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
 ): Promise<(ParquetFile & { bytes: number }) | undefined> {
   const layout = around?.layout ?? freshLayout();
@@ -55,7 +53,6 @@ export async function writeFile(
   await staged.write(MAGIC, 0);
   for (const range of around ? layout.kept : []) await copy(around?.present as PartitionFile, range, range.start);
   for await (const piece of pieces) {
-    await renewLease?.();
     if ('copy' in piece) {
       const { rows, length, chunks } = piece.copy;
       const start = isKept ? piece.copy.start : layout.place(length);

@@ -1,9 +1,9 @@
-import type { Transaction } from '../../cursor/database/index.ts';
+import type { Instant } from '../../model/instant.ts';
 import { entitiesOf, type StreamName } from '../../model/streams.ts';
 import { commitOnce, type Load, storeLoad } from '../files/commit.ts';
-import { databaseNow, emptyIndex, enterTrack, indexStart, moveIndex, settleTrack } from '../files/event-index.ts';
+import { emptyIndex, enterTrack, indexStart, moveIndex, settleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
-import type { Receipt } from '../sink.ts';
+import type { Held, Receipt } from '../sink.ts';
 import { changeTable } from './change-table.ts';
 import type { DataFile } from './format/manifest.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
@@ -15,10 +15,10 @@ import { checkShape, eventFiles, indexTable, writableTable } from './table-files
 import {
   type Draft,
   inDraft,
-  lockTable,
   preparedTable,
   type Table,
   type TableFile,
+  tableLock,
   type Warehouse,
 } from './warehouse.ts';
 
@@ -70,7 +70,7 @@ export function shareCommits(warehouse: Warehouse): Commits {
 }
 
 /**
- * One transaction of the state: files first, which readers do not see; then ledger and cursor; last the catalog, which refers to the files.
+ * Files first, which readers do not see; then one transaction of the state: ledger and cursor, and last the catalog, which refers to the files.
  * A crash before COMMIT leaves files that no snapshot lists, and nothing else. Without rows, no table changes.
  */
 function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Receipt[]> {
@@ -79,18 +79,17 @@ function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Rece
   if (!first) throw new Error('something is committed');
   return inDraft<Receipt[]>(
     warehouse,
-    async (tx, draft) => {
-      // Before the fence: a process that waits for a long commit can keep renewing its lease meanwhile.
-      await lockTable(tx, warehouse, first.stream.name);
-      const table = await openChanges(tx, draft, streamDesign(first.stream));
-      await settleHead(tx, warehouse, table.now().design.name, table.now());
+    first.stream.name,
+    async (draft) => {
+      const table = await openChanges(draft, streamDesign(first.stream));
+      await settleHead(warehouse, table.now().design.name, table.now());
       const entities = new Map<string, Changes>();
       const receipts: Receipt[] = [];
-      for (const load of loads) receipts.push(await writeLoad(tx, draft, { load, table, entities }));
+      for (const load of loads) receipts.push(await writeLoad(draft, { load, table, entities }));
       for (const one of [...entities.values(), table]) await one.publish();
       return receipts;
     },
-    (attempt) => commitOnce(state, first.advance, attempt),
+    commitOnce(state, first.advance),
   );
 }
 
@@ -101,13 +100,13 @@ interface Changes {
   publish(): Promise<void>;
 }
 
-async function openChanges(tx: Transaction, draft: Draft, design: Design): Promise<Changes> {
-  let table = await preparedTable(tx, draft.warehouse, design);
+async function openChanges(draft: Draft, design: Design): Promise<Changes> {
+  let table = await preparedTable(draft.warehouse.state, draft.warehouse, design);
   let [added, removed, sources]: [DataFile[], TableFile[], string[]] = [[], [], []];
   const publish = async (): Promise<void> => {
     if (added.length + removed.length === 0) return;
     const operation = removed.length === 0 ? 'append' : 'overwrite';
-    table = await changeTable(tx, draft, table, { operation, added, removed, sources });
+    table = await changeTable(draft, table, { operation, added, removed, sources });
     [added, removed, sources] = [[], [], []];
   };
   return {
@@ -125,53 +124,59 @@ async function openChanges(tx: Transaction, draft: Draft, design: Design): Promi
 }
 
 async function writeLoad(
-  tx: Transaction,
   draft: Draft,
   { load, table, entities }: { load: Load; table: Changes; entities: Map<string, Changes> },
 ): Promise<Receipt> {
   const { warehouse } = draft;
+  const { state } = warehouse;
   const { stream, advance } = load;
   const { source } = advance;
   const before = table.now();
-  const { id: track, isUnsettled } = await enterTrack(tx, advance);
+  const { id: track, isUnsettled, now } = await enterTrack(state, advance, { isMarked: false });
   let files: NewFiles = { added: [], removed: [] };
-  const receipt = await storeLoad(tx, load, {
-    async merge(rows, renewLease) {
+  const counted = new Map<string, readonly Held[]>();
+  const receipt = await storeLoad(state, draft, load, {
+    async merge(rows) {
       const of = { warehouse, table: before, track, source };
       checkShape(stream, before);
       // A sink that was renamed, a state that was lost, a table that others changed.
-      if (isUnsettled) await emptyIndex(tx, track);
-      const start = await indexStart(tx, warehouse.readAgainMs, advance);
-      await moveIndex(tx, track, start, (end) => indexTable(tx, { ...of, renewLease }, start, end));
-      const writer = createTableWriter(draft, before, source, renewLease);
-      const writable = writableTable(tx, eventFiles(tx, of), { table: before, track, writer });
-      const merged = await mergeEvents(tx, { stream, rows, advance, renewLease }, writable);
+      if (isUnsettled) await emptyIndex(state, track);
+      const start = indexStart(now, warehouse.readAgainMs, advance);
+      await moveIndex(state, draft, track, start, (end) => indexTable(of, start, end));
+      const writer = createTableWriter(draft, before, source);
+      const writable = writableTable(draft, eventFiles(state, of), { table: before, track, writer });
+      const merged = await mergeEvents({ stream, rows, advance, now }, writable);
       files = writer;
-      await storeEntities(tx, draft, { stream, source, rows, renewLease, entities });
+      await storeEntities(draft, { stream, source, rows, now, entities });
       return { ...merged, isAfterCrash: isUnsettled };
     },
-    count: async (windows) =>
-      (await holdingsOf(warehouse, before, { source, windows, ...files })).map((held) => held.rows),
+    // Asked for again when what was foreseen is written: files are read once.
+    async count(_, windows) {
+      const asked = JSON.stringify(windows);
+      const held = counted.get(asked) ?? (await holdingsOf(warehouse, before, { source, windows, ...files }));
+      counted.set(asked, held);
+      return held.map(({ rows }) => rows);
+    },
   });
   await table.add(source, files);
-  await settleTrack(tx, track);
+  draft.later((tx) => settleTrack(tx, track));
   return receipt;
 }
 
 interface EntityLoad extends Pick<Load, 'stream' | 'rows'> {
   source: string;
-  renewLease(): Promise<void>;
+  now: Instant;
   entities: Map<string, Changes>;
 }
 
-async function storeEntities(tx: Transaction, draft: Draft, { entities, ...load }: EntityLoad): Promise<void> {
+async function storeEntities(draft: Draft, { entities, ...load }: EntityLoad): Promise<void> {
   if (load.rows.length === 0) return;
-  const now = await databaseNow(tx);
+  const { warehouse } = draft;
   // Always in the same order, after the stream's own table, so that two commits cannot deadlock.
   for (const entity of entitiesOf(load.stream)) {
-    await lockTable(tx, draft.warehouse, entity.name);
-    const changes = entities.get(entity.name) ?? (await openChanges(tx, draft, entityDesign(entity)));
+    await draft.lock(tableLock(warehouse, entity.name));
+    const changes = entities.get(entity.name) ?? (await openChanges(draft, entityDesign(entity)));
     entities.set(entity.name, changes);
-    await changes.add(load.source, await mergeEntity(tx, { draft, table: changes.now(), entity, now, ...load }));
+    await changes.add(load.source, await mergeEntity({ draft, table: changes.now(), entity, ...load }));
   }
 }

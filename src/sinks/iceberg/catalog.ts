@@ -77,41 +77,47 @@ export function createSqlCatalog(): Catalog {
       await moveHead(tx, warehouse, table, newer, { by: 1, from: location ?? undefined });
       await unsettleTracks(tx, warehouse, table);
     },
-    async create(tx, draft, design) {
+    async create(draft, design) {
       const { warehouse } = draft;
-      // Two processes that create a table at once collide in Postgres' own catalog, even with `if not exists`.
-      await tx.query({ text: "select pg_advisory_xact_lock(hashtext('tributary iceberg catalog'))" });
-      await tx.query({ text: TABLES });
       const location = locationOf(warehouse, tableFolder(warehouse, design.name));
       const listed = await write(draft, design.name, newMetadata(design, location, Date.now()), 0);
-      await tx.query({
-        text: `
-          insert into public.iceberg_namespace_properties (catalog_name, namespace, property_key, property_value)
-          values ($1, $2, 'exists', 'true') on conflict do nothing`,
-        values: [CATALOG, warehouse.namespace],
-      });
-      await tx.query({
-        text: `
-          insert into public.iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type)
-          values ($1, $2, $3, $4, 'TABLE')`,
-        values: [CATALOG, warehouse.namespace, design.name, listed.location],
-      });
-      await recordHead(tx, warehouse, design.name, listed, undefined);
+      draft.later((tx) => insert(tx, warehouse, design.name, listed));
       return listed;
     },
-    async replace(tx, draft, table, before, metadata) {
+    async replace(draft, table, before, metadata) {
+      const { warehouse } = draft;
       const version = (versionOf(before.location) ?? 0) + 1;
-      const next = nextVersion(metadata, before.location, Date.now());
-      const listed = await write(draft, table, next, version);
-      const values = [CATALOG, draft.warehouse.namespace, table, listed.location, before.location];
-      const swapped = await tx.query({ text: SWAP, values });
-      if (swapped.length === 0) throw changedMeanwhile(draft.warehouse, table);
-      await recordHead(tx, draft.warehouse, table, listed, before.location);
-      known.set(table, listed);
-      checked.set(table, listed.location);
+      const listed = await write(draft, table, nextVersion(metadata, before.location, Date.now()), version);
+      draft.later(async (tx) => {
+        const values = [CATALOG, warehouse.namespace, table, listed.location, before.location];
+        const swapped = await tx.query({ text: SWAP, values });
+        if (swapped.length === 0) throw changedMeanwhile(warehouse, table);
+        await recordHead(tx, warehouse, table, listed, before.location);
+        known.set(table, listed);
+        checked.set(table, listed.location);
+      });
       return listed;
     },
   };
+}
+
+async function insert(tx: Queryable, warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
+  // Two processes that create a table at once collide in Postgres' own catalog, even with `if not exists`.
+  await tx.query({ text: "select pg_advisory_xact_lock(hashtext('tributary iceberg catalog'))" });
+  await tx.query({ text: TABLES });
+  await tx.query({
+    text: `
+          insert into public.iceberg_namespace_properties (catalog_name, namespace, property_key, property_value)
+          values ($1, $2, 'exists', 'true') on conflict do nothing`,
+    values: [CATALOG, warehouse.namespace],
+  });
+  await tx.query({
+    text: `
+          insert into public.iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type)
+          values ($1, $2, $3, $4, 'TABLE')`,
+    values: [CATALOG, warehouse.namespace, table, listed.location],
+  });
+  await recordHead(tx, warehouse, table, listed, undefined);
 }
 
 const SWAP = `

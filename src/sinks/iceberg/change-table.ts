@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Queryable, Transaction } from '../../cursor/database/index.ts';
 import type { Long } from './format/avro.ts';
 import { type DataFile, type Entry, encodeManifest } from './format/manifest.ts';
 import { encodeManifestList, type Manifest } from './format/manifest-list.ts';
@@ -15,14 +14,13 @@ import {
 } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved } from './format/schema.ts';
 import { OURS } from './heads.ts';
-import { provenOf, summaryOf, withProgress } from './upkeep/progress.ts';
+import { provenOf, statesProgress, summaryOf, withProgress } from './upkeep/progress.ts';
 import {
   createFile,
   type Draft,
   inDraft,
   loadTable,
   locationOf,
-  lockTable,
   manifestFiles,
   OWN_SPEC,
   specOf,
@@ -50,28 +48,27 @@ interface Change {
   isExpired?(snapshot: Snapshot): boolean;
 }
 
-/** Behind the lock of a table, if it is there: a transaction of the state with new files, which are removed if it fails. */
+/** Behind the lock of a table, if it is there: a change with new files, which are removed if it fails. */
 export const changeIfThere = <T>(
   warehouse: Warehouse,
   design: Design,
-  work: (tx: Transaction, draft: Draft, table: Table) => Promise<T>,
+  work: (draft: Draft, table: Table) => Promise<T>,
 ): Promise<T | undefined> =>
-  inDraft(warehouse, async (tx, draft) => {
-    await lockTable(tx, warehouse, design.name);
-    const table = await loadTable(tx, warehouse, design);
-    return table && work(tx, draft, table);
+  inDraft(warehouse, design.name, async (draft) => {
+    const table = await loadTable(warehouse.state, warehouse, design);
+    return table && work(draft, table);
   });
 
 /** Writes the next version of a table and commits it to the catalog. */
 export async function changeTable(
-  tx: Queryable,
   draft: Draft,
   table: Table,
   { operation, added, removed, sources = [], evolved, deletes = table.deletes, isExpired }: Change,
 ): Promise<Table> {
   const { warehouse } = draft;
   const metadata = evolved ? withColumns(table.metadata, evolved) : table.metadata;
-  const proven = await provenOf(tx, warehouse, table.design);
+  const { design } = table;
+  const proven = statesProgress(design) ? await draft.foresee((db) => provenOf(db, warehouse, design)) : undefined;
   const parent = currentSnapshot(metadata);
   const id = newSnapshotId();
   const sequence = metadata['last-sequence-number'] + 1;
@@ -108,7 +105,7 @@ export async function changeTable(
     withSnapshot(proven ? withProgress(metadata, proven) : metadata, snapshot),
     (one) => one !== snapshot && (isExpired?.(one) ?? false),
   );
-  const listed = await warehouse.catalog.replace(tx, draft, table.design.name, table, next);
+  const listed = await warehouse.catalog.replace(draft, design.name, table, next);
   return { ...table, ...listed, columns: columnsIn(presentColumns(next)), manifests: data, deletes };
 }
 

@@ -14,14 +14,12 @@ export interface NewFile {
   table: Table;
   source: string;
   day: number | undefined;
-  /** Called between groups: this may take longer than a lease lasts. */
-  renewLease?(): Promise<void>;
 }
 
 /** Writes a file, which readers do not see before a snapshot lists it. Without rows there is none. */
 export async function writeDataFile(
   draft: Draft,
-  { table, source, day, renewLease }: NewFile,
+  { table, source, day }: NewFile,
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
 ): Promise<DataFile[]> {
   const path = newDataPath(draft.warehouse, table, source, day);
@@ -30,11 +28,7 @@ export async function writeDataFile(
     const { columns } = table;
     const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
     const metadata = { [META.source]: source, [META.stream]: table.design.name, [JSON_COLUMNS]: json.join() };
-    const file = await writeFile(
-      staged,
-      { columns, compression: COMPRESSION, metadata, ...(renewLease && { renewLease }) },
-      pieces,
-    );
+    const file = await writeFile(staged, { columns, compression: COMPRESSION, metadata }, pieces);
     if (!file) return [];
     await staged.publish(undefined);
     return [

@@ -1,4 +1,3 @@
-import type { Queryable } from '../../cursor/database/index.ts';
 import { storableText } from '../../cursor/database/sql.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -24,11 +23,11 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
     if (victim === undefined) continue;
-    const done = await changeIfThere(warehouse, design, async (tx, draft, table) => {
+    const done = await changeIfThere(warehouse, design, async (draft, table) => {
       // While we hold the lock, nobody is about to commit a file of this table: files that no snapshot names afterwards are removed.
       const before = await everyFile(warehouse, design);
-      const { rows, removed, added } = await eraseTable(tx, draft, table, erasure, victim);
-      const listed = await changeTable(tx, draft, table, {
+      const { rows, removed, added } = await eraseTable(draft, table, erasure, victim);
+      const listed = await changeTable(draft, table, {
         operation: added.length === 0 ? 'delete' : 'overwrite',
         added,
         removed,
@@ -98,21 +97,15 @@ interface Erased extends NewFiles {
   rows: number;
 }
 
-async function eraseTable(
-  tx: Queryable,
-  draft: Draft,
-  table: Table,
-  { source }: Erasure,
-  victim: Victim | 'all',
-): Promise<Erased> {
+async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all'): Promise<Erased> {
   const { warehouse } = draft;
   const { name, isByDay } = table.design;
   const of = { sink: warehouse.name, stream: name as StreamName, source };
-  const track = isByDay ? await findTrack(tx, of) : undefined;
-  const now = await databaseNow(tx);
+  const track = isByDay ? await findTrack(warehouse.state, of) : undefined;
+  const now = await databaseNow(warehouse.state);
   const writer = createTableWriter(draft, table, source);
   let rows = 0;
-  if (victim === 'all' && track !== undefined) await dropTrack(tx, track);
+  if (victim === 'all' && track !== undefined) draft.later((tx) => dropTrack(tx, track));
   // Of other programs' files only those that join files of ours: others were refused.
   for (const part of await partsOf(warehouse, table, { source })) {
     if (part.rows === 0) continue;
@@ -128,10 +121,10 @@ async function eraseTable(
       if (erased.rework === 'leave') return;
       rows += erased.rows;
       await writer.replace(part, present, erased.rework.edits);
-      if (name === 'clicks') await carryRows(tx, of, { added: [], removed: erased.deleted });
+      if (name === 'clicks') draft.later((tx) => carryRows(tx, of, { added: [], removed: erased.deleted }));
       const { dropped } = erased.rework;
       const partition = (part.entry.file.day ?? 0) * 24;
-      if (track !== undefined && dropped.length > 0) await dropKeys(tx, track, partition, dropped);
+      if (track !== undefined && dropped.length > 0) draft.later((tx) => dropKeys(tx, track, partition, dropped));
     });
   }
   return { ...writer, rows };

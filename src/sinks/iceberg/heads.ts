@@ -1,7 +1,8 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import { inChange } from '../files/change.ts';
 import { UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
-import { type Listed, lockTable, type Warehouse } from './warehouse.ts';
+import { type Listed, tableLock, type Warehouse } from './warehouse.ts';
 
 /**
  * The version of each table that we ourselves left last, kept in the state: while the catalog names that one, nobody else has changed the
@@ -112,13 +113,16 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): ChangeSince 
  * Takes note of what happened to a table, so that its identity changes once, for every source; and has the index built anew where rows
  * may be elsewhere than it says.
  */
-export async function settleHead(tx: Queryable, warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
-  const head = await readHead(tx, warehouse, table);
+export async function settleHead(warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
+  const { state } = warehouse;
+  const head = await readHead(state, warehouse, table);
   if (head?.location === listed.location) return;
   const change = head ? changeSince(listed.metadata, head) : 'any';
   const by = change === 'none' || change === 'ours' ? 0 : 1;
-  await moveHead(tx, warehouse, table, listed, { by, from: head?.location });
-  if (change === 'ours' || change === 'any') await unsettleTracks(tx, warehouse, table);
+  await state.transaction(async (tx) => {
+    await moveHead(tx, warehouse, table, listed, { by, from: head?.location });
+    if (change === 'ours' || change === 'any') await unsettleTracks(tx, warehouse, table);
+  });
 }
 
 /** The same, behind the lock of commits where there is something to note. */
@@ -126,10 +130,9 @@ export async function noteChanges(warehouse: Warehouse, table: string): Promise<
   const { state, catalog } = warehouse;
   const listed = await catalog.load(state, warehouse, table);
   if (!listed || (await readHead(state, warehouse, table))?.location === listed.location) return;
-  await state.transaction(async (tx) => {
-    await lockTable(tx, warehouse, table);
-    const now = await catalog.load(tx, warehouse, table);
-    if (now) await settleHead(tx, warehouse, table, now);
+  await inChange(state, tableLock(warehouse, table), async () => {
+    const now = await catalog.load(state, warehouse, table);
+    if (now) await settleHead(warehouse, table, now);
   });
 }
 

@@ -121,14 +121,14 @@ export async function attestTable(
 export async function removeForeign(warehouse: Warehouse, stream: Stream, windows: readonly Window[]): Promise<void> {
   const design = streamDesign(stream);
   const days = windows.map(daysOf);
-  await changeIfThere(warehouse, design, async (tx, draft, table) => {
+  await changeIfThere(warehouse, design, async (draft, table) => {
     const strangers = await openStrangers(warehouse, table, await filesOf(warehouse, table, { days }));
     const unwanted = strangers.filter(({ isCompaction }) => !isCompaction);
     const gone = new Set(deletesOn(table, days));
     if (unwanted.length === 0 && gone.size === 0) return;
     const added: DataFile[] = [];
     for (const stranger of unwanted) added.push(...(await replaceStranger(draft, table, stranger)));
-    await changeTable(tx, draft, table, {
+    await changeTable(draft, table, {
       operation: 'overwrite',
       added,
       removed: unwanted.map(({ entry }) => entry),
@@ -138,7 +138,7 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
 }
 
 export async function removeMoved(warehouse: Warehouse, stream: Stream, source: string, window: Window): Promise<void> {
-  await changeIfThere(warehouse, streamDesign(stream), async (tx, draft, table) => {
+  await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
     const parts = await partsOf(warehouse, table, { source });
     const suspects = parts.filter(({ oldest, newest }) => oldest < window.end && newest >= window.start);
     const moved = await findMoved(
@@ -147,19 +147,19 @@ export async function removeMoved(warehouse: Warehouse, stream: Stream, source: 
     );
     if (moved.size === 0) return;
     const of = { sink: warehouse.name, stream: stream.name, source };
-    const track = await findTrack(tx, of);
+    const track = await findTrack(warehouse.state, of);
     const writer = createTableWriter(draft, table, source);
     for (const part of suspects) {
       await whileOpen(await openPart(part), async (present) => {
         const { edits, dropped, deleted } = await withoutMoved(present, moved);
         if (edits.size === 0) return;
         await writer.replace(part, present, edits);
-        await carryRows(tx, of, { added: [], removed: deleted });
-        if (track !== undefined) await dropKeys(tx, track, (part.entry.file.day ?? 0) * 24, dropped);
+        draft.later((tx) => carryRows(tx, of, { added: [], removed: deleted }));
+        if (track !== undefined) draft.later((tx) => dropKeys(tx, track, (part.entry.file.day ?? 0) * 24, dropped));
       });
     }
     const { added, removed } = writer;
     if (removed.length > 0)
-      await changeTable(tx, draft, table, { operation: 'overwrite', added, removed, sources: [source] });
+      await changeTable(draft, table, { operation: 'overwrite', added, removed, sources: [source] });
   });
 }

@@ -1,8 +1,9 @@
-import type { Database, Transaction } from '../../cursor/database/index.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { type Finding, findingOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { entitiesOf, LINKS, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
+import { inChange } from '../files/change.ts';
 import { gather } from '../files/commit.ts';
 import { findTrack, type ReadAgainMs } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
@@ -37,9 +38,9 @@ import {
   filesOf,
   inDraft,
   loadTable,
-  lockTable,
   type Table,
   type TableFile,
+  tableLock,
   type Warehouse,
   warehouseUri,
 } from './warehouse.ts';
@@ -122,10 +123,9 @@ async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolea
   let isMoved = false;
   for (const { name } of tablesOf(STREAMS[stream])) {
     if (!(await catalog.findNewer?.(state, warehouse, name))) continue;
-    await state.transaction(async (tx) => {
-      await lockTable(tx, warehouse, name);
-      const newer = await catalog.findNewer?.(tx, warehouse, name);
-      if (newer) await catalog.recover?.(tx, warehouse, name, newer);
+    await inChange(state, tableLock(warehouse, name), async ({ later }) => {
+      const newer = await catalog.findNewer?.(state, warehouse, name);
+      if (newer) later(async (tx) => catalog.recover?.(tx, warehouse, name, newer));
       isMoved ||= newer !== undefined;
     });
   }
@@ -154,29 +154,26 @@ async function prepareDesigns(warehouse: Warehouse, wanted: readonly Design[]): 
   for (const design of wanted) {
     const there = await loadTable(warehouse.state, warehouse, design);
     if (there && !evolveSchema(design, presentColumns(there.metadata)).isChanged) continue;
-    await inDraft(warehouse, async (tx, draft) => {
-      await lockTable(tx, warehouse, design.name);
-      await prepareTable(tx, draft, design);
-    });
+    await inDraft(warehouse, design.name, (draft) => prepareTable(draft, design));
   }
 }
 
-async function prepareTable(tx: Transaction, draft: Draft, design: Design): Promise<void> {
+async function prepareTable(draft: Draft, design: Design): Promise<void> {
   const { warehouse } = draft;
-  const table = await loadTable(tx, warehouse, design);
+  const table = await loadTable(warehouse.state, warehouse, design);
   if (!table) {
-    await warehouse.catalog.create(tx, draft, design);
+    await warehouse.catalog.create(draft, design);
     return;
   }
   const evolved = evolveSchema(design, presentColumns(table.metadata));
   if (!evolved.isChanged) return;
   const removed = await filesWith(warehouse, table, evolved.widened);
   if (removed.length === 0) {
-    await warehouse.catalog.replace(tx, draft, design.name, table, withColumns(table.metadata, evolved));
+    await warehouse.catalog.replace(draft, design.name, table, withColumns(table.metadata, evolved));
     return;
   }
   const added = await widenFiles(draft, table, evolved, removed);
-  await changeTable(tx, draft, table, { operation: 'overwrite', added, removed, evolved });
+  await changeTable(draft, table, { operation: 'overwrite', added, removed, evolved });
 }
 
 /** Files that hold a value of one of these columns. */

@@ -71,10 +71,10 @@ export async function maintain(
 }
 
 async function expire(warehouse: Warehouse, design: Design, keep: KeepSnapshots): Promise<number> {
-  const expired = await changeIfThere(warehouse, design, async (tx, draft, table) => {
+  const expired = await changeIfThere(warehouse, design, async (draft, table) => {
     const gone = expirable(table.metadata, keep);
     const next = withoutSnapshots(table.metadata, (snapshot) => gone.includes(snapshot));
-    if (gone.length > 0) await warehouse.catalog.replace(tx, draft, design.name, table, next);
+    if (gone.length > 0) await warehouse.catalog.replace(draft, design.name, table, next);
     return gone.length;
   });
   return expired ?? 0;
@@ -89,15 +89,15 @@ export async function pruneTable(
   source: string,
   before: Instant,
 ): Promise<boolean> {
-  const isMore = await changeIfThere(warehouse, streamDesign(stream), async (tx, draft, table) => {
+  const isMore = await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
     const days = [{ first: Number.MIN_SAFE_INTEGER, last: before / DAY_MS - 1 }];
     const old = (await filesOf(warehouse, table, { source, days })).filter((file) => file.source === source);
     const removed = old.slice(0, PRUNED_AT_ONCE);
     if (removed.length === 0) return false;
-    await changeTable(tx, draft, table, { operation: 'delete', added: [], removed, sources: [source] });
-    const track = await findTrack(tx, { sink: warehouse.name, stream: stream.name, source });
+    await changeTable(draft, table, { operation: 'delete', added: [], removed, sources: [source] });
+    const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
     const partitions = new Set(removed.map(({ file }) => (file.day ?? 0) * 24));
-    if (track !== undefined) for (const partition of partitions) await dropFile(tx, track, partition);
+    if (track !== undefined) for (const partition of partitions) draft.later((tx) => dropFile(tx, track, partition));
     return old.length > removed.length;
   });
   return isMore ?? false;

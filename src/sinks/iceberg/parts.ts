@@ -76,14 +76,9 @@ export interface TableWriter extends NewFiles {
   drop(part: Part): Promise<void>;
 }
 
-export function createTableWriter(
-  draft: Draft,
-  table: Table,
-  source: string,
-  renewLease?: () => Promise<void>,
-): TableWriter {
+export function createTableWriter(draft: Draft, table: Table, source: string): TableWriter {
   const [added, removed]: [DataFile[], TableFile[]] = [[], []];
-  const target = (day: number | undefined) => ({ table, source, day, ...(renewLease && { renewLease }) });
+  const target = (day: number | undefined) => ({ table, source, day });
   return {
     added,
     removed,

@@ -78,7 +78,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
   return {
     isInState: false,
     load: (_tx, warehouse, table) => load(warehouse, table),
-    async create(tx, { warehouse }, design) {
+    async create({ warehouse, later }, design) {
       const { namespace } = warehouse;
       const made = await ask('POST', await pathTo('namespaces'), { namespace: [namespace], properties: {} });
       if (made.status !== 200 && made.status !== 409) throw refused(base, made.status, `namespace ${namespace}`);
@@ -96,10 +96,10 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
       // Created by another process at the same moment, or by a request whose answer was lost.
       const there = status === 200 ? listedOf(body) : await load(warehouse, design.name);
       if (!there) throw refused(base, status, `${namespace}.${design.name}`);
-      await recordHead(tx, warehouse, design.name, there, undefined);
+      later((tx) => recordHead(tx, warehouse, design.name, there, undefined));
       return there;
     },
-    async replace(tx, draft, table, before, metadata) {
+    async replace(draft, table, before, metadata) {
       const { warehouse } = draft;
       const { status, body } = await ask('POST', await pathTo('namespaces', warehouse.namespace, 'tables', table), {
         requirements: requirementsOf(before.metadata),
@@ -111,7 +111,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
         // From now on the table refers to the files, even if the state's transaction fails.
         draft.made.length = 0;
         const listed = listedOf(body);
-        await recordHead(tx, warehouse, table, listed, before.location);
+        draft.later((tx) => recordHead(tx, warehouse, table, listed, before.location));
         return listed;
       }
       // It is unknown whether the commit took effect, so it is looked up. Without an answer the files stay, as orphans at worst.
@@ -120,7 +120,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
       const wanted = currentSnapshot(metadata)?.['snapshot-id'];
       const isThere = now?.metadata.snapshots.some((one) => String(one['snapshot-id']) === String(wanted));
       if (!now || !isThere) throw refused(base, status, table);
-      await recordHead(tx, warehouse, table, now, before.location);
+      draft.later((tx) => recordHead(tx, warehouse, table, now, before.location));
       return now;
     },
   };

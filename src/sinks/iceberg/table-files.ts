@@ -1,7 +1,8 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
-import { addKeys, dropKeys, indexFile, type Partition } from '../files/event-index.ts';
+import type { Change } from '../files/change.ts';
+import { addKeys, dropKeys, insertKeys, keysIn, type Partition } from '../files/event-index.ts';
 import { allOf, type Files, homesOf, seek, type WritableFiles } from '../files/merge.ts';
 import { unitedColumns } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
@@ -64,7 +65,7 @@ export const entityFiles = ({ warehouse, table, source }: Omit<TableTrack, 'trac
  * file, one for each day. The table does not refer to these files before the caller commits them.
  */
 export const writableTable = (
-  tx: Queryable,
+  change: Change,
   files: Files<Part>,
   { table, track, writer }: { table: Table; track?: number; writer: TableWriter },
 ): WritableFiles<Part> => ({
@@ -80,7 +81,7 @@ export const writableTable = (
       });
       const moved = allOf(findings.moved).map(({ key }) => key);
       if (track !== undefined && moved.length > 0)
-        await dropKeys(tx, track, partitionOf(file.entry.file.day ?? 0), moved);
+        change.later((tx) => dropKeys(tx, track, partitionOf(file.entry.file.day ?? 0), moved));
     }
     for (const [day, rows] of byDay(table, fresh)) {
       await writer.add(
@@ -89,7 +90,7 @@ export const writableTable = (
       );
       if (track === undefined || day === undefined) continue;
       const keys = rows.map(({ key }) => key);
-      await addKeys(tx, track, partitionOf(day), keys);
+      change.later((tx) => addKeys(tx, track, partitionOf(day), keys));
     }
   },
 });
@@ -99,17 +100,15 @@ const partitionOf = (day: number): Partition => day * 24;
 
 /** Adds the events of the days from one partition to another to the index. */
 export async function indexTable(
-  tx: Queryable,
-  { warehouse, table, track, source, renewLease }: TableTrack & { renewLease(): Promise<void> },
+  { warehouse, table, track, source }: TableTrack,
   from: Partition,
   end: Partition,
 ): Promise<void> {
   const days = [{ first: from / 24, last: end / 24 - 1 }];
   for (const { entry, newest, open } of await partsOf(warehouse, table, { source, days })) {
-    await renewLease();
     const { day = Math.floor(newest / DAY_MS) } = entry.file;
     const present = await open();
-    if (present) await whileOpen(present, () => indexFile(tx, track, partitionOf(day), present));
+    if (present) await insertKeys(warehouse.state, track, partitionOf(day), await whileOpen(present, keysIn));
   }
 }
 

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
+import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
-import { lock, type ReadAgainMs } from '../files/event-index.ts';
+import { type Change, type Commit, inChange } from '../files/change.ts';
+import type { ReadAgainMs } from '../files/event-index.ts';
 import { META } from '../files/partition-file.ts';
 import { fileName, type Staged, type Store, whileOpen } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
@@ -42,18 +43,17 @@ export interface Catalog {
   /** Whether it changes in the state's own transactions. If not, a table may be ahead of the state. */
   readonly isInState: boolean;
   load(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
-  create(tx: Queryable, draft: Draft, design: Design): Promise<Listed>;
+  create(draft: Draft, design: Design): Promise<Listed>;
   /** Replaces the version that `next` was made from. If another one is current by now, nothing changes. */
-  replace(tx: Queryable, draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
+  replace(draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
   /** The newest version in the table's folder, where the one that the catalog names is gone or older: one of them was restored. */
   findNewer?(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
   /** Goes on with that one. */
   recover?(tx: Queryable, warehouse: Warehouse, table: string, newer: Listed): Promise<void>;
 }
 
-/** Serializes commits, compaction and erasure of one table. Held until the end of the transaction. */
-export const lockTable = (tx: Queryable, { namespace }: Warehouse, table: string): Promise<void> =>
-  lock(tx, `iceberg ${namespace}.${table}`);
+/** Between commits, compaction and erasure of one table. */
+export const tableLock = ({ namespace }: Warehouse, table: string): string => `iceberg ${namespace}.${table}`;
 
 /** Files are referred to by absolute URLs: readers would resolve a relative path against their own directory. */
 export const warehouseUri = (path: string): string =>
@@ -83,35 +83,34 @@ export const tableFolder = ({ namespace }: Warehouse, table: string): string => 
  * Files on their way into a table. A file is never overwritten, and readers do not see it before the catalog refers to it.
  * If that does not happen, the files are removed.
  */
-export interface Draft {
+export interface Draft extends Change {
   warehouse: Warehouse;
   made: string[];
 }
 
-type Run = (attempt: (tx: Transaction) => Promise<unknown>) => Promise<unknown>;
-
-/** A transaction of the state with new files, which are removed if it fails. */
+/** Behind the lock of a table: a change with new files, which are removed if it fails. */
 export async function inDraft<T>(
   warehouse: Warehouse,
-  work: (tx: Transaction, draft: Draft) => Promise<T>,
-  run: Run = (attempt) => warehouse.state.transaction(attempt),
+  table: string,
+  work: (draft: Draft) => Promise<T>,
+  commit: Commit = (write) => warehouse.state.transaction(write),
 ): Promise<T> {
-  const result = await run(async (tx) => {
-    const draft: Draft = { warehouse, made: [] };
+  const made: string[] = [];
+  const orRemove = async <R>(step: Promise<R>): Promise<R> => {
     try {
-      return await work(tx, draft);
+      return await step;
     } catch (error) {
-      // Recovery: the caller's. If it is unknown whether a COMMIT took effect, the files stay, as orphans at worst.
-      await remove(draft.made, warehouse);
+      // Recovery: the caller's. If it is unknown whether a COMMIT took effect, the files stay, as orphans at worst, which `maintain` removes.
+      for (const path of made) await warehouse.store.delete(path).catch(() => undefined);
       throw error;
     }
-  });
-  return result as T;
-}
-
-/** Best effort: what is left is an orphan, which `maintain` removes. */
-async function remove(paths: readonly string[], { store }: Warehouse): Promise<void> {
-  for (const path of paths) await store.delete(path).catch(() => undefined);
+  };
+  return inChange(
+    warehouse.state,
+    tableLock(warehouse, table),
+    (change) => orRemove(work({ ...change, warehouse, made })),
+    (write) => commit((tx) => orRemove(write(tx))),
+  );
 }
 
 export async function stageFile({ warehouse, made }: Draft, path: string): Promise<Staged> {

@@ -1,9 +1,8 @@
-import type { Queryable } from '../../cursor/database/index.ts';
 import { type AnyTrack, type CoverageRow, readCoverage } from '../../cursor/ledger.ts';
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
-import { lock } from '../files/event-index.ts';
+import { inChange } from '../files/change.ts';
 import { schemaVersion, unitedColumns } from '../files/partition-file.ts';
 import type { FileColumn } from './format/index.ts';
 import { type Lake, partitionPath, type Scheme } from './lake.ts';
@@ -43,8 +42,7 @@ const PARQUET: Readonly<Record<Kind, string>> = {
 
 /** Writes the catalogue if it is out of date. Refuses a lake of another layout. */
 export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
-  await lake.state.transaction(async (tx) => {
-    await lockCatalog(tx, lake);
+  await inChange(lake.state, catalogLock(lake), async () => {
     const text = await lake.store.readText(CATALOG);
     const present = text === undefined ? undefined : parse(text);
     checkScheme(lake, present?.partition);
@@ -64,7 +62,7 @@ export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
 }
 
 /** Streams are prepared concurrently, but share one file. */
-const lockCatalog = (tx: Queryable, { name }: Lake): Promise<void> => lock(tx, `lake ${name} catalogue`);
+const catalogLock = ({ name }: Lake): string => `lake ${name} catalogue`;
 
 function parse(text: string): Catalog {
   try {
@@ -127,8 +125,7 @@ export const hideCoverage = (lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>
   replaceRow(lake, of);
 
 async function replaceRow(lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
-  await lake.state.transaction(async (tx) => {
-    await lockCatalog(tx, lake);
+  await inChange(lake.state, catalogLock(lake), async () => {
     // Done here because every run comes by: nothing else removes leftovers of this file and of the catalogue.
     await lake.store.removeLeftovers();
     const text = await lake.store.readText(COVERAGE);

@@ -2,7 +2,8 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
-import { dropFile, knownFiles, lockTrack } from '../files/event-index.ts';
+import { inChange } from '../files/change.ts';
+import { dropFile, knownFiles, trackLock } from '../files/event-index.ts';
 import { type Held, UNSETTLED } from '../sink.ts';
 import { filePath, type Lake, partitionWindow } from './lake.ts';
 import { countLake } from './lake-files.ts';
@@ -50,10 +51,7 @@ export async function attestLake(
   const before = await readTrack(lake.state, track);
   if (!before) return windows.map(() => ({ rows: 0 }));
   if (isDue(lake, before, listings)) {
-    await lake.state.transaction(async (tx) => {
-      await lockTrack(tx, track);
-      await reconcile(tx, lake, track, before.id);
-    });
+    await inChange(lake.state, trackLock(track), () => reconcile(lake, track, before.id));
     listings.add(before.id);
   }
   const counts = await countLake(lake.state, lake, track, windows);
@@ -68,11 +66,10 @@ export async function attestLake(
 export async function removeStrays(lake: Lake, track: Track, windows: readonly Window[]): Promise<void> {
   const row = await readTrack(lake.state, track);
   if (!row) return;
-  await lake.state.transaction(async (tx) => {
-    await lockTrack(tx, track);
+  await inChange(lake.state, trackLock(track), async () => {
     for (const { path, start, end } of row.strays)
       if (windows.some((window) => window.start < end && window.end > start)) await lake.store.delete(path);
-    await reconcile(tx, lake, track, row.id);
+    await reconcile(lake, track, row.id);
   });
 }
 
@@ -81,16 +78,15 @@ const FILES_AT_ONCE = 24;
 /** Deletes files of partitions that end before a moment. */
 export async function pruneLake(lake: Lake, track: Track, before: Instant): Promise<boolean> {
   const { state, scheme, store } = lake;
-  return state.transaction(async (tx) => {
-    await lockTrack(tx, track);
-    const id = (await readTrack(tx, track))?.id;
+  return inChange(state, trackLock(track), async (change) => {
+    const id = (await readTrack(state, track))?.id;
     if (id === undefined) return false;
-    const old = [...(await knownFiles(tx, id)).keys()].filter((each) => partitionWindow(scheme, each).end <= before);
+    const old = [...(await knownFiles(state, id)).keys()].filter((each) => partitionWindow(scheme, each).end <= before);
     old.sort((a, b) => a - b);
     for (const partition of old.slice(0, FILES_AT_ONCE)) {
       // If it stops here, the next listing finds that the file is gone, and the ledger no longer asks for its rows.
       await store.delete(filePath(scheme, track.stream, track.source, partition));
-      await dropFile(tx, id, partition);
+      change.later((tx) => dropFile(tx, id, partition));
     }
     return old.length > FILES_AT_ONCE;
   });

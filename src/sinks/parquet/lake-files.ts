@@ -4,12 +4,14 @@ import type { Row } from '../../model/flatten.ts';
 import { EARLIEST, type Instant, LATEST } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow, type Window } from '../../model/window.ts';
+import type { Change } from '../files/change.ts';
 import {
   addKeys,
   filesBeforeIndex,
   filesWithin,
   findTrack,
-  indexFile,
+  insertKeys,
+  keysIn,
   knownFiles,
   type Partition,
   recordFile,
@@ -109,32 +111,30 @@ interface Writing extends TrackFiles {
   track: number;
   stream: Stream;
   advance: Advance;
-  renewLease(): Promise<void>;
 }
 
-async function openKnown(tx: Queryable, of: Writing, partition: Partition): Promise<PartitionFile | undefined> {
+async function openKnown(state: Queryable, of: Writing, partition: Partition): Promise<PartitionFile | undefined> {
   const present = await openOf(of, partition);
-  if (present?.identity === (await knownFiles(tx, of.track, [partition])).get(partition)) return present;
+  if (present?.identity === (await knownFiles(state, of.track, [partition])).get(partition)) return present;
   await present?.close();
   throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.source, partition));
 }
 
 /** Adds the events of all files from one partition to another to the index. */
-export async function indexLake(tx: Queryable, of: Writing, from: Partition, end: Partition): Promise<void> {
-  for (const partition of (await knownFiles(tx, of.track)).keys()) {
+export async function indexLake(state: Queryable, of: Writing, from: Partition, end: Partition): Promise<void> {
+  for (const partition of (await knownFiles(state, of.track)).keys()) {
     if (partition < from || partition >= end) continue;
-    await of.renewLease();
-    const present = await openKnown(tx, of, partition);
-    if (present) await whileOpen(present, () => indexFile(tx, of.track, partition, present));
+    const present = await openKnown(state, of, partition);
+    if (present) await insertKeys(state, of.track, partition, await whileOpen(present, keysIn));
   }
 }
 
 /** The same, to be replaced: new files are written beside the current ones; when all are on disk, they are published one after the other. */
-export function writableLake(tx: Queryable, of: Writing): WritableFiles<Partition> {
-  const open: Open = (partition) => openKnown(tx, of, partition);
+export function writableLake(state: Queryable, change: Change, of: Writing): WritableFiles<Partition> {
+  const open: Open = (partition) => openKnown(state, of, partition);
   return {
     columns: columnsOf(of.stream),
-    find: (incoming, wholes) => findPlaces(tx, of.lake, of.track, incoming, wholes, open),
+    find: (incoming, wholes) => findPlaces(state, of.lake, of.track, incoming, wholes, open),
     async write({ works, newEvents, now }) {
       const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
       for (const one of newEvents) {
@@ -143,14 +143,11 @@ export function writableLake(tx: Queryable, of: Writing): WritableFiles<Partitio
         next.added.push(one);
         nexts.set(partition, next);
       }
-      await replaceFiles(tx, of, nexts, open, now);
-      for (const [partition, { added }] of nexts)
-        await addKeys(
-          tx,
-          of.track,
-          partition,
-          added.map(({ key }) => key),
-        );
+      await replaceFiles(change, of, nexts, open, now);
+      for (const [partition, { added }] of nexts) {
+        const keys = added.map(({ key }) => key);
+        change.later((tx) => addKeys(tx, of.track, partition, keys));
+      }
     },
   };
 }
@@ -166,7 +163,7 @@ type Ready = Rewritten & { partition: Partition; over: string | undefined };
 
 /** All new files are on disk before the first is published. After an error, the rest are removed. */
 async function replaceFiles(
-  tx: Queryable,
+  change: Change,
   of: Writing,
   nexts: ReadonlyMap<Partition, Next>,
   open: Open,
@@ -177,7 +174,7 @@ async function replaceFiles(
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
     for (const { staged, over, ...made } of ready) {
       const identity = await staged.publish(over);
-      await recordFile(tx, of.track, { ...made, identity });
+      change.later((tx) => recordFile(tx, of.track, { ...made, identity }));
     }
   } finally {
     for (const { staged } of ready) await staged.discard();
@@ -185,7 +182,7 @@ async function replaceFiles(
 }
 
 async function prepareFile(
-  { lake, stream, source, advance, renewLease }: Writing,
+  { lake, stream, source, advance }: Writing,
   partition: Partition,
   { findings, added }: Next,
   open: Open,
@@ -203,7 +200,6 @@ async function prepareFile(
       edits: findings ? editsOf(findings, rule, columns, now) : new Map(),
       added: [...moved, ...added].map(({ row }) => row),
       metadata: metadataOf(advance, present),
-      renewLease,
     });
     if (!made) throw new Error('a merge leaves every row');
     return { ...made, partition, over: present?.identity };

@@ -1,6 +1,5 @@
-import type { Queryable } from '../../cursor/database/index.ts';
 import { LINKS } from '../../model/streams.ts';
-import { lock } from '../files/event-index.ts';
+import { inChange } from '../files/change.ts';
 import { createLayout } from '../files/layout.ts';
 import { storeListing } from '../files/merge-link.ts';
 import { type LakeRow, META, openPartition, type PartitionFile, schemaVersion } from '../files/partition-file.ts';
@@ -16,22 +15,21 @@ const COLUMNS = entityColumns(LINKS).map(({ doc, ...column }) => column);
 
 const pathOf = (source: string): string => `${FOLDER}/${fileName(source)}`;
 
-const lockLinks = (tx: Queryable, { name }: Lake, source: string): Promise<void> =>
-  lock(tx, `lake ${name} links ${source}`);
+const linksLock = ({ name }: Lake, source: string): string => `lake ${name} links ${source}`;
 
 /** One file per source, replaced whole: readers see the listing before or this one. */
 export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise<Receipt> {
   const { source } = snapshot;
   const track = { source, stream: 'links', sink: lake.name } as const;
-  const receipt = await lake.state.transaction(async (tx) => {
-    await lockLinks(tx, lake, source);
+  const { state } = lake;
+  const receipt = await inChange(state, linksLock(lake, source), async (change) => {
     await lake.store.removeLeftovers(FOLDER, fileName(source));
     const present = await openPartition(lake.store, pathOf(source), track);
     try {
-      return await storeListing(tx, lake.name, snapshot, {
+      return await storeListing(state, change, lake.name, snapshot, {
         columns: COLUMNS,
         read: async (show) => present && show(present),
-        replace: (rows, renewLease) => write(lake, snapshot, present, rows, renewLease),
+        replace: (rows) => write(lake, snapshot, present, rows),
       });
     } finally {
       await present?.close();
@@ -47,7 +45,6 @@ async function write(
   { source, runId }: LinksSnapshot,
   present: PartitionFile | undefined,
   rows: readonly LakeRow[],
-  renewLease: () => Promise<void>,
 ): Promise<void> {
   const staged = await lake.store.stage(pathOf(source));
   try {
@@ -60,7 +57,7 @@ async function write(
     const around = present && { layout: createLayout(present, () => false), present };
     const made = await writeFile(
       staged,
-      { columns: COLUMNS, compression: lake.compression, metadata, renewLease, ...(around && { around }) },
+      { columns: COLUMNS, compression: lake.compression, metadata, ...(around && { around }) },
       [{ rows }],
     );
     // Without any link there is nothing to write, and nothing that was written before is lost: links stay, marked as missing.
@@ -73,8 +70,7 @@ async function write(
 /** With its source. Returns how many rows the file had. */
 export async function eraseLinks(lake: Lake, source: string): Promise<Record<string, number>> {
   await hideCoverage(lake, { source, stream: 'links' });
-  return lake.state.transaction(async (tx) => {
-    await lockLinks(tx, lake, source);
+  return inChange(lake.state, linksLock(lake, source), async () => {
     await lake.store.removeLeftovers(FOLDER, fileName(source));
     const present = await openPartition(lake.store, pathOf(source), { source, stream: 'links' });
     if (!present) return {};

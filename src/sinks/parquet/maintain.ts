@@ -1,10 +1,10 @@
 import { readEvolved } from '../../cursor/columns.ts';
-import type { Queryable } from '../../cursor/database/index.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
+import { type Change, inChange } from '../files/change.ts';
 import { eraseIn, type Rework, victimOf } from '../files/erase.ts';
 import {
   databaseNow,
@@ -14,11 +14,11 @@ import {
   filesWithin,
   findTrack,
   knownFiles,
-  lockTrack,
   type Partition,
   quietPartitions,
   recordFile,
   sourcesIn,
+  trackLock,
 } from '../files/event-index.ts';
 import { findMoved, withoutMoved } from '../files/moved.ts';
 import { META, openPartition, type PartitionFile, widestColumns } from '../files/partition-file.ts';
@@ -30,15 +30,12 @@ import { filePath, type Lake, partitionAt } from './lake.ts';
 import { eraseLinks } from './links.ts';
 import { writeNext } from './next-file.ts';
 
-type Visit = (file: PartitionFile, tx: Queryable) => Promise<Rework | 'leave' | 'remove'>;
+type Visit = (file: PartitionFile, change: Change) => Promise<Rework | 'leave' | 'remove'>;
 
-/** Visits every file of a track, each in its own transaction, so that a sync waits for one file, not for all. */
+/** Visits every file of a track, each behind the lock by itself, so that a sync waits for one file, not for all. */
 async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void> {
   // A temporary file of a killed writer may hold data to be erased, and no later sync is certain to remove it.
-  await lake.state.transaction(async (tx) => {
-    await lockTrack(tx, track);
-    await lake.store.removeLeftovers(track.stream, fileName(track.source));
-  });
+  await inChange(lake.state, trackLock(track), () => lake.store.removeLeftovers(track.stream, fileName(track.source)));
   for await (const { path } of lake.store.list(track.stream, fileName(track.source))) {
     const partition = partitionAt(lake.scheme, path);
     if (partition !== undefined) await visitFile(lake, track, partition, visit);
@@ -46,21 +43,21 @@ async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void>
 }
 
 async function visitFile(lake: Lake, track: Track, partition: Partition, visit: Visit): Promise<void> {
-  await lake.state.transaction(async (tx) => {
-    await lockTrack(tx, track);
+  const { state } = lake;
+  await inChange(state, trackLock(track), async (change) => {
     const path = filePath(lake.scheme, track.stream, track.source, partition);
     const file = await openPartition(lake.store, path, track);
     if (!file) return;
     await whileOpen(file, async () => {
-      const wish = await visit(file, tx);
-      if (wish !== 'leave') await fulfil(tx, lake, { file, partition, id: await findTrack(tx, track) }, wish);
+      const wish = await visit(file, change);
+      if (wish !== 'leave') await fulfil(change, lake, { file, partition, id: await findTrack(state, track) }, wish);
     });
   });
 }
 
 /** An index without these changes is not wrong: it only says where to look, and no event is new. */
 async function fulfil(
-  tx: Queryable,
+  change: Change,
   lake: Lake,
   { file, partition, id }: { file: PartitionFile; partition: Partition; id: number | undefined },
   wish: Rework | 'remove',
@@ -72,13 +69,13 @@ async function fulfil(
   try {
     if (!made) {
       await lake.store.remove(file.path, file.identity);
-      if (id !== undefined) await dropFile(tx, id, partition);
+      if (id !== undefined) change.later((tx) => dropFile(tx, id, partition));
       return;
     }
     const identity = await made.staged.publish(file.identity);
     if (id === undefined) return;
-    await recordFile(tx, id, { ...made, partition, identity });
-    await dropKeys(tx, id, partition, next?.dropped ?? []);
+    change.later((tx) => recordFile(tx, id, { ...made, partition, identity }));
+    change.later((tx) => dropKeys(tx, id, partition, next?.dropped ?? []));
   } finally {
     await made?.staged.discard();
   }
@@ -135,10 +132,10 @@ export async function removeMoved(lake: Lake, track: Track, window: Window): Pro
   const all = [...(await knownFiles(lake.state, id)).keys()];
   const moved = await findMoved(suspects.map(opener), all.map(opener));
   for (const partition of moved.size === 0 ? [] : suspects) {
-    await visitFile(lake, track, partition, async (file, tx) => {
+    await visitFile(lake, track, partition, async (file, change) => {
       const { edits, dropped, deleted } = await withoutMoved(file, moved);
       if (edits.size === 0) return 'leave';
-      await carryRows(tx, track, { added: [], removed: deleted });
+      change.later((tx) => carryRows(tx, track, { added: [], removed: deleted }));
       return { columns: file.file.columns, edits, dropped };
     });
   }
@@ -153,21 +150,20 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
     if (victim === undefined) continue;
     // Before the first file is removed: after an interruption, the published coverage must not claim that the rest is complete.
     if (victim === 'all') await hideCoverage(lake, track);
-    await visitFiles(lake, track, async (file, tx) => {
+    await visitFiles(lake, track, async (file, change) => {
       if (victim === 'all') {
         touched[file.path] = file.file.rows;
         return 'remove';
       }
-      const { rework, rows, deleted } = await eraseIn(file, victim, await databaseNow(tx));
+      const { rework, rows, deleted } = await eraseIn(file, victim, await databaseNow(lake.state));
       if (rows > 0) touched[file.path] = rows;
-      await carryRows(tx, track, { added: [], removed: deleted });
+      if (deleted.length > 0) change.later((tx) => carryRows(tx, track, { added: [], removed: deleted }));
       return rework;
     });
     if (victim === 'all') {
-      await lake.state.transaction(async (tx) => {
-        await lockTrack(tx, track);
-        const id = await findTrack(tx, track);
-        if (id !== undefined) await dropTrack(tx, id);
+      await inChange(lake.state, trackLock(track), async (change) => {
+        const id = await findTrack(lake.state, track);
+        if (id !== undefined) change.later((tx) => dropTrack(tx, id));
       });
     }
   }

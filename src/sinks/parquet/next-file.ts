@@ -15,7 +15,6 @@ interface NextFile {
   /** Whether the new file must hold nothing of what was replaced. */
   isFresh?: boolean;
   metadata: Readonly<Record<string, string>>;
-  renewLease?(): Promise<void>;
 }
 
 /** A partition's next file: written, synced, read back, and not published yet. */
@@ -23,7 +22,7 @@ export type Rewritten = Extent & { staged: Staged };
 
 /** Undefined if no row is left. */
 export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritten | undefined> {
-  const { present, columns, renewLease } = options;
+  const { present, columns } = options;
   const segments = segmentsOf(options);
   const copied = new Set(segments.flatMap((segment) => ('copy' in segment ? [segment.copy] : [])));
   const layout = present && !options.isFresh ? createLayout(present, (i) => copied.has(i)) : freshLayout();
@@ -38,7 +37,6 @@ export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritte
         compression: lake.compression,
         metadata: { ...options.metadata, ...marks },
         ...(present && { around: { layout, present } }),
-        ...(renewLease && { renewLease }),
       },
       piecesOf(options, segments),
     );

@@ -1,6 +1,9 @@
+import type { Queryable } from '../../cursor/database/index.ts';
 import type { Row } from '../../model/flatten.ts';
+import type { Window } from '../../model/window.ts';
+import { type Change, inChange } from '../files/change.ts';
 import { commitOnce, gather, type Load, storeLoad } from '../files/commit.ts';
-import { enterTrack, indexStart, lockTrack, moveIndex, settleTrack } from '../files/event-index.ts';
+import { enterTrack, indexStart, moveIndex, settleTrack, trackLock } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Abilities, Receipt, SinkWith } from '../sink.ts';
@@ -55,33 +58,28 @@ export function createParquetSink(lake: Lake): ParquetSink {
 const MOST_ATTEMPTS = 3;
 
 /**
- * One transaction of the state. The files are replaced inside it, before the ledger is written: a crash in between leaves rows that are not in
- * the ledger; when their window is read again, merging them changes nothing. A mark that is set before the transaction makes the next commit
- * repair the index first.
+ * The files are replaced behind a lock, and then the state changes in one transaction: a crash in between leaves rows that are not in the
+ * ledger; when their window is read again, merging them changes nothing. A mark that is set before the first file makes the next commit repair
+ * the index first.
  *
  * @param listings Tracks whose files this process has compared with the index.
  */
 async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise<Receipt> {
   const { state } = lake;
   const { stream, advance } = load;
-  const { id, isUnsettled } = await enterTrack(state, advance);
-  const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
-  listings.delete(id);
-  const receipt = await commitOnce(state, advance, async (tx) => {
-    // Before the fence, so that a process that waits for a long rewrite keeps renewing its lease.
-    await lockTrack(tx, advance);
-    const merge = async (rows: readonly Row[], renewLease: () => Promise<void>) => {
-      const of = { lake, track: id, stream, source: advance.source, advance, renewLease };
-      const files = writableLake(tx, of);
-      const start = await indexStart(tx, lake.readAgainMs, advance);
+  const work = async (change: Change) => {
+    const { id, isUnsettled, now } = await enterTrack(state, advance, { isMarked: true });
+    const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
+    listings.delete(id);
+    const merge = async (rows: readonly Row[]) => {
+      const of = { lake, track: id, stream, source: advance.source, advance };
+      const files = writableLake(state, change, of);
+      const start = indexStart(now, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {
-        if (isDue) await reconcile(tx, lake, advance, id);
+        if (isDue) await reconcile(lake, advance, id);
         try {
-          await moveIndex(tx, id, start, (end) => indexLake(tx, of, start, end));
-          return {
-            ...(await mergeEvents(tx, { stream, rows, advance, renewLease }, files)),
-            isAfterCrash: isUnsettled,
-          };
+          await moveIndex(state, change, id, start, (end) => indexLake(state, of, start, end));
+          return { ...(await mergeEvents({ stream, rows, advance, now }, files)), isAfterCrash: isUnsettled };
         } catch (error) {
           // Recovery: a file is not the one in the index. It was restored, or another state database writes here too. Nothing was
           // replaced yet: compare all files with the index and merge once more, up to the limit of attempts.
@@ -89,10 +87,12 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
         }
       }
     };
-    const stored = await storeLoad(tx, load, { merge, count: (windows) => countLake(tx, lake, advance, windows) });
-    await settleTrack(tx, id);
-    return stored;
-  });
+    const count = (db: Queryable, windows: readonly Window[]) => countLake(db, lake, advance, windows);
+    const receipt = await storeLoad(state, change, load, { merge, count });
+    change.later((tx) => settleTrack(tx, id));
+    return { id, receipt };
+  };
+  const { id, receipt } = await inChange(state, trackLock(advance), work, commitOnce(state, advance));
   listings.add(id);
   return receipt;
 }

@@ -1,5 +1,4 @@
 import { basename } from 'node:path/posix';
-import type { Queryable } from '../../cursor/database/index.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -7,7 +6,9 @@ import type { Window } from '../../model/window.ts';
 import {
   dropFile,
   filesWithin,
-  indexFile,
+  indexedFrom,
+  insertKeys,
+  keysIn,
   knownFiles,
   type Partition,
   recordFile,
@@ -29,10 +30,11 @@ export interface Stray extends Window {
  * Compares the files with what was written: after a commit that was interrupted between the two, when the state was lost, or when somebody
  * changed them. Only files that differ are read, and of those only the ids.
  */
-export async function reconcile(tx: Queryable, lake: Lake, track: Track, id: number): Promise<void> {
+export async function reconcile(lake: Lake, track: Track, id: number): Promise<void> {
+  const { state } = lake;
   await lake.store.removeLeftovers(track.stream, fileName(track.source));
-  const known = await knownFiles(tx, id);
-  const neighbours = new Set((await sourcesIn(tx, lake.name, track.stream)).map((source) => `${source}.parquet`));
+  const known = await knownFiles(state, id);
+  const neighbours = new Set((await sourcesIn(state, lake.name, track.stream)).map((source) => `${source}.parquet`));
   const strays: Stray[] = [];
   const changed: Partition[] = [];
   for await (const listed of lake.store.list(track.stream)) {
@@ -52,14 +54,14 @@ export async function reconcile(tx: Queryable, lake: Lake, track: Track, id: num
     }
     if (known.get(partition) !== listed.identity) {
       changed.push(partition);
-      const why = await index(tx, lake, track, id, listed.path, partition);
+      const why = await index(lake, track, id, listed.path, partition);
       if (why !== undefined) strayed(`${why} (${at(listed)})`);
     }
     known.delete(partition);
   }
-  for (const partition of known.keys()) await dropFile(tx, id, partition);
-  strays.push(...(await findCopies(tx, lake, track, id, changed)));
-  await tx.query({
+  for (const partition of known.keys()) await state.transaction((tx) => dropFile(tx, id, partition));
+  strays.push(...(await findCopies(lake, track, id, changed)));
+  await state.query({
     text: `
       update tributary.lake_tracks set listed_at = now(), strays = $2, changes = changes + $3 where id = $1`,
     values: [id, JSON.stringify(strays), changed.length + known.size > 0 ? 1 : 0],
@@ -104,48 +106,50 @@ async function strangeness(lake: Lake, { stream }: Track, listed: Listed): Promi
 
 /** Returns why the file is not ours, if it is not. */
 async function index(
-  tx: Queryable,
   lake: Lake,
   track: Track,
   id: number,
   path: string,
   partition: Partition,
 ): Promise<string | undefined> {
-  await dropFile(tx, id, partition);
-  let file: PartitionFile | undefined;
+  const { state, store } = lake;
+  const isIndexed = partition >= (await indexedFrom(state, id));
+  let [found, why]: [Found | undefined, string | undefined] = [undefined, undefined];
   try {
-    file = await openPartition(lake.store, path, track);
-    if (!file) return undefined;
-    await indexFile(tx, id, partition, file);
-    await recordFile(tx, id, { partition, identity: file.identity, ...extentOf(file.file) });
-    return undefined;
+    const file = await openPartition(store, path, track);
+    found = file && (await whileOpen(file, async () => ({ file, keys: isIndexed ? await keysIn(file) : [] })));
   } catch (error) {
     // Recovery: what cannot be read counts as not there; the file stays as it is, and is named.
     if (!(error instanceof Fault)) throw error;
-    return error.message;
-  } finally {
-    await file?.close();
+    why = error.message;
   }
+  await state.transaction(async (tx) => {
+    await dropFile(tx, id, partition);
+    if (!found) return;
+    await insertKeys(tx, id, partition, found.keys);
+    await recordFile(tx, id, { partition, identity: found.file.identity, ...extentOf(found.file.file) });
+  });
+  return why;
+}
+
+interface Found {
+  file: PartitionFile;
+  keys: readonly bigint[];
 }
 
 /**
  * Files with events that another file has too: somebody copied a file, and a copy has the times of its original. After a crash that may be
  * ours, and the next commit heals it.
  */
-async function findCopies(
-  tx: Queryable,
-  lake: Lake,
-  track: Track,
-  id: number,
-  changed: readonly Partition[],
-): Promise<Stray[]> {
-  const [before] = await tx.query<{ unsettled: boolean; strays: Stray[] }>({
+async function findCopies(lake: Lake, track: Track, id: number, changed: readonly Partition[]): Promise<Stray[]> {
+  const { state } = lake;
+  const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>({
     text: 'select unsettled, strays from tributary.lake_tracks where id = $1',
     values: [id],
   });
   if (!before || before.unsettled) return [];
   const suspects = new Set([...changed, ...before.strays.map(({ partition }) => partition)]);
-  const files = suspects.size === 0 ? [] : await filesWithin(tx, id, [ALWAYS]);
+  const files = suspects.size === 0 ? [] : await filesWithin(state, id, [ALWAYS]);
   const pathOf = (partition: Partition): string => filePath(lake.scheme, track.stream, track.source, partition);
   const copies: Stray[] = [];
   for (const { partition, oldest, newest } of files.filter((file) => suspects.has(file.partition))) {

@@ -228,7 +228,7 @@ function warehouseSite(name: SiteName, { db, url, schema, source }: Place): Site
   return {
     name,
     settings: { type: 'postgres', schema, ...(url && { url }) },
-    events: (stream) => select<Found>(stream, foundOf(stream, instantOf('"timestamp"')), '_source = $1'),
+    events: (stream) => select<Found>(stream, foundOf(stream, `${instantOf('"timestamp"')}`), '_source = $1'),
     async shown(stream) {
       const columns = `${instantOf('complete_through')} as at`;
       const [row] = await select<{ at: number | null }>('coverage', columns, `source = $1 and stream = '${stream}'`);

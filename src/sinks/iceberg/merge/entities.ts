@@ -1,4 +1,3 @@
-import type { Queryable } from '../../../cursor/database/index.ts';
 import { isNone } from '../../../model/columns.ts';
 import type { Row } from '../../../model/flatten.ts';
 import type { Instant } from '../../../model/instant.ts';
@@ -21,21 +20,20 @@ interface EntityMerge {
   source: string;
   rows: readonly Row[];
   now: Instant;
-  renewLease(): Promise<void>;
 }
 
 /**
  * Links and customers as last seen: the newest reading wins, an unchanged row is left alone, and an empty reading never
  * overwrites a full one. `postgres/merge.ts` states the same rule in SQL.
  */
-export async function mergeEntity(tx: Queryable, options: EntityMerge): Promise<NewFiles> {
-  const { draft, table, entity, source, now, renewLease } = options;
-  const writer = createTableWriter(draft, table, source, renewLease);
+export async function mergeEntity(options: EntityMerge): Promise<NewFiles> {
+  const { draft, table, entity, source, now } = options;
+  const writer = createTableWriter(draft, table, source);
   const incoming = readings(options);
   const files = entityFiles({ warehouse: draft.warehouse, table, source });
   const rule = createEntityRule(table, entity);
   if (incoming.length > 0)
-    await mergeRows(writableTable(tx, files, { table, writer }), { rule, incoming, wholes: [], renewLease }, now);
+    await mergeRows(writableTable(draft, files, { table, writer }), { rule, incoming, wholes: [] }, now);
   return writer;
 }
 

@@ -5,16 +5,16 @@ import type { LinksSnapshot, Receipt } from '../../sink.ts';
 import { changeTable } from '../change-table.ts';
 import { entityDesign } from '../format/schema.ts';
 import { createTableWriter, partsOf } from '../parts.ts';
-import { inDraft, lockTable, preparedTable, type Warehouse } from '../warehouse.ts';
+import { inDraft, preparedTable, type Warehouse } from '../warehouse.ts';
 
 /** One snapshot of the table of links: the files of the source are replaced by new ones. */
 export function replaceLinks(warehouse: Warehouse, snapshot: LinksSnapshot): Promise<Receipt> {
   const { source } = snapshot;
-  return inDraft(warehouse, async (tx, draft) => {
-    await lockTable(tx, warehouse, LINKS.name);
-    const table = await preparedTable(tx, warehouse, entityDesign(LINKS));
+  const { state } = warehouse;
+  return inDraft(warehouse, LINKS.name, async (draft) => {
+    const table = await preparedTable(state, warehouse, entityDesign(LINKS));
     const parts = (await partsOf(warehouse, table, { source })).filter(({ rows }) => rows > 0);
-    return storeListing(tx, warehouse.name, snapshot, {
+    return storeListing(state, draft, warehouse.name, snapshot, {
       columns: table.columns,
       async read(show) {
         for (const part of parts) {
@@ -22,13 +22,13 @@ export function replaceLinks(warehouse: Warehouse, snapshot: LinksSnapshot): Pro
           if (present) await whileOpen(present, show);
         }
       },
-      async replace(rows, renewLease) {
-        const writer = createTableWriter(draft, table, source, renewLease);
+      async replace(rows) {
+        const writer = createTableWriter(draft, table, source);
         for (const part of parts) await writer.drop(part);
         await writer.add(rows);
         const { added, removed } = writer;
         if (added.length + removed.length > 0)
-          await changeTable(tx, draft, table, { operation: 'overwrite', added, removed, sources: [source] });
+          await changeTable(draft, table, { operation: 'overwrite', added, removed, sources: [source] });
       },
     });
   });

@@ -1,4 +1,3 @@
-import type { Queryable } from '../../../cursor/database/index.ts';
 import type { Value } from '../../../model/columns.ts';
 import { DAY_MS } from '../../../model/window.ts';
 import { GROUP_ROWS } from '../../files/layout.ts';
@@ -13,7 +12,7 @@ import { type Draft, filesOf, loadTable, type Table, type TableFile, type Wareho
 /** Every poll leaves a small file; those of one day and source are joined. A file with this many rows is left alone. */
 const FULL_ROWS = 100_000;
 
-/** Joins one group of files after the other, each in its own transaction: a commit waits for one join, not for all. */
+/** Joins one group of files after the other, each behind the lock by itself: a commit waits for one join, not for all. */
 export async function joinGroups(
   warehouse: Warehouse,
   design: Design,
@@ -27,9 +26,9 @@ export async function joinGroups(
     const table = await loadTable(warehouse.state, warehouse, design);
     const files = table ? await filesOf(warehouse, table, {}) : [];
     if (find(files).length === 0 || signal?.aborted) return { joined, files: files.length };
-    const now = await changeIfThere(warehouse, design, async (tx, draft, locked) => {
+    const now = await changeIfThere(warehouse, design, async (draft, locked) => {
       const [group = []] = find(await filesOf(warehouse, locked, {}));
-      if (group.length > 0) await joinFiles(tx, draft, locked, group);
+      if (group.length > 0) await joinFiles(draft, locked, group);
       return group.length;
     });
     joined += now ?? 0;
@@ -75,7 +74,7 @@ function likeSized(files: readonly TableFile[]): TableFile[] {
 }
 
 /** Joins files of one day and source. The table's rows and older snapshots stay the same. */
-async function joinFiles(tx: Queryable, draft: Draft, table: Table, files: readonly TableFile[]): Promise<Table> {
+async function joinFiles(draft: Draft, table: Table, files: readonly TableFile[]): Promise<Table> {
   const [first] = files;
   const source = first?.source;
   if (source === undefined) throw new Error('files of one source');
@@ -86,7 +85,7 @@ async function joinFiles(tx: Queryable, draft: Draft, table: Table, files: reado
     const added = await writeDataFile(draft, target, joinedPieces(table, open));
     const rows = files.reduce((sum, { file }) => sum + file.rows, 0);
     if (added[0]?.rows !== rows) throw new Error(`${rows} rows were to be joined, and ${added[0]?.rows} were`);
-    return await changeTable(tx, draft, table, { operation: 'replace', added, removed: files });
+    return await changeTable(draft, table, { operation: 'replace', added, removed: files });
   } finally {
     for (const file of open) await file.close();
   }

@@ -5,7 +5,7 @@ import { type Instant, toIso } from '../../../model/instant.ts';
 import { LINKS, STREAMS, type StreamName } from '../../../model/streams.ts';
 import type { Metadata } from '../format/metadata.ts';
 import { type Design, streamDesign } from '../format/schema.ts';
-import { inDraft, lockTable, type Warehouse } from '../warehouse.ts';
+import { inDraft, type Warehouse } from '../warehouse.ts';
 
 /**
  * What a table states as proven: from `since` to `complete-through` it holds every event that passes `filters`, except `set-aside` records
@@ -28,8 +28,9 @@ const isStatement = (key: string): boolean =>
 const LATEST_MS = 15 * 60_000;
 
 /** Customers are as last seen, so no completeness is stated for them; nor for links, unless they are listed. */
-export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design: Design): Promise<Proven | undefined> {
-  if (!design.isByDay && design.name !== LINKS.name) return undefined;
+export const statesProgress = ({ isByDay, name }: Design): boolean => isByDay || name === LINKS.name;
+
+export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design: Design): Promise<Proven> {
   type Found = { source: string; since: Instant; through: Instant | null; filters: string | null; aside: number };
   const cursors = await tx.query<Found>({
     text: `
@@ -89,15 +90,14 @@ function isDue({ properties }: Metadata, proven: Proven): boolean {
 export async function publishProgress(warehouse: Warehouse, stream: StreamName): Promise<void> {
   const { state, catalog } = warehouse;
   const design = streamDesign(STREAMS[stream]);
-  const toSay = async (tx: Queryable) => {
-    const listed = await catalog.load(tx, warehouse, stream);
-    const proven = listed && (await provenOf(tx, warehouse, design));
+  const toSay = async () => {
+    const listed = await catalog.load(state, warehouse, stream);
+    const proven = listed && (await provenOf(state, warehouse, design));
     return proven && isDue(listed.metadata, proven) ? { listed, proven } : undefined;
   };
-  if (!(await toSay(state))) return;
-  await inDraft(warehouse, async (tx, draft) => {
-    await lockTable(tx, warehouse, stream);
-    const due = await toSay(tx);
-    if (due) await catalog.replace(tx, draft, stream, due.listed, withProgress(due.listed.metadata, due.proven));
+  if (!(await toSay())) return;
+  await inDraft(warehouse, stream, async (draft) => {
+    const due = await toSay();
+    if (due) await catalog.replace(draft, stream, due.listed, withProgress(due.listed.metadata, due.proven));
   });
 }

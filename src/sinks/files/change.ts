@@ -1,0 +1,60 @@
+import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
+import { type Lock, takeLock } from '../../cursor/database/lock.ts';
+
+/**
+ * A change of files, and of what the state says about them. The files are written first, behind locks, and no transaction is open
+ * meanwhile: sending them may take minutes. The state changes at the end, in one short transaction.
+ */
+export interface Change {
+  /** Waits until nobody else works on what has this name. Held until the state is written. */
+  lock(name: string): Promise<void>;
+  /** What is written to the state at the end, in this order. What moves a cursor is also tried before: see `foresee`. */
+  later(write: Write, options?: { movesCursor?: boolean }): void;
+  /** Reads how far cursors will be once the state is written. */
+  foresee<T>(read: (db: Queryable) => Promise<T>): Promise<T>;
+}
+
+type Write = (tx: Transaction) => Promise<unknown>;
+
+/** Runs the transaction at the end. */
+export type Commit = (write: (tx: Transaction) => Promise<void>) => Promise<void>;
+
+export async function inChange<T>(
+  state: Database,
+  name: string,
+  work: (change: Change) => Promise<T>,
+  commit: Commit = (write) => state.transaction(write),
+): Promise<T> {
+  const locks = new Map<string, Lock>();
+  const writes: Array<{ write: Write; movesCursor: boolean }> = [];
+  const lock = async (wanted: string): Promise<void> => {
+    if (!locks.has(wanted)) locks.set(wanted, await takeLock(state, wanted));
+  };
+  const foresee = async <R>(read: (db: Queryable) => Promise<R>): Promise<R> => {
+    const moves = writes.filter(({ movesCursor }) => movesCursor);
+    if (moves.length === 0) return read(state);
+    const tx = await state.begin();
+    try {
+      for (const { write } of moves) await write(tx);
+      return await read(tx);
+    } finally {
+      await tx.rollback();
+    }
+  };
+  let isWritten = false;
+  try {
+    await lock(name);
+    const later: Change['later'] = (write, { movesCursor = false } = {}) => void writes.push({ write, movesCursor });
+    const result = await work({ lock, later, foresee });
+    if (writes.length === 0) return result;
+    await commit(async (tx) => {
+      for (const held of locks.values()) await held.check(tx);
+      for (const { write } of writes) await write(tx);
+      for (const held of locks.values()) await held.giveBack(tx);
+    });
+    isWritten = true;
+    return result;
+  } finally {
+    for (const held of [...locks.values()].reverse()) await held.release(isWritten);
+  }
+}
