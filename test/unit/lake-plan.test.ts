@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { keyOf } from '../../src/sinks/files/event-index.ts';
 import { evenParts, GROUP_ROWS, type PresentGroup, planSegments } from '../../src/sinks/files/layout.ts';
 import { filePath, partitionAt, partitionOf } from '../../src/sinks/parquet/lake.ts';
 
@@ -122,4 +123,10 @@ describe('the path of a partition', () => {
       }),
     );
   });
+});
+
+it('keeps the key of an event: the index holds those that earlier versions wrote', () => {
+  expect(['clk_1', 'clk_2', 'é😀'].map(keyOf)).toEqual([
+    ...[-4124639908181875673n, 2132066926346312668n, 1262364650198372074n],
+  ]);
 });

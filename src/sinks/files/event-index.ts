@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
@@ -27,7 +27,7 @@ interface KnownFile {
 }
 
 /** 64 bits of a digest. The file distinguishes events that collide. */
-export const keyOf = (eventId: string): bigint => createHash('sha256').update(eventId).digest().readBigInt64BE(0);
+export const keyOf = (id: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash('sha256', id).slice(0, 16)}`));
 
 /**
  * With a mark before any file is replaced, if readers see it at once. It is unsettled if an earlier writer stopped after its mark, or if the
