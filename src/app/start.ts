@@ -123,19 +123,11 @@ function controlDeps(
     queue,
     dependencies: createDependencies({ probe: open(stateUrl, 1), queue }),
     sinks,
-    streams: scheduled.flatMap(({ job, maxLagMs }) =>
-      isOfEvents(job)
-        ? [
-            {
-              source: job.source,
-              stream: job.stream,
-              job,
-              maxLagMs,
-              flatten: createFlatten(STREAMS[job.stream], config.privacy),
-            },
-          ]
-        : [],
-    ),
+    streams: scheduled.flatMap(({ job, maxLagMs }) => {
+      if (!isOfEvents(job)) return [];
+      const { source, stream } = job;
+      return [{ source, stream, job, maxLagMs, flatten: createFlatten(STREAMS[stream], config.privacy) }];
+    }),
     listings: scheduled.flatMap(({ job: { source, stream }, maxLagMs }) =>
       stream === 'links' ? [{ source, stream, maxLagMs }] : [],
     ),

@@ -81,33 +81,21 @@ export function withQueue<T>(
   );
 }
 
-export function scheduledStreamsOf(
-  config: Config,
+export const scheduledStreamsOf = (
+  { sources }: Config,
   { jobs, links }: Pick<SyncApp, 'jobs' | 'links'>,
-): ScheduledStream[] {
-  const listings = links.map((job) => {
-    const source = config.sources[job.source];
-    if (!source?.links) throw new Error(`the config does not list the links of ${job.source}`);
-    return {
-      job,
-      schedule: scheduleText({ every: source.links.every }, `${job.source}/links`),
-      maxLagMs: source.links.maxLag,
-      fingerprint: fingerprintOf(source, {}),
-    };
-  });
-  const streams = jobs.map((job) => {
-    const source = config.sources[job.source];
-    const settings = source?.streams[job.stream];
+): ScheduledStream[] =>
+  [...jobs, ...links].map((job) => {
+    const source = sources[job.source];
+    const settings = job.stream === 'links' ? source?.links : source?.streams[job.stream];
     if (!source || !settings) throw new Error(`the config has no ${job.source}/${job.stream}`);
     return {
       job,
-      schedule: scheduleText(settings.schedule, `${job.source}/${job.stream}`),
+      schedule: scheduleText('schedule' in settings ? settings.schedule : settings, `${job.source}/${job.stream}`),
       maxLagMs: settings.maxLag,
-      fingerprint: fingerprintOf(source, settings),
+      fingerprint: fingerprintOf(source, 'schedule' in settings ? settings : {}),
     };
   });
-  return [...streams, ...listings];
-}
 
 /** Long enough to distinguish two configs, too short to search for a matching key. */
 const FINGERPRINT_DIGITS = 12;

@@ -3,7 +3,7 @@ import type { EvolvedColumn, SchemaChange } from '../model/evolution.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
 import { hasTable } from './database/index.ts';
-import { type Sql, sql } from './database/sql.ts';
+import { sql } from './database/sql.ts';
 
 /** The columns that grew out of fields nobody declared. The table is a log: every change stays, the last word counts. */
 export async function readEvolved(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
@@ -24,7 +24,10 @@ export async function recordSchemaChanges(
   return state.transaction(async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(hashtext(${`tributary columns of ${stream}`}))`);
     const changes = find(await readEvolved(tx, stream));
-    for (const change of changes) await tx.query(insertSchemaChange(stream, source, runId, change));
+    for (const { path, name, kind, was } of changes)
+      await tx.query(sql`
+        insert into tributary.columns (stream, path, name, kind, previous_kind, source, run_id)
+        values (${stream}, ${path}, ${name}, ${kind}, ${was}, ${source}, ${runId})`);
     return { changes, evolved: await readEvolved(tx, stream) };
   });
 }
@@ -33,12 +36,3 @@ export async function recordSchemaChanges(
 export const selectEvolved = (stream: string): string => `
   select path, (array_agg(name order by id desc))[1] as name, (array_agg(kind order by id desc))[1] as kind
   from tributary.columns where stream = ${stream} group by path order by min(id)`;
-
-const insertSchemaChange = (
-  stream: StreamName,
-  source: string,
-  runId: string,
-  { path, name, kind, was }: SchemaChange,
-): Sql => sql`
-  insert into tributary.columns (stream, path, name, kind, previous_kind, source, run_id)
-  values (${stream}, ${path}, ${name}, ${kind}, ${was}, ${source}, ${runId})`;

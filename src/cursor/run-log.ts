@@ -1,5 +1,5 @@
 import type { Queryable } from './database/index.ts';
-import { raw, type Sql, sql, storableJson } from './database/sql.ts';
+import { isoOf, raw, sql, storableJson } from './database/sql.ts';
 
 /** A line that a run logged. */
 export interface RunLine {
@@ -37,14 +37,19 @@ export const MOST_KEPT: Readonly<Record<keyof RunLog, number>> = { line: 200, re
 const KEPT_DAYS = 7;
 
 export async function appendRunLog(db: Queryable, run: string, kind: keyof RunLog, entries: readonly object[]) {
-  await db.query(insertEntries(run, kind, entries));
+  // A service's own words: they may hold what Postgres refuses.
+  const texts = storableJson(JSON.stringify(entries));
+  await db.query(sql`
+    insert into tributary.run_log (run_id, kind, at, entry) select ${run}, ${kind}, (entry ->> 'at')::timestamptz, entry - 'at'
+    from jsonb_array_elements(${texts}::jsonb) with ordinality as e (entry, place) order by place`);
 }
 
 /** What of a kind is older than the last that are kept. */
 export async function trimRunLog(db: Queryable, run: string, kind: keyof RunLog): Promise<void> {
   await db.query(sql`
     delete from tributary.run_log where (run_id, kind) = (${run}, ${kind}) and id <= (
-      select id from tributary.run_log where (run_id, kind) = (${run}, ${kind}) order by id desc offset ${MOST_KEPT[kind]} limit 1)`);
+      select id from tributary.run_log where (run_id, kind) = (${run}, ${kind})
+      order by id desc offset ${MOST_KEPT[kind]} limit 1)`);
 }
 
 /** With a run, all of its log goes, too; this is for runs that are kept for longer. */
@@ -52,20 +57,14 @@ export async function removeOldRunLogs(db: Queryable): Promise<void> {
   await db.query(sql`delete from tributary.run_log where at < now() - interval '${raw(KEPT_DAYS)} days'`);
 }
 
-const insertEntries = (run: string, kind: keyof RunLog, entries: readonly object[]): Sql => sql`
-  insert into tributary.run_log (run_id, kind, at, entry)
-  select ${run}, ${kind}, (entry ->> 'at')::timestamptz, entry - 'at'
-  from jsonb_array_elements(${storableJson(JSON.stringify(entries))}::jsonb) with ordinality as e (entry, place) order by place`;
-
 /** In the order of time, the newest of them where more were written while somebody trims. */
 export async function readRunLog(db: Queryable, run: string): Promise<RunLog> {
-  const rows = await db.query<{ kind: keyof RunLog; at: Date; entry: object }>(
-    sql`select kind, at, entry from tributary.run_log where run_id = ${run} order by kind, id`,
+  const rows = await db.query<{ kind: keyof RunLog; at: string; entry: object }>(
+    sql`select kind, ${isoOf('at')} as at, entry from tributary.run_log where run_id = ${run} order by kind, id`,
   );
-  const of = (wanted: keyof RunLog): object[] =>
-    rows
-      .filter(({ kind }) => kind === wanted)
-      .slice(-MOST_KEPT[wanted])
-      .map(({ at, entry }) => ({ at: at.toISOString(), ...entry }));
+  const of = (wanted: keyof RunLog): object[] => {
+    const last = rows.filter(({ kind }) => kind === wanted).slice(-MOST_KEPT[wanted]);
+    return last.map(({ at, entry }) => ({ at, ...entry }));
+  };
   return { line: of('line') as RunLine[], request: of('request') as RunRequest[] };
 }

@@ -10,6 +10,8 @@ Examples:
   tributary schema --format duckdb --lake ./data/lake | duckdb lake.duckdb
                                        the Parquet files as tables and views`;
 
+type SchemaOptions = { format: SchemaFormat; lake: string; links?: boolean; json?: boolean };
+
 export const registerSchema: Register = (program, action) => {
   program
     .command('schema')
@@ -20,20 +22,10 @@ export const registerSchema: Register = (program, action) => {
     .addOption(new Option('--json', 'the same as --format json, with the fields that every --json has'))
     .addHelpText('after', EXAMPLES)
     .action(
-      action(
-        async (
-          { terminal, document },
-          {
-            format,
-            lake,
-            links = false,
-            json,
-          }: { format: SchemaFormat; lake: string; links?: boolean; json?: boolean },
-        ) => {
-          const shape = { lake, isListed: links };
-          terminal.out(json ? document(JSON.parse(printSchema('json')) as object) : printSchema(format, shape));
-          return EXIT.done;
-        },
-      ),
+      action(async ({ terminal, document }, { format, lake, links = false, json }: SchemaOptions) => {
+        const shape = { lake, isListed: links };
+        terminal.out(json ? document(JSON.parse(printSchema('json')) as object) : printSchema(format, shape));
+        return EXIT.done;
+      }),
     );
 };
