@@ -29,7 +29,7 @@ beforeAll(async () => {
   lake = await mkdtemp(join(tmpdir(), 'tributary-corpus-'));
   const left = Object.keys(RECORDS);
   const lane = async (): Promise<void> => {
-    for (let trap = left.pop(); trap !== undefined; trap = left.pop()) tallies.set(trap, await syncTrap(trap));
+    for (let trap = left.shift(); trap !== undefined; trap = left.shift()) tallies.set(trap, await syncTrap(trap));
   };
   await Promise.all([lane(), lane(), lane()]);
   for (const name of STREAM_NAMES) tables.set(name, await readTable(engine.db, 'attribution', await present(name)));
