@@ -4,8 +4,10 @@ import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { type LakePlace, lakeOf, lakePlace } from '../support/lake-place.ts';
-import { queryDuckdb } from '../support/lake-readers.ts';
+import { globOf, queryDuckdb } from '../support/lake-readers.ts';
 import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
+
+const DAY = 86_400_000;
 
 /** What the files know and the state does not, and what the config says now and did not before. */
 let place: LakePlace;
@@ -42,6 +44,22 @@ it('keeps columns and values that only the file knows', async () => {
   const rows = await rowsOf(place, known, source);
   expect(rows.get('a')).toMatchObject({ click_country: 'DE', click_lost: { x: [1] } });
   expect(rows.get('c')?.click_lost).toBeNull();
+});
+
+it('stays readable by name when a text becomes JSON: files that hold the text are rewritten', async () => {
+  const [text, json] = [grown('click_note', 'text'), grown('click_note', 'json')];
+  await place.createSink().prepare(text);
+  const writer = await createWriter(place, text);
+  const { source } = writer.lease;
+  await writer.commit([rowOf(text, 'a', NOON, { click_note: 'plain' }), rowOf(text, 'b', NOON - DAY)]);
+  await writer.lease.release();
+  await place.createSink().prepare(json);
+  const after = await createWriter(place, json, source);
+  await after.commit([rowOf(json, 'c', NOON + DAY, { click_note: { x: 1 } })]);
+  const rows = await queryDuckdb(
+    `select click_note::varchar as note from ${globOf(place.folder, 'leads')} where _source = '${source}' order by event_id`,
+  );
+  expect(rows.map(({ note }) => note)).toEqual(['"plain"', null, '{"x":1}']);
 });
 
 it('has types that others understand, and says of itself whose it is', async () => {

@@ -43,8 +43,7 @@ const PARQUET: Readonly<Record<Kind, string>> = {
 /** Writes the catalogue if it is out of date. Refuses a lake of another layout. */
 export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
   await inChange(lake.state, catalogLock(lake), async () => {
-    const text = await lake.store.readText(CATALOG);
-    const present = text === undefined ? undefined : parse(text);
+    const { text, present } = await readCatalog(lake);
     checkScheme(lake, present?.partition);
     const streams = { ...present?.streams, [stream.name]: describe(stream, present?.streams[stream.name]) };
     const catalog: Catalog = {
@@ -60,6 +59,15 @@ export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
       await lake.store.writeText('README.md', README(lake.scheme));
   });
 }
+
+async function readCatalog(lake: Lake): Promise<{ text: string | undefined; present: Catalog | undefined }> {
+  const text = await lake.store.readText(CATALOG);
+  return { text, present: text === undefined ? undefined : parse(text) };
+}
+
+/** The columns of a stream as the catalogue has them. */
+export const shownColumns = async (lake: Lake, stream: StreamName): Promise<readonly FileColumn[]> =>
+  (await readCatalog(lake)).present?.streams[stream]?.columns ?? [];
 
 /** Streams are prepared concurrently, but share one file. */
 const catalogLock = ({ name }: Lake): string => `lake ${name} catalogue`;

@@ -2,7 +2,7 @@ import { readEvolved } from '../../cursor/columns.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { evolvedStream } from '../../model/evolution.ts';
-import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
+import { STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Change, inChange } from '../files/change.ts';
 import { eraseIn, type Rework, victimOf } from '../files/erase.ts';
@@ -24,8 +24,8 @@ import { findMoved, withoutMoved } from '../files/moved.ts';
 import { META, openPartition, type PartitionFile, widestColumns } from '../files/partition-file.ts';
 import { fileName, whileOpen } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
-import { hideCoverage } from './catalog.ts';
-import { fitsSchema } from './format/index.ts';
+import { hideCoverage, shownColumns } from './catalog.ts';
+import { type FileColumn, fitsSchema } from './format/index.ts';
 import { filePath, type Lake, partitionAt } from './lake.ts';
 import { eraseLinks } from './links.ts';
 import { writeNext } from './next-file.ts';
@@ -105,22 +105,39 @@ export async function tidy(
 /** Files have the columns of the time they were written. This adds the current columns to old files, as nulls, and widens their kinds. */
 export async function rewriteLake(lake: Lake, streams: readonly StreamName[]): Promise<Rewrites> {
   const done: Rewrites = {};
-  for (const name of streams) {
-    const count = { files: 0, rewritten: 0, rows: 0 };
-    done[name] = count;
-    const stream = evolvedStream(STREAMS[name], await readEvolved(lake.state, name));
-    for (const source of await sourcesIn(lake.state, lake.name, name)) {
-      await visitFiles(lake, { sink: lake.name, stream: name, source }, async ({ file }) => {
-        const columns = widestColumns(stream, file.columns);
-        count.files += 1;
-        if (fitsSchema(file, columns)) return 'leave';
-        count.rewritten += 1;
-        count.rows += file.rows;
-        return { columns, edits: new Map(), dropped: [] };
-      });
-    }
-  }
+  for (const name of streams)
+    done[name] = await rewriteStream(lake, evolvedStream(STREAMS[name], await readEvolved(lake.state, name)));
   return done;
+}
+
+async function rewriteStream(
+  lake: Lake,
+  stream: Stream,
+  isWanted: (columns: readonly FileColumn[]) => boolean = () => true,
+): Promise<NonNullable<Rewrites[StreamName]>> {
+  const count = { files: 0, rewritten: 0, rows: 0 };
+  for (const source of await sourcesIn(lake.state, lake.name, stream.name)) {
+    await visitFiles(lake, { sink: lake.name, stream: stream.name, source }, async ({ file }) => {
+      const columns = widestColumns(stream, file.columns);
+      count.files += 1;
+      if (fitsSchema(file, columns) || !isWanted(file.columns)) return 'leave';
+      count.rewritten += 1;
+      count.rows += file.rows;
+      return { columns, edits: new Map(), dropped: [] };
+    });
+  }
+  return count;
+}
+
+/**
+ * Before a column of text becomes JSON: readers that unite files by name take the text for JSON, and fail. Where the catalogue says JSON already,
+ * no file holds text.
+ */
+export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
+  const isJson = new Set(stream.columns.flatMap(({ name, kind }) => (kind === 'json' ? [name] : [])));
+  const hasText = (columns: readonly FileColumn[]): boolean =>
+    columns.some(({ name, kind }) => kind === 'text' && isJson.has(name));
+  if (hasText(await shownColumns(lake, stream.name))) await rewriteStream(lake, stream, hasText);
 }
 
 export async function removeMoved(lake: Lake, track: Track, window: Window): Promise<void> {

@@ -12,7 +12,7 @@ import { attestLake, identifyLake, type Listings, pruneLake, removeStrays } from
 import type { Lake } from './lake.ts';
 import { compareLake, countLake, indexLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
 import { replaceLinks } from './links.ts';
-import { erase, removeMoved, rewriteLake, tidy } from './maintain.ts';
+import { erase, makeJson, removeMoved, rewriteLake, tidy } from './maintain.ts';
 import { reconcile } from './reconcile.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
@@ -29,7 +29,10 @@ export function createParquetSink(lake: Lake): ParquetSink {
     name: lake.name,
     place: lake.store.place,
     batchRows: BATCH_ROWS,
-    prepare: (stream) => prepareLake(lake, stream),
+    async prepare(stream) {
+      await makeJson(lake, stream);
+      await prepareLake(lake, stream);
+    },
     open: async (stream) => gather(stream, (load) => commitToLake(lake, listings, load)),
     async publishProgress(track) {
       await tidy(lake, track);
