@@ -155,7 +155,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'beginning',
     'a silence that is not covered',
-    "return isFirst && isCovered(this.#telling, silence, this.#seenMs, 'to', this.#overlap(look));",
+    "return isFirst && isCovered(this.#looks, silence, this.#seenMs, 'to', this.#overlap(look));",
     'return isFirst;',
   ),
   cover('beginning', 'the same page size', 'haveOtherEdges(look, long) &&', ''),
@@ -171,7 +171,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'nothing',
     'by long looks',
-    " || !isCovered(this.#telling, { from: start, to: end }, 0, 'to')) continue;",
+    " || !isCovered(this.#looks, { from: start, to: end }, 0, 'to')) continue;",
     ') continue;',
   ),
   evidence(

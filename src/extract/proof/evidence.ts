@@ -127,17 +127,12 @@ export class Evidence {
       if (!isSeenNewest(candidate, this.#looks)) return false;
     }
     const silence = this.silenceSince(newest.at, candidate.answeredAt);
-    return silence.to - silence.from <= QUIET_MS || isCovered(this.#telling, silence, this.#seenMs);
+    return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
 
   /** The newest row that was ever seen, where it is newer than that. */
   newerSeen = (newest: Instant): Instant | undefined =>
     this.#newestSeen !== undefined && this.#newestSeen > newest ? this.#newestSeen : undefined;
-
-  /** As RULE cover: an answer without a row, of a range in which one is known, says nothing of that range: its bounds may be rounded. */
-  get #telling(): Look[] {
-    return this.#looks.filter(({ count, query }) => count > 0 || !this.#rows.has(query.start, query.end - SHOWN_MS));
-  }
 
   /** What has to be covered since the newest row. */
   silenceSince(newest: Instant, to: Instant): Span {
@@ -147,7 +142,7 @@ export class Evidence {
   #addEnd(candidate: Look): void {
     const newest = candidate.newest?.at ?? Number.POSITIVE_INFINITY;
     const silence = this.silenceSince(newest, candidate.answeredAt);
-    if (isCovered(this.#telling, silence, this.#seenMs))
+    if (isCovered(this.#looks, silence, this.#seenMs))
       this.quietThrough = Math.max(this.quietThrough ?? newest, candidate.answeredAt);
     this.knowsEnd = true;
     this.#doubts.takeForGone(this.newerSeen(newest));
@@ -165,7 +160,7 @@ export class Evidence {
       const to = look.first?.at ?? edge;
       const silence = { from: Math.min(edge, to - 1), to };
       const isFirst = isSeenFirst(look, this.#looks, longestLook(silence, this.#seenMs, 0));
-      return isFirst && isCovered(this.#telling, silence, this.#seenMs, 'to', this.#overlap(look));
+      return isFirst && isCovered(this.#looks, silence, this.#seenMs, 'to', this.#overlap(look));
     });
     if (!long?.first) return false;
     const { at } = long.first;
@@ -206,7 +201,11 @@ export class Evidence {
     if (!Number.isFinite(this.#mostRangeMs) || !last || this.#rows.has(from, to)) return false;
     const isEnd = to === Number.POSITIVE_INFINITY;
     const silence = { from, to: isEnd ? last.answeredAt : to };
-    if (!isSilent(this.#telling, silence, this.#mostRangeMs, isEnd)) return false;
+    // Bounds may be rounded: an answer without a row, of a range in which one is known, says nothing of that range.
+    const telling = this.#looks.filter(
+      ({ count, query }) => count > 0 || !this.#rows.has(query.start, query.end - SHOWN_MS),
+    );
+    if (!isSilent(telling, silence, this.#mostRangeMs, isEnd)) return false;
     if (isEnd) this.knowsEnd = true;
     this.#add({ after: from, before: to }, last);
     return true;
@@ -254,7 +253,7 @@ export class Evidence {
     for (const { start, end } of this.#known.empty ?? []) {
       const isAsked = (order: 'asc' | 'desc'): boolean =>
         this.#looks.some((look) => isLong(look, order, { from: start, to: end }) || this.#isAsLongAsCanBe(look));
-      if (!isAsked('asc') || !isAsked('desc') || !isCovered(this.#telling, { from: start, to: end }, 0, 'to')) continue;
+      if (!isAsked('asc') || !isAsked('desc') || !isCovered(this.#looks, { from: start, to: end }, 0, 'to')) continue;
       for (const look of this.#looks) this.#add({ after: start - 1, before: end }, look);
     }
   }
