@@ -161,7 +161,8 @@ describe('reach: rows that no widening explains are no edges', () => {
 
   // Only rows far outside of the question, on both sides of it: two garbled times, and everything between them would be proven.
   it('an answer that lies outside of the question on both sides proves nothing', () => {
-    expect(evidenceOf([answer([0, 500 * DAY], asked)]).around(300 * DAY)).toBeUndefined();
+    for (const newer of [400 * DAY, 500 * DAY])
+      expect(evidenceOf([answer([0, newer], asked)]).around(300 * DAY)).toBeUndefined();
   });
 });
 
@@ -232,6 +233,8 @@ describe('end: the newest rows first, up to the present, shown by another questi
     const long = from(NOW - NARROW_MS - HOUR);
     expect(ends([candidate, long], known)).toBe(false);
     expect(ends([candidate, long, from(NOW - HOUR - 1)], known)).toBe(true);
+    // Gone, but no other question shows the row that would then be the newest.
+    expect(ends([candidate, answer([], { start: NOW - HOUR + 500, end: END, limit: 50 })], known)).toBe(false);
     // It shows again, and nothing that was concluded without it stands.
     const back = answer([known.newestSeen], { start: NOW - HOUR + 500, end: END, limit: 50 });
     expect(ends([candidate, long, from(NOW - HOUR - 1), back, candidate, from(NOW - HOUR - 2)], known)).toBe(false);
@@ -393,24 +396,26 @@ describe('nothing: no question shows a row, long or short, at two polls', () => 
 });
 
 describe('cover: where long ranges are refused, short questions that overlap show nothing between two rows', () => {
-  const HOUR = 3_600_000;
-  const limited = (between: readonly Observation[]): boolean => {
+  const [from, to] = [2 * HOUR, 5 * HOUR];
+  const range = (start: number, end: number, shown: readonly number[] = []): Observation =>
+    answer(shown, { start: start - 1, end });
+  const isSilent = (...between: readonly Observation[]): boolean => {
     const evidence = new Evidence({ settleMs: 0 });
     evidence.limitRange(1.5 * HOUR);
-    const sides = [
-      answer([HOUR, 2 * HOUR], { start: HOUR - 1, end: 2 * HOUR + 1 }),
-      answer([3 * HOUR], { start: 3 * HOUR - 1, end: 4 * HOUR }),
-    ];
-    for (const each of [...sides, ...between]) evidence.admit(each);
-    return evidence.admitSilence(2 * HOUR, 3 * HOUR);
+    for (const each of [range(HOUR, from + 2, [HOUR, from]), range(to, to + HOUR, [to]), ...between])
+      evidence.admit(each);
+    return evidence.admitSilence(from, to);
   };
+  const first = range(from, from + 1.5 * HOUR, [from]);
+  const overlapping = [range(3 * HOUR, 4.5 * HOUR), range(4 * HOUR, to + 1, [to])];
 
-  it('they begin at the row before it, which shows', () => {
-    expect(limited([answer([2 * HOUR], { start: 2 * HOUR - 1, end: 3 * HOUR })])).toBe(true);
+  it('they begin at the row before it, which shows, and overlap further than bounds are rounded', () => {
+    expect(isSilent(first, ...overlapping)).toBe(true);
+    expect(isSilent(first, range(3.5 * HOUR, 4.5 * HOUR), range(4.5 * HOUR, to + 1, [to]))).toBe(false);
   });
 
   it('an answer without the row that is known there says nothing of the rest: its end may be rounded down', () => {
-    expect(limited([answer([], { start: 2 * HOUR - 1, end: 3 * HOUR })])).toBe(false);
+    expect(isSilent(range(from, from + 1.5 * HOUR), ...overlapping)).toBe(false);
   });
 });
 
