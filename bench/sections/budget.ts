@@ -9,7 +9,7 @@ export const budget: Section = {
   title: 'Budget use and 429s',
   run: (size) =>
     withHome(async (home) => {
-      const parts = [await inSimulatedTime(), await alongTheWay(home, size), await byProcesses(home, size)];
+      const parts = [await inSimulatedTime(), await alongTheWay(home, size), await byProcesses(size)];
       return { tables: parts.map(({ table }) => table), bars: parts.flatMap(({ bars }) => bars) };
     }),
 };

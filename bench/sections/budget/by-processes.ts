@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lane } from '../../../src/api/budget.ts';
-import { connect } from '../../../src/cursor/database/index.ts';
-import { MIGRATIONS } from '../../../src/cursor/migrations/index.ts';
-import { migrate } from '../../../src/cursor/migrations/migrate.ts';
+import type { Database } from '../../../src/cursor/database/index.ts';
 import { budgetUse, countOf, laneShare } from '../../../test/support/budget-processes.ts';
 import { startSandbox } from '../../../test/support/odd-service/service.ts';
-import type { Home } from '../../support/home.ts';
+import { withHome } from '../../support/home.ts';
 import { type Bar, count, percent, ratio, type Size, type Table } from '../../support/report.ts';
 import { listen, ROWS } from './listen.ts';
 import { PLANS } from './matrix.ts';
@@ -22,12 +20,10 @@ interface Found {
 }
 
 /** One budget over processes that are close to a service which counts sliding seconds, and what sharing it costs the database. */
-export async function byProcesses(home: Home, size: Size): Promise<{ table: Table; bars: Bar[] }> {
+export async function byProcesses(size: Size): Promise<{ table: Table; bars: Bar[] }> {
   const found: Found[] = [];
   for (const processes of PROCESSES) {
-    found.push(
-      ...(await Promise.all(PLANS.map((perSecond) => ask(home, perSecond, processes, size === 'quick' ? 6 : 20)))),
-    );
+    found.push(...(await Promise.all(PLANS.map((perSecond) => ask(perSecond, processes, size === 'quick' ? 6 : 20)))));
   }
   const inOrder = found.sort((a, b) => a.perSecond - b.perSecond || a.processes - b.processes);
   return {
@@ -48,14 +44,18 @@ export async function byProcesses(home: Home, size: Size): Promise<{ table: Tabl
   };
 }
 
-async function ask({ db: home, url }: Home, perSecond: number, processes: number, seconds: number): Promise<Found> {
-  // A database for each, so that the server's count of its transactions is theirs alone.
-  const name = `bench_${perSecond}_${processes}`;
-  await home.query({ text: `create database ${name}` });
-  const databaseUrl = Object.assign(new URL(url), { pathname: name }).href;
-  const db = connect({ url: databaseUrl, max: 1 });
-  await migrate(db, MIGRATIONS, { schema: 'tributary' });
-  const apiKey = name;
+/** A server for each, so that its count of transactions is theirs alone. */
+const ask = (perSecond: number, processes: number, seconds: number): Promise<Found> =>
+  withHome(({ db, url }) => askOn(db, url, perSecond, processes, seconds));
+
+async function askOn(
+  db: Database,
+  databaseUrl: string,
+  perSecond: number,
+  processes: number,
+  seconds: number,
+): Promise<Found> {
+  const apiKey = `bench_${perSecond}_${processes}`;
   const sandbox = await startSandbox({ apiKey, requestsPerSecond: perSecond, rows: ROWS });
   const { baseUrl } = sandbox;
   const lanesOf = (i: number): Lane[] => (processes === 1 ? ['fresh', 'backfill'] : [i < 3 ? 'fresh' : 'backfill']);
@@ -64,9 +64,8 @@ async function ask({ db: home, url }: Home, perSecond: number, processes: number
   }));
   const commits = async (): Promise<number> => {
     await sleep(1500); // The server adds up its figures once a second.
-    const [row] = await home.query<{ n: number }>({
-      text: 'select xact_commit::float8 as n from pg_stat_database where datname = $1',
-      values: [name],
+    const [row] = await db.query<{ n: number }>({
+      text: 'select xact_commit::float8 as n from pg_stat_database where datname = current_database()',
     });
     return row?.n ?? 0;
   };
@@ -74,7 +73,6 @@ async function ask({ db: home, url }: Home, perSecond: number, processes: number
   const [log = []] = await listen([sandbox], clients, seconds);
   const statements = ((await commits()) - before) / sandbox.service.log.entries.length;
   await sandbox.close();
-  await db.close();
   return {
     ...{ perSecond, processes, statements },
     ...{ use: budgetUse(log, perSecond), refused: countOf(log, 429), backfill: laneShare(log, 'backfill') },
