@@ -293,7 +293,7 @@ export const MUTANTS: readonly Mutant[] = [
   certified('window', 'with a hole in it', ' && at === start && through >= end)', ' && through >= end)'),
   evidence(
     'window',
-    'from the instant where a interval begins',
+    'from the instant where an interval begins',
     '({ after, before }) => after < at && at < before',
     '({ after, before }) => after <= at && at < before',
   ),

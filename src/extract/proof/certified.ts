@@ -57,7 +57,7 @@ export function prove({ start, end }: Window, evidence: Evidence): Verdict {
       continue;
     }
     const next = Math.min(end, evidence.nextFrom(at) ?? end);
-    // The instant that a interval begins at is not in it.
+    // The instant that an interval begins at is not in it.
     const gap = { start: at, end: next > at ? next : Math.min(end, at + CLOSED_MS) };
     const last = gaps.at(-1);
     if (last && last.end === gap.start) gaps[gaps.length - 1] = { start: last.start, end: gap.end };

@@ -134,7 +134,12 @@ async function rewriteStream(
  * no file holds text.
  */
 export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
-  const isJson = new Set(stream.columns.flatMap(({ name, kind }) => (kind === 'json' ? [name] : [])));
+  // A declared column never was anything else.
+  const declared = new Set(STREAMS[stream.name].columns.map(({ name }) => name));
+  const isJson = new Set(
+    stream.columns.flatMap(({ name, kind }) => (kind === 'json' && !declared.has(name) ? [name] : [])),
+  );
+  if (isJson.size === 0) return;
   const hasText = (columns: readonly FileColumn[]): boolean =>
     columns.some(({ name, kind }) => kind === 'text' && isJson.has(name));
   if (hasText(await shownColumns(lake, stream.name))) await rewriteStream(lake, stream, hasText);
