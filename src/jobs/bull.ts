@@ -99,7 +99,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     await Promise.all([...handles].map((handle) => handle.close()));
     await flows.close();
     for (const queue of QUEUES) await queues[queue].close();
-    home.leave(producer.connection);
+    home.leave();
   };
   try {
     for (const queue of QUEUES) await queues[queue].waitUntilReady();
@@ -157,7 +157,6 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     waiting: withFault((queue) => queues[queue].getWaitingCount()),
     async work(queue, options) {
       const { handle, concurrency, lockMs } = options;
-      const connection = home.consume();
       const worker: Worker = new Worker(
         queue,
         async (job: Job, token?: string) => {
@@ -167,7 +166,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
           throw new DelayedError();
         },
         {
-          connection,
+          connection: home.consume(),
           prefix: PREFIX,
           concurrency,
           settings,
@@ -192,7 +191,6 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         async close() {
           handles.delete(started);
           await worker.close();
-          home.leave(connection);
         },
       };
       handles.add(started);
@@ -211,17 +209,18 @@ interface Home {
   /** Connections, or what they are made from. */
   produce(): unknown;
   consume(): unknown;
-  leave(connection: unknown): void;
+  /** Closes them all, also those that a worker waits for in vain: they would keep the process from ending. */
+  leave(): void;
   /** What its driver throws, as one of our error types. */
   fault(error: unknown): unknown;
 }
 
 function onRedis(url: string): Home {
-  const open = new Map<unknown, () => void>();
+  const open: Array<() => void> = [];
   const keep = (redis: ReturnType<typeof openProducer>): unknown => {
     // Without a listener every lost connection would be printed; the queue's own listener tells of it.
     redis.on('error', () => {});
-    open.set(redis, () => redis.disconnect());
+    open.push(() => redis.disconnect());
     return redis;
   };
   return {
@@ -229,7 +228,7 @@ function onRedis(url: string): Home {
     classes: withBackend(createRedisBackend) as unknown as Home['classes'],
     produce: () => keep(openProducer(url)),
     consume: () => keep(openConsumer(url)),
-    leave: (connection) => open.get(connection)?.(),
+    leave: () => open.forEach((disconnect) => disconnect()),
     fault: (error) => redisFault(error, redisPlace(url)),
   };
 }
