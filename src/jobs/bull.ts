@@ -228,7 +228,9 @@ function onRedis(url: string): Home {
     classes: withBackend(createRedisBackend) as unknown as Home['classes'],
     produce: () => keep(openProducer(url)),
     consume: () => keep(openConsumer(url)),
-    leave: () => open.forEach((disconnect) => disconnect()),
+    leave: () => {
+      for (const disconnect of open) disconnect();
+    },
     fault: (error) => redisFault(error, redisPlace(url)),
   };
 }
