@@ -78,7 +78,7 @@ async function breakAndRestore({ fault, peer, moment }: Case) {
   return { stopped, ...seen, again, sums };
 }
 
-it.each(CASES.map((each) => ({ name: nameOf(each), ...each })))('$name', { timeout: 180_000 }, async (each) => {
+it.each(CASES.map((each) => ({ name: nameOf(each), ...each })))('$name', { timeout: 600_000 }, async (each) => {
   const { stopped, hasFailed, attempts, again, sums } = await breakAndRestore(each);
   recordCase({ suite: 'wire', name: each.name, survived: again.code === 0 && stopped.code !== 1, ...sums });
 
