@@ -5,16 +5,10 @@ import { storedIds } from './engine.ts';
 import type { Sandbox } from './odd-service/service.ts';
 import { rowsOf } from './proof.ts';
 
-/** What the service has and a sink has not, and what stands there more than once. */
-export interface Losses {
-  lost: number;
-  doubled: number;
-}
+export type Losses = Awaited<ReturnType<typeof lossesOf>>;
 
-export async function lossesOf(
-  { service }: Sandbox,
-  idsOf: (stream: StreamName) => Promise<readonly string[]>,
-): Promise<Losses> {
+/** What the service has and a sink has not, and what stands there more than once. */
+export async function lossesOf({ service }: Sandbox, idsOf: (stream: StreamName) => Promise<readonly string[]>) {
   const losses = { lost: 0, doubled: 0 };
   for (const stream of STREAM_NAMES) {
     const { lost, doubled } = rowsOf(service.ids(stream), await idsOf(stream));
