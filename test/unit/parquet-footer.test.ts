@@ -14,7 +14,7 @@ import {
   type StoredGroup,
 } from '../../src/sinks/parquet/format/index.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
-import { countingSource, encodeFile, openDuck, sourceOf } from '../support/parquet-format.ts';
+import { countingSource, encodeFile, openDuck, sourceOf } from './parquet-format.ts';
 
 const duck = openDuck();
 

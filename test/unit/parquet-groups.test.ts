@@ -17,7 +17,7 @@ import {
   type StoredGroup,
 } from '../../src/sinks/parquet/format/index.ts';
 import { readWithHyparquet } from '../support/lake-readers.ts';
-import { countingSource, countPages, encodeFile, openDuck, type Rows, sourceOf } from '../support/parquet-format.ts';
+import { countingSource, countPages, encodeFile, openDuck, type Rows, sourceOf } from './parquet-format.ts';
 
 const duck = openDuck();
 const NOON = Date.UTC(2026, 10, 14, 12);

@@ -9,7 +9,7 @@ import {
   type StoredGroup,
 } from '../../src/sinks/parquet/format/index.ts';
 import { readWithHyparquet } from '../support/lake-readers.ts';
-import { encodeFile, openDuck, type Rows, sourceOf } from '../support/parquet-format.ts';
+import { encodeFile, openDuck, type Rows, sourceOf } from './parquet-format.ts';
 
 const duck = openDuck();
 

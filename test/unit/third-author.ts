@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest';
-import { DAY, HOUR, MINUTE, NOON } from './sandbox-sync.ts';
-import { serviceError } from './service-error.ts';
-import { type Answers, type Asked, createWrittenSync, plainly, spread, type WrittenEvent } from './written-service.ts';
+import { DAY, HOUR, MINUTE, NOON } from '../support/sandbox-sync.ts';
+import { serviceError } from '../support/service-error.ts';
+import {
+  type Answers,
+  type Asked,
+  createWrittenSync,
+  plainly,
+  spread,
+  type WrittenEvent,
+} from '../support/written-service.ts';
 
 /** A service is made anew for each world: it may remember. */
 type Make = () => Answers;

@@ -13,7 +13,7 @@ import {
   MAGIC,
   type StoredGroup,
 } from '../../src/sinks/parquet/format/index.ts';
-import { queryDuckdb } from './lake-readers.ts';
+import { queryDuckdb } from '../support/lake-readers.ts';
 
 /** Files of the codec in memory, and a reader that shares no code with it. */
 

@@ -1,11 +1,11 @@
-import { toIso } from '../../src/model/instant.ts';
-import { describeWindow } from '../../src/model/window.ts';
+import { toIso } from '../../../src/model/instant.ts';
+import { describeWindow } from '../../../src/model/window.ts';
+import { createMemorySink } from '../../support/memory-sink.ts';
+import { createMemorySync } from '../../support/memory-sync.ts';
+import { HOUR, MINUTE } from '../../support/sandbox-sync.ts';
+import { flattenPair } from '../../support/simulated-service.ts';
 import { createInvariants } from './invariants.ts';
-import { createMemorySink } from './memory-sink.ts';
-import { createMemorySync } from './memory-sync.ts';
-import { HOUR, MINUTE } from './sandbox-sync.ts';
 import { createScenario, type Scenario, type ScenarioOptions } from './scenario.ts';
-import { flattenPair } from './simulated-service.ts';
 
 const CALM_DAYS = 5;
 const RUNS_TO_REST = 3;

@@ -1,9 +1,9 @@
 import type { Config } from '../../src/config/index.ts';
 import type { Database } from '../../src/cursor/database/index.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
-import { storedIds } from './engine.ts';
-import type { Sandbox } from './odd-service/service.ts';
-import { rowsOf } from './proof.ts';
+import { storedIds } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
+import { rowsOf } from '../support/proof.ts';
 
 export type Losses = Awaited<ReturnType<typeof lossesOf>>;
 
