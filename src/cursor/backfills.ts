@@ -9,8 +9,7 @@ import { provenMs } from './ledger.ts';
 
 export type BackfillState = 'queued' | 'paused' | 'cancelled' | 'done' | 'failed';
 
-export interface NewBackfill {
-  id: string;
+export interface BackfillRequest {
   source: string;
   stream: StreamName;
   window: Window;
@@ -18,6 +17,7 @@ export interface NewBackfill {
   force: boolean;
   /** How many rows it is expected to read, where somebody asked. */
   pricedRows?: number | undefined;
+  /** The window in pieces, in order. None: everything is certified, and there is nothing to do. */
   chunks: readonly Window[];
 }
 
@@ -46,7 +46,7 @@ const CLAIMED_UNTIL = raw(`clock_timestamp() + interval '60 seconds'`);
 /** All of them or none. What `check` finds in the state holds until they are in: one process adds at a time. */
 export async function insertBackfills(
   db: Database,
-  backfills: readonly NewBackfill[],
+  backfills: ReadonlyArray<BackfillRequest & { id: string }>,
   check: (tx: Queryable) => Promise<void> = async () => {},
 ): Promise<void> {
   await db.transaction(async (tx) => {
@@ -95,7 +95,7 @@ export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
 /** A backfill that reads all that one of these asks for and has not ended, and how many windows wait in all. */
 export async function readQueuedLike(
   db: Queryable,
-  asked: ReadonlyArray<Pick<NewBackfill, 'source' | 'stream' | 'window' | 'force'>>,
+  asked: ReadonlyArray<Pick<BackfillRequest, 'source' | 'stream' | 'window' | 'force'>>,
 ): Promise<{ twin: string | undefined; waiting: number }> {
   const rows = asked.map(({ window: { start, end }, ...one }) => ({
     ...one,

@@ -5,19 +5,16 @@ import { HOUR_MS } from '../model/window.ts';
 import type { Database, Session } from './database/index.ts';
 import { instantOf, raw, type Sql, sql } from './database/sql.ts';
 
-/** The budgets that all processes on this state database share: one row per key and kind. */
-export interface SharedBudgets {
-  of(apiKey: string, requestsPerSecond: number, kind?: BudgetKind): Budget;
-  close(): Promise<void>;
-}
-
 /** The service counts them apart: events per second, and everything else per minute. */
 export type BudgetKind = 'analytics' | 'standard';
 
-export function openSharedBudgets(db: Database): SharedBudgets {
+export type SharedBudgets = ReturnType<typeof openSharedBudgets>;
+
+/** The budgets that all processes on this state database share: one row per key and kind. */
+export function openSharedBudgets(db: Database) {
   const connection = explained(openBudgetConnection(db));
   return {
-    of: (apiKey, perSecond, kind) =>
+    of: (apiKey: string, perSecond: number, kind?: BudgetKind): Budget =>
       createBudget(perSecond, createSharedStore(connection, keyHashOf(apiKey, kind), perSecond)),
     close: () => connection.close(),
   };

@@ -139,6 +139,10 @@ export async function recordProgress(db: Queryable, id: string, so: { rows: numb
     where id = ${id} and state = 'running'`);
 }
 
+/** A run `r` as one value, null where there is none; SQL. */
+export const LAST_RUN = sql`case when r.id is not null then json_build_object('id', r.id, 'kind', r.kind, 'state', r.state,
+  'startedAt', ${isoOf('r.started_at')}, 'finishedAt', ${isoOf('r.finished_at')}, 'message', r.message) end`;
+
 export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
 
 export interface RunFilter {

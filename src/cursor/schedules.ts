@@ -2,7 +2,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { hasTable } from './database/index.ts';
-import { instantOf, type Sql, sql, storableText } from './database/sql.ts';
+import { instantOf, isoOf, type Sql, sql, storableText } from './database/sql.ts';
 
 /**
  * When each stream is due, by the clock of the database, as for leases: workers whose clocks differ must agree on what is
@@ -100,28 +100,29 @@ export async function isLeased(db: Queryable, source: string, stream: SyncName):
 const DUE = sql`
   source, stream, failures, ${instantOf('next_run_at')} as "nextRunAt", ${instantOf('clock_timestamp()')} as now`;
 
-/** What the worker has written down of a stream: when it is due, and whether it waits for a person. */
+/** What the worker has written down of a stream: when it is due, and whether it waits for a person. Times are ISO in UTC. */
 export interface Upcoming {
-  nextRunAt: Date | undefined;
-  parked: { reason: string; nextStep: string | null; since: Date; nextProbeAt: Date } | undefined;
+  nextRunAt: string | null;
+  parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string } | null;
 }
-
-type ParkedRow = NonNullable<Upcoming['parked']> & { source: string; stream: string };
 
 /** A state that no worker has seen yet has none of these tables. */
 export async function readUpcoming(state: Queryable): Promise<(source: string, stream: string) => Upcoming> {
   const hasTables = (await hasTable(state, 'schedules')) && (await hasTable(state, 'parked'));
   const read = <T extends object>(query: Sql): Promise<T[]> =>
     hasTables ? state.query<T>(query) : Promise.resolve([]);
-  const schedules = await read<{ source: string; stream: string; next: Date }>(
-    sql`select source, stream, next_run_at as next from tributary.schedules`,
+  const schedules = await read<{ source: string; stream: string; next: string }>(
+    sql`select source, stream, ${isoOf('next_run_at')} as next from tributary.schedules`,
   );
-  const parked = await read<ParkedRow>(sql`
-    select source, stream, reason, next_step as "nextStep", since, next_probe_at as "nextProbeAt" from tributary.parked`);
+  const parked = await read<{ source: string; stream: string; why: NonNullable<Upcoming['parked']> }>(sql`
+    select source, stream, json_build_object('reason', reason, 'nextStep', next_step, 'since', ${isoOf('since')},
+      'nextProbeAt', ${isoOf('next_probe_at')}) as why
+    from tributary.parked`);
+  const isOf = (source: string, streams: readonly string[]) => (one: { source: string; stream: string }) =>
+    one.source === source && streams.includes(one.stream);
   return (source, stream) => ({
-    nextRunAt: schedules.find((one) => one.source === source && one.stream === stream)?.next,
-    // `*`: the whole source.
-    parked: parked.find((one) => one.source === source && (one.stream === stream || one.stream === '*')),
+    nextRunAt: schedules.find(isOf(source, [stream]))?.next ?? null,
+    parked: parked.find(isOf(source, [stream, WHOLE_SOURCE]))?.why ?? null,
   });
 }
 

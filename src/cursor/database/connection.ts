@@ -4,12 +4,6 @@ import { type Guarded, guardPassword } from './authentication.ts';
 
 /** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
 
-interface Pool {
-  checkOut(): Promise<Connection>;
-  /** Waits for work under way, then ends every connection. */
-  end(): Promise<void>;
-}
-
 interface PoolOptions {
   url: string;
   name: string;
@@ -27,7 +21,7 @@ export interface Connection {
   discard: () => void;
 }
 
-export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
+export function openPool({ url, name, max, silenceMs }: PoolOptions) {
   const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
   pool.on('error', () => {});
@@ -56,7 +50,7 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
   };
 
   return {
-    async checkOut() {
+    async checkOut(): Promise<Connection> {
       const client = await pool.connect();
       return connectionOf(client, (work) => unlessSilent(watchedOf(client), silenceMs, lookAt, work));
     },
