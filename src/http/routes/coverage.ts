@@ -167,18 +167,11 @@ async function readLedgers(state: Queryable): Promise<Ledgers> {
   return ledgers;
 }
 
-interface SetAside {
-  id: number;
-  source: string;
-  stream: StreamName;
-  at: Instant;
-}
-
 /**
  * When the events that were set aside happened. The record is text, because jsonb may refuse it; its first timestamp is the
  * event's own in every form of the service that was seen. A record without one belongs to no day.
  */
-async function readSetAside(state: Queryable): Promise<SetAside[]> {
+async function readSetAside(state: Queryable) {
   const rows = await state.query<{ id: number; source: string; stream: StreamName; said: string | null }>(sql`
     select id, source, stream, substring(left(record, 20000) from '"timestamp":"?([^",}]{4,60})') as said
     from tributary.quarantine order by id desc limit 10000`);

@@ -89,7 +89,7 @@ export const overviewRoute = (deps: ControlDeps): Route =>
     handle: () => readOverview(deps),
   });
 
-export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'version'>;
+type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'version'>;
 
 /** Runs every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger. */
 export async function readOverview({ state, streams, listings, version }: OverviewDeps): Promise<Overview> {
