@@ -84,7 +84,7 @@ const PROVEN_MS = provenMs({
   sinks: 'select sink from tributary.cursors c where (c.source, c.stream) = (b.source, b.stream)',
 });
 
-export type OpenBackfill = Pick<Backfill, 'id' | 'source' | 'stream' | 'createdAt'> & { isPaused: boolean };
+type OpenBackfill = Pick<Backfill, 'id' | 'source' | 'stream' | 'createdAt'> & { isPaused: boolean };
 
 /** Those that have not ended, the newest first. */
 export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
@@ -114,7 +114,7 @@ export async function readQueuedLike(
   return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
 }
 
-export interface WindowState extends Window {
+interface WindowState extends Window {
   state: 'queued' | 'running' | 'done' | 'failed';
   tries: number;
   rows: number;
@@ -155,7 +155,7 @@ export async function requeueFailed(db: Queryable, id: string): Promise<boolean>
   return moved.length > 0;
 }
 
-export type Claim = 'taken' | 'over' | 'busy';
+type Claim = 'taken' | 'over' | 'busy';
 
 /**
  * Takes a window for this worker. `over`: there is nothing to do any more, or not now. `busy`: another window of the same
@@ -218,7 +218,7 @@ export async function finishBackfills(db: Queryable): Promise<Array<{ id: string
     returning id, state`);
 }
 
-export interface WaitingWindow extends Window {
+interface WaitingWindow extends Window {
   id: string;
   tries: number;
 }

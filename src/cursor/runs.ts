@@ -100,7 +100,7 @@ export async function startRun(db: Queryable, run: Run): Promise<Instant> {
 /** What the history says of a run that a bug ended. */
 export const A_BUG = 'a bug in tributary ended it; the log says more';
 
-export interface RunEnd {
+interface RunEnd {
   state: RunState;
   /** Why it is not done. */
   message?: string | undefined;

@@ -19,13 +19,13 @@ export interface Due {
 }
 
 /** One stream, with what else decides whether it can run: most polls need no further question. */
-export interface DueStream extends Due {
+interface DueStream extends Due {
   isParked: boolean;
   /** Who holds the stream now. */
   holder: string | null;
 }
 
-export interface Planned {
+interface Planned {
   source: string;
   stream: SyncName;
   /** The schedule as text: when it changes, what was planned by the old one is planned again. */
@@ -83,7 +83,7 @@ export async function scheduleNext(
 }
 
 /** Every stream of a source, or one of them, is due at the given moment. */
-export async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
+async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
   await db.query(sql`
     update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = 0
     where source = ${source} and ${stream} in (stream, '*')`);
@@ -129,7 +129,7 @@ export async function readUpcoming(state: Queryable): Promise<(source: string, s
 /** The whole source: its key was refused, and every stream uses it. */
 export const WHOLE_SOURCE = '*';
 
-export interface Parked {
+interface Parked {
   source: string;
   /** One stream, or `*` for all of the source. */
   stream: string;
@@ -137,7 +137,7 @@ export interface Parked {
   nextProbeAt: Instant;
 }
 
-export interface Parking {
+interface Parking {
   source: string;
   stream: SyncName | typeof WHOLE_SOURCE;
   /** Of the config that was refused: with another one, it is worth asking again at once. */

@@ -224,9 +224,6 @@ export const isoDay = (at: Instant): string => toIso(startOfDay(at)).slice(0, 10
 /** The day after the last day that the range touches. */
 export const endOfDays = (end: Instant): Instant => startOfDay(end - 1) + DAY_MS;
 
-export const isoOrNull = (at: Instant | null | undefined): string | null =>
-  at === null || at === undefined ? null : toIso(at);
-
 /** What cannot be undone must name its target twice, as the page has people type it again: one wrong field destroys nothing. */
 export function checkConfirmed(given: string, name: string): void {
   if (given === name) return;

@@ -1,6 +1,6 @@
 import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
-import { instantOf, isoOf, raw, sql } from '../cursor/database/sql.ts';
+import { instantOf, isoOf, isoOrNull, raw, sql } from '../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs, SINK_CHANGED } from '../cursor/ledger.ts';
 import { LAST_RUN } from '../cursor/runs.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
@@ -196,7 +196,7 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   source: row.source,
   stream: row.stream,
   sink: row.sink,
-  since: row.since === null ? null : toIso(row.since),
+  since: isoOrNull(row.since),
   completeThrough: row.completeThrough,
   filters: row.filters,
   setAside: row.quarantined,

@@ -1,6 +1,7 @@
 import { byCommand, environment } from '../../app/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { type Context, EXIT, type ExitCode, type Options, type Register, show, withOptions } from '../command.ts';
 import { readState } from '../config.ts';
@@ -98,5 +99,5 @@ const toJson = ({ start, end, createdAt, finishedAt, ...backfill }: Backfill): o
   from: toIso(start),
   to: toIso(end),
   createdAt: toIso(createdAt),
-  finishedAt: finishedAt === null ? null : toIso(finishedAt),
+  finishedAt: isoOrNull(finishedAt),
 });

@@ -1,6 +1,7 @@
 import { byCommand, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import { differingSinks, type SinkTally } from '../../cursor/runs.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -162,7 +163,7 @@ interface LastColumn {
 
 const COMPLETE_THROUGH: LastColumn = {
   header: 'complete through',
-  of: ({ cursor }) => throughOf(cursor?.completeThrough),
+  of: ({ cursor }) => minute(isoOrNull(cursor?.completeThrough)) || 'not certified yet',
 };
 /** A backfill is about a range, which the watermark says nothing about. */
 const CERTIFIED: LastColumn = {
@@ -280,8 +281,3 @@ const counts = (by: Record<string, number>): string =>
   Object.entries(by)
     .map(([column, n]) => `${column} ${figure(n)}`)
     .join(', ');
-
-const throughOf = (instant: number | undefined): string =>
-  instant === undefined ? 'not certified yet' : minute(toIso(instant));
-
-const isoOrNull = (instant: number | undefined): string | null => (instant === undefined ? null : toIso(instant));

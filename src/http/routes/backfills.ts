@@ -1,5 +1,6 @@
 import { readOpenBackfills } from '../../cursor/backfills.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import {
   cancelBackfill,
   checkNewBackfills,
@@ -28,7 +29,7 @@ import {
   warnings,
   z,
 } from '../answers.ts';
-import { type ControlDeps, chooseStreams, chooseWindow, isoOrNull, warningsOf } from '../dependencies.ts';
+import { type ControlDeps, chooseStreams, chooseWindow, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { type Activity, type Extent, paceOf, readBackfillExtents } from './runs.ts';
 

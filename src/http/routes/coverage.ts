@@ -1,6 +1,6 @@
 import { knownTracks } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf, sql } from '../../cursor/database/sql.ts';
+import { instantOf, isoOrNull, sql } from '../../cursor/database/sql.ts';
 import { readLedger, type Track } from '../../cursor/ledger.ts';
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
@@ -14,7 +14,7 @@ import {
   type Window,
 } from '../../model/window.ts';
 import { count, date, day, HttpError, listOf, moment, named, shortText, stream, z } from '../answers.ts';
-import { type ControlDeps, chooseWindow, endOfDays, isOr, isoDay, isoOrNull } from '../dependencies.ts';
+import { type ControlDeps, chooseWindow, endOfDays, isOr, isoDay } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { DayRun, dayRuns, readDayRows } from './coverage-days.ts';
 

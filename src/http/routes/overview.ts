@@ -1,6 +1,6 @@
 import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf, isoOf, raw, sql } from '../../cursor/database/sql.ts';
+import { instantOf, isoOf, isoOrNull, raw, sql } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { LAST_RUN } from '../../cursor/runs.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
@@ -8,7 +8,7 @@ import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
 import { count, figure, listOf, moment, named, track, warnings, z } from '../answers.ts';
-import { type ControlDeps, isoOrNull, warningsOf } from '../dependencies.ts';
+import { type ControlDeps, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { readBackfillsUnderWay } from './backfills.ts';
 import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';

@@ -1,8 +1,13 @@
 import { holderOf } from '../../cursor/database/holders.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
+import {
+  countQuarantined,
+  dropQuarantined,
+  listQuarantined,
+  masked,
+  type Quarantined,
+} from '../../cursor/quarantine.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
-import { createRedact } from '../../model/privacy.ts';
 import { retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import { count, HttpError, limit, moment, named, shortText, stream, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
@@ -65,7 +70,7 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
     answer: QuarantineRecord,
     async handle({ id }) {
       const found = await findRecord(deps.state, id);
-      return { ...toHead(found), record: stringifyJson(mask(parseJson(found.record)), 2) };
+      return { ...toHead(found), record: stringifyJson(masked(parseJson(found.record)), 2) };
     },
   }),
   route('POST /api/quarantine/{id}/retry', {
@@ -87,9 +92,6 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
     },
   }),
 ];
-
-/** Masked whatever the privacy settings keep: others see the screen, and its text is pasted into tickets. */
-const mask = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
 
 async function retry({ state, sinks, streams }: Deps, id: string): Promise<z.infer<typeof QuarantineRetried>> {
   const found = await findRecord(state, id);
