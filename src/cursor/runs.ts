@@ -12,36 +12,26 @@ export interface SinkTally {
   unchanged: number;
 }
 
-/** What a run did, as the `runs` table and the summary show it. Of several sinks: in the one that got most rows. */
-export interface Tally extends SinkTally {
-  read: number;
-  quarantined: number;
-  /** Rows with characters that a sink could not hold. */
-  sanitized: number;
-  /** By sink. A sink that was added or emptied gets rows that the others have. */
-  sinks: Record<string, SinkTally>;
-  requests: number;
-  tooManyRequests: number;
-  /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
-  contradictions: Record<string, number>;
-  typeMismatches: Record<string, number>;
-  /** Columns that came or grew. */
-  schemaChanges: string[];
-}
+export type Tally = ReturnType<typeof emptyTally>;
 
-export const emptyTally = (): Tally => ({
+/** What a run did, as the `runs` table and the summary show it. Of several sinks: in the one that got most rows. */
+export const emptyTally = () => ({
   read: 0,
   new: 0,
   changed: 0,
   unchanged: 0,
   quarantined: 0,
+  /** Rows with characters that a sink could not hold. */
   sanitized: 0,
-  sinks: {},
+  /** By sink. A sink that was added or emptied gets rows that the others have. */
+  sinks: {} as Record<string, SinkTally>,
   requests: 0,
   tooManyRequests: 0,
-  contradictions: {},
-  typeMismatches: {},
-  schemaChanges: [],
+  /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
+  contradictions: {} as Record<string, number>,
+  typeMismatches: {} as Record<string, number>,
+  /** Columns that came or grew. */
+  schemaChanges: [] as string[],
 });
 
 /** Counts what a commit did. Pages overlap: what counts is what the sink met. */

@@ -16,16 +16,12 @@ import { createScrub, digestOf } from '../../model/forgotten.ts';
 import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { abilityOf, type Erasure, type Sink } from '../../sinks/sink.ts';
+import type { SyncDeps } from '../job.ts';
 
 /** What was touched, by table or place. */
 export type Touched = Record<string, number>;
 
-interface ForgetDeps {
-  state: Database;
-  sinks: readonly Sink[];
-  /** Who is at work, for others who find a stream taken. */
-  holder: string;
-}
+type ForgetDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 /** The audit trail must not name the person: a digest proves later that the request was carried out. */
 export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'target' | 'detail'> => ({
