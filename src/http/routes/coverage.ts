@@ -140,13 +140,11 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
   };
 }
 
-type Ledgers = Map<string, Array<Pick<Entry, 'start' | 'end' | 'certified'>>>;
-
 /**
  * The whole ledger, with adjacent windows of one state joined: three years of fifteen streams are some ten thousand windows, and a few
  * dozen rows. The database joins them, so that this process is free for its runs.
  */
-async function readLedgers(state: Queryable): Promise<Ledgers> {
+async function readLedgers(state: Queryable) {
   const rows = await state.query<Track & Window & { certified: boolean }>(sql`
     with windows as (
       select *, state = lag(state) over track and start_at = lag(end_at) over track as goes_on
@@ -158,7 +156,7 @@ async function readLedgers(state: Queryable): Promise<Ledgers> {
     select source, stream, sink, state = 'certified' as certified,
       ${instantOf('min(start_at)')} as start, ${instantOf('max(end_at)')} as "end"
     from numbered group by source, stream, sink, number, state order by min(start_at)`);
-  const ledgers: Ledgers = new Map();
+  const ledgers = new Map<string, Array<Window & { certified: boolean }>>();
   for (const row of rows) {
     const entries = ledgers.get(keyOf(row));
     if (entries) entries.push(row);
