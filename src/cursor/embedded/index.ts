@@ -10,7 +10,15 @@ import { type HasExited, lookAtPostmaster, type Settings, startPostmaster, stopP
 import { type Way, wayTo } from './way.ts';
 import { DATABASE, prepareRole, WORKING_ROLE, workingPassword } from './working-role.ts';
 
-export type EmbeddedPostgres = Awaited<ReturnType<typeof openEmbedded>>;
+/** A real Postgres in a folder, for those who have no server. */
+export interface EmbeddedPostgres {
+  /** Holds the password of a role that is no superuser: for `connect`, not for messages. */
+  readonly url: string;
+  /** Aborted, with the reason, when the server went away and did not come back. */
+  readonly lost: AbortSignal;
+  /** Close your own connections first. Stops the server unless another process still uses it. */
+  close(): Promise<void>;
+}
 
 interface EmbeddedOptions {
   /** The state folder; the data lies in `<dir>/postgres`. */
@@ -28,8 +36,7 @@ const START_ATTEMPTS = 5;
 const ROUND_MS = 50;
 const ROUNDS_FOR_LEAVING = 20;
 
-/** A real Postgres in a folder, for those who have no server. */
-export async function openEmbedded(options: EmbeddedOptions) {
+export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const home = await openHome(resolve(options.dir));
   try {
     return await openIn(home, options);
@@ -39,7 +46,7 @@ export async function openEmbedded(options: EmbeddedOptions) {
   }
 }
 
-async function openIn(home: Home, options: EmbeddedOptions) {
+async function openIn(home: Home, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const { log, attach = false, command = commandLine(), settings = {} } = options;
   const { dir } = home;
   const programs = await findBinaries(home);
@@ -73,11 +80,8 @@ async function openIn(home: Home, options: EmbeddedOptions) {
   };
   let closing: Promise<void> | undefined;
   return {
-    /** Holds the password of a role that is no superuser: for `connect`, not for messages. */
     url: place.urlOf(DATABASE),
-    /** Aborted, with the reason, when the server went away and did not come back. */
     lost: lost.signal,
-    /** Close your own connections first. Stops the server unless another process still uses it. */
     close() {
       closing ??= close();
       return closing;
