@@ -43,9 +43,7 @@ Shell completion: tributary completion --help
 Exit codes: 0 done · 1 a bug in tributary · 2 usage or config · 3 the service
 refused · 4 incomplete, run it again · 130 interrupted, nothing lost`;
 
-export interface RunOptions extends Pick<Context, 'terminal' | 'signal'> {
-  createLog: () => Log;
-}
+type RunOptions = Pick<Context, 'terminal' | 'signal'> & { createLog: () => Log };
 
 /** Runs one command line and returns its exit code. Every error is caught here and printed as one message. */
 export async function run(typed: readonly string[], { terminal, signal, createLog }: RunOptions): Promise<ExitCode> {

@@ -75,14 +75,10 @@ export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = p
   };
 }
 
-/** Colours if the terminal has them and NO_COLOR is not set; else plain text. */
-export interface Paint {
-  good(text: string): string;
-  warn(text: string): string;
-  bad(text: string): string;
-}
+export type Paint = ReturnType<typeof createPaint>;
 
-export function createPaint({ isScreen }: Pick<Terminal, 'isScreen'>): Paint {
+/** Colours if the terminal has them and NO_COLOR is not set; else plain text. */
+export function createPaint({ isScreen }: Pick<Terminal, 'isScreen'>) {
   const colour =
     (code: number) =>
     (text: string): string =>
@@ -206,20 +202,15 @@ export function describeTerm(term: string, meaning: string, indent: number): str
 /** Whether a person can answer a prompt. */
 export const canAsk = ({ isInteractive }: Terminal): boolean => isInteractive && process.stdin.isTTY === true;
 
-interface Prompt {
-  ask(text: string): Promise<string>;
-  close(): void;
-}
-
 /** Asks on the terminal. Ctrl-C and a closed terminal end the command with nothing done. */
-export function createPrompt(signal: AbortSignal): Prompt {
+export function createPrompt(signal: AbortSignal) {
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: true });
   // One interface for all questions: Node warns if each adds listeners.
   let leave = (): void => {};
   lines.on('close', () => leave()).on('SIGINT', () => lines.close());
   return {
-    ask: (text) =>
-      new Promise((resolve, reject) => {
+    ask: (text: string) =>
+      new Promise<string>((resolve, reject) => {
         leave = () => reject(new Cancelled('interrupted', { kept: 'nothing was changed' }));
         lines.question(text, { signal }).then(resolve, leave);
       }),

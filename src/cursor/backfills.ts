@@ -9,8 +9,7 @@ import { provenMs } from './ledger.ts';
 
 export type BackfillState = 'queued' | 'paused' | 'cancelled' | 'done' | 'failed';
 
-export interface NewBackfill {
-  id: string;
+export interface BackfillRequest {
   source: string;
   stream: StreamName;
   window: Window;
@@ -18,6 +17,7 @@ export interface NewBackfill {
   force: boolean;
   /** How many rows it is expected to read, where somebody asked. */
   pricedRows?: number | undefined;
+  /** The window in pieces, in order. None: everything is certified, and there is nothing to do. */
   chunks: readonly Window[];
 }
 
@@ -46,7 +46,7 @@ const CLAIMED_UNTIL = raw(`clock_timestamp() + interval '60 seconds'`);
 /** All of them or none. What `check` finds in the state holds until they are in: one process adds at a time. */
 export async function insertBackfills(
   db: Database,
-  backfills: readonly NewBackfill[],
+  backfills: ReadonlyArray<BackfillRequest & { id: string }>,
   check: (tx: Queryable) => Promise<void> = async () => {},
 ): Promise<void> {
   await db.transaction(async (tx) => {
@@ -84,7 +84,7 @@ const PROVEN_MS = provenMs({
   sinks: 'select sink from tributary.cursors c where (c.source, c.stream) = (b.source, b.stream)',
 });
 
-export type OpenBackfill = Pick<Backfill, 'id' | 'source' | 'stream' | 'createdAt'> & { isPaused: boolean };
+type OpenBackfill = Pick<Backfill, 'id' | 'source' | 'stream' | 'createdAt'> & { isPaused: boolean };
 
 /** Those that have not ended, the newest first. */
 export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
@@ -95,7 +95,7 @@ export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
 /** A backfill that reads all that one of these asks for and has not ended, and how many windows wait in all. */
 export async function readQueuedLike(
   db: Queryable,
-  asked: ReadonlyArray<Pick<NewBackfill, 'source' | 'stream' | 'window' | 'force'>>,
+  asked: ReadonlyArray<Pick<BackfillRequest, 'source' | 'stream' | 'window' | 'force'>>,
 ): Promise<{ twin: string | undefined; waiting: number }> {
   const rows = asked.map(({ window: { start, end }, ...one }) => ({
     ...one,
@@ -114,7 +114,7 @@ export async function readQueuedLike(
   return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
 }
 
-export interface WindowState extends Window {
+interface WindowState extends Window {
   state: 'queued' | 'running' | 'done' | 'failed';
   tries: number;
   rows: number;
@@ -155,7 +155,7 @@ export async function requeueFailed(db: Queryable, id: string): Promise<boolean>
   return moved.length > 0;
 }
 
-export type Claim = 'taken' | 'over' | 'busy';
+type Claim = 'taken' | 'over' | 'busy';
 
 /**
  * Takes a window for this worker. `over`: there is nothing to do any more, or not now. `busy`: another window of the same
@@ -218,7 +218,7 @@ export async function finishBackfills(db: Queryable): Promise<Array<{ id: string
     returning id, state`);
 }
 
-export interface WaitingWindow extends Window {
+interface WaitingWindow extends Window {
   id: string;
   tries: number;
 }

@@ -5,19 +5,16 @@ import { HOUR_MS } from '../model/window.ts';
 import type { Database, Session } from './database/index.ts';
 import { instantOf, raw, type Sql, sql } from './database/sql.ts';
 
-/** The budgets that all processes on this state database share: one row per key and kind. */
-export interface SharedBudgets {
-  of(apiKey: string, requestsPerSecond: number, kind?: BudgetKind): Budget;
-  close(): Promise<void>;
-}
-
 /** The service counts them apart: events per second, and everything else per minute. */
 export type BudgetKind = 'analytics' | 'standard';
 
-export function openSharedBudgets(db: Database): SharedBudgets {
+export type SharedBudgets = ReturnType<typeof openSharedBudgets>;
+
+/** The budgets that all processes on this state database share: one row per key and kind. */
+export function openSharedBudgets(db: Database) {
   const connection = explained(openBudgetConnection(db));
   return {
-    of: (apiKey, perSecond, kind) =>
+    of: (apiKey: string, perSecond: number, kind?: BudgetKind): Budget =>
       createBudget(perSecond, createSharedStore(connection, keyHashOf(apiKey, kind), perSecond)),
     close: () => connection.close(),
   };
@@ -65,8 +62,10 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
 
   /** Creates the row where it is missing; and once in a while somebody must take away what is old. */
   async function prepare(): Promise<void> {
-    await connection.query(createRow(keyHash, perSecond));
-    await connection.query(forgetOldUse);
+    await connection.query(
+      sql`insert into tributary.budgets (key_hash, per_second) values (${keyHash}, ${perSecond}) on conflict do nothing`,
+    );
+    await connection.query(sql`delete from tributary.budget_use where minute < clock_timestamp() - interval '7 days'`);
     sweptAt = performance.now();
   }
 
@@ -115,9 +114,6 @@ interface Row {
   saved: boolean;
 }
 
-const createRow = (keyHash: string, perSecond: number): Sql =>
-  sql`insert into tributary.budgets (key_hash, per_second) values (${keyHash}, ${perSecond}) on conflict do nothing`;
-
 const NOW = instantOf('clock_timestamp()');
 
 const readRow = (keyHash: string): Sql =>
@@ -157,9 +153,6 @@ export const keyHashOf = (apiKey: string, kind: BudgetKind = 'analytics'): strin
     .update(`tributary ${kind === 'analytics' ? '' : `${kind} `}budget ${apiKey}`)
     .digest('hex')
     .slice(0, 32);
-
-/** What is older than seven days. */
-const forgetOldUse: Sql = sql`delete from tributary.budget_use where minute < clock_timestamp() - interval '7 days'`;
 
 /**
  * A connection of its own to the state, opened when it is needed and reopened when it was lost. In the pool a query for the budget

@@ -1,7 +1,7 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, raw, sql } from './database/sql.ts';
+import { instantOf, isoOrNull, raw, sql } from './database/sql.ts';
 import { ofTrack } from './holdings/window-rows.ts';
 import type { AnyTrack, Track, Tracks } from './ledger.ts';
 
@@ -18,10 +18,7 @@ export async function readCursor(db: Queryable, { sink, ...track }: AnyTrack): P
 }
 
 /** By sink, in their order; undefined where nothing was ever written. */
-export async function readCursors(
-  db: Queryable,
-  { source, stream, sinks }: Tracks,
-): Promise<Map<string, Cursor | undefined>> {
+async function readCursors(db: Queryable, { source, stream, sinks }: Tracks): Promise<Map<string, Cursor | undefined>> {
   return cursorsOf(sinks, await db.query<CursorRow>({ text: SELECT_CURSORS, values: [source, stream, sinks] }));
 }
 
@@ -164,8 +161,8 @@ export const chooseTracks = (
 /** For machines: moments are ISO texts, what is unknown is null. */
 export const reportTrack = ({ source, stream, sink, since, updatedAt, completeThrough, newestSeen }: KnownTrack) => ({
   ...{ source, stream, sink, since: toIso(since), updatedAt: toIso(updatedAt) },
-  completeThrough: completeThrough === undefined ? null : toIso(completeThrough),
-  newestSeen: newestSeen === undefined ? null : toIso(newestSeen),
+  completeThrough: isoOrNull(completeThrough),
+  newestSeen: isoOrNull(newestSeen),
 });
 
 /** Takes proofs back, so that the next sync reads again. Rows stay where they are. The caller holds the lease. */

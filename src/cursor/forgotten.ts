@@ -73,9 +73,9 @@ const OTHER_TABLES = ['runs', 'profiles', 'filters', 'quarantine', 'parked', 'in
 /** How many rows of a source the state has, by table. */
 export async function countSource(db: Queryable, source: string): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
-  for (const table of [...PROGRESS_TABLES, ...OTHER_TABLES]) {
-    const text = `select count(*)::int as rows from tributary.${table} where source = $1`;
-    touched[`tributary.${table}`] = (await db.query<{ rows: number }>({ text, values: [source] }))[0]?.rows ?? 0;
+  for (const table of [...PROGRESS_TABLES, ...OTHER_TABLES].map((name) => `tributary.${name}`)) {
+    const [row] = await db.query<{ n: number }>(sql`select count(*) as n from ${raw(table)} where source = ${source}`);
+    touched[table] = row?.n ?? 0;
   }
   return touched;
 }
@@ -94,10 +94,8 @@ export async function forgetSource(db: Queryable, source: string): Promise<Recor
 
 async function deleteFrom(tables: readonly string[], db: Queryable, source: string): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
-  for (const table of tables) {
-    const gone = await db.query(sql`delete from tributary.${raw(table)} where source = ${source} returning 1`);
-    touched[`tributary.${table}`] = gone.length;
-  }
+  for (const table of tables.map((name) => `tributary.${name}`))
+    touched[table] = (await db.query(sql`delete from ${raw(table)} where source = ${source} returning 1`)).length;
   return touched;
 }
 

@@ -24,7 +24,7 @@ export interface Lease<S extends SyncName = SyncName> {
   release(tx?: Queryable): Promise<void>;
 }
 
-export interface LeaseOptions {
+interface LeaseOptions {
   /** A long piece of work that lets others go first: they need not wait for its end. */
   givesWay?: boolean;
   /** Ends the waiting for a holder that gives way. */

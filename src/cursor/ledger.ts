@@ -3,7 +3,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, raw, type Sql, sql, storableText } from './database/sql.ts';
+import { instantOf, isoOrNull, raw, type Sql, sql, storableText } from './database/sql.ts';
 import { carryRows, countByDay, ofTrack, recountRows, type SinkRows, type Track } from './holdings/window-rows.ts';
 import type { Fence } from './leases.ts';
 
@@ -152,7 +152,7 @@ const deleteTouching = (track: Track, { start, end }: Window): Sql => sql`
 function insertEntries({ source, stream, sink }: Track, entries: readonly Entry[]): Sql {
   const rows = entries.map(({ start, end, certified, rows, readAt, provenAt, runId, note, tries = 0 }) => ({
     ...{ start_at: toIso(start), end_at: toIso(end), state: certified ? 'certified' : 'uncertified', rows, tries },
-    ...{ read_at: toIso(readAt), proven_at: orNull(provenAt), run_id: runId, note: note && storableText(note) },
+    ...{ read_at: toIso(readAt), proven_at: isoOrNull(provenAt), run_id: runId, note: note && storableText(note) },
   }));
   return sql`
     insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, read_at, proven_at, run_id, note, tries)
@@ -168,7 +168,7 @@ const WATERMARK = 'coalesce(c.complete_through, c.since)';
  */
 const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Advance): Sql => sql`
   insert into tributary.cursors as c (source, stream, sink, since, newest_seen, last_commit)
-  values (${source}, ${stream}, ${sink}, ${toIso(since)}, ${orNull(newestSeen)}, ${commitId})
+  values (${source}, ${stream}, ${sink}, ${toIso(since)}, ${isoOrNull(newestSeen)}, ${commitId})
   on conflict (source, stream, sink) do update set
     since = least(c.since, excluded.since),
     complete_through = case when excluded.since < c.since then null else c.complete_through end,
@@ -179,8 +179,6 @@ const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Adv
     select coalesce(json_agg(json_build_array(${instantOf('start_at')}, ${instantOf('end_at')}) order by start_at), '[]')
     from tributary.windows
     where ${ofTrack({ source, stream, sink })} and state = 'certified' and end_at > ${raw(WATERMARK)}) as certified`;
-
-const orNull = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
 
 /**
  * What is promised of a stream in a sink: every event from `since` up to `complete_through` that the filters let through is there,

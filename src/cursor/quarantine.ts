@@ -46,6 +46,9 @@ const idOf = (joined: unknown): unknown => (isObject(joined) && 'id' in joined ?
 
 const textOf = (value: unknown): string => storableText(stringifyJson(value) ?? 'null');
 
+/** For people, whatever the privacy settings keep: others see the screen, and its text is pasted into tickets. */
+export const masked = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
+
 /** A record that was set aside, as it is kept. */
 export interface Quarantined {
   id: number;
@@ -60,7 +63,7 @@ export interface Quarantined {
   lastAt: string;
 }
 
-export interface QuarantineFilter {
+interface QuarantineFilter {
   ids?: readonly number[] | undefined;
   source?: string | undefined;
   stream?: string | undefined;

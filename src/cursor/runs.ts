@@ -12,36 +12,26 @@ export interface SinkTally {
   unchanged: number;
 }
 
-/** What a run did, as the `runs` table and the summary show it. Of several sinks: in the one that got most rows. */
-export interface Tally extends SinkTally {
-  read: number;
-  quarantined: number;
-  /** Rows with characters that a sink could not hold. */
-  sanitized: number;
-  /** By sink. A sink that was added or emptied gets rows that the others have. */
-  sinks: Record<string, SinkTally>;
-  requests: number;
-  tooManyRequests: number;
-  /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
-  contradictions: Record<string, number>;
-  typeMismatches: Record<string, number>;
-  /** Columns that came or grew. */
-  schemaChanges: string[];
-}
+export type Tally = ReturnType<typeof emptyTally>;
 
-export const emptyTally = (): Tally => ({
+/** What a run did, as the `runs` table and the summary show it. Of several sinks: in the one that got most rows. */
+export const emptyTally = () => ({
   read: 0,
   new: 0,
   changed: 0,
   unchanged: 0,
   quarantined: 0,
+  /** Rows with characters that a sink could not hold. */
   sanitized: 0,
-  sinks: {},
+  /** By sink. A sink that was added or emptied gets rows that the others have. */
+  sinks: {} as Record<string, SinkTally>,
   requests: 0,
   tooManyRequests: 0,
-  contradictions: {},
-  typeMismatches: {},
-  schemaChanges: [],
+  /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
+  contradictions: {} as Record<string, number>,
+  typeMismatches: {} as Record<string, number>,
+  /** Columns that came or grew. */
+  schemaChanges: [] as string[],
 });
 
 /** Counts what a commit did. Pages overlap: what counts is what the sink met. */
@@ -100,7 +90,7 @@ export async function startRun(db: Queryable, run: Run): Promise<Instant> {
 /** What the history says of a run that a bug ended. */
 export const A_BUG = 'a bug in tributary ended it; the log says more';
 
-export interface RunEnd {
+interface RunEnd {
   state: RunState;
   /** Why it is not done. */
   message?: string | undefined;
@@ -138,6 +128,10 @@ export async function recordProgress(db: Queryable, id: string, so: { rows: numb
     update tributary.runs set rows_read = greatest(rows_read, ${so.rows}), requests = greatest(requests, ${so.requests})
     where id = ${id} and state = 'running'`);
 }
+
+/** A run `r` as one value, null where there is none; SQL. */
+export const LAST_RUN = sql`case when r.id is not null then json_build_object('id', r.id, 'kind', r.kind, 'state', r.state,
+  'startedAt', ${isoOf('r.started_at')}, 'finishedAt', ${isoOf('r.finished_at')}, 'message', r.message) end`;
 
 export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
 

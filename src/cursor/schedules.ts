@@ -2,7 +2,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { hasTable } from './database/index.ts';
-import { instantOf, type Sql, sql, storableText } from './database/sql.ts';
+import { instantOf, isoOf, type Sql, sql, storableText } from './database/sql.ts';
 
 /**
  * When each stream is due, by the clock of the database, as for leases: workers whose clocks differ must agree on what is
@@ -19,13 +19,13 @@ export interface Due {
 }
 
 /** One stream, with what else decides whether it can run: most polls need no further question. */
-export interface DueStream extends Due {
+interface DueStream extends Due {
   isParked: boolean;
   /** Who holds the stream now. */
   holder: string | null;
 }
 
-export interface Planned {
+interface Planned {
   source: string;
   stream: SyncName;
   /** The schedule as text: when it changes, what was planned by the old one is planned again. */
@@ -83,7 +83,7 @@ export async function scheduleNext(
 }
 
 /** Every stream of a source, or one of them, is due at the given moment. */
-export async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
+async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
   await db.query(sql`
     update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = 0
     where source = ${source} and ${stream} in (stream, '*')`);
@@ -100,35 +100,36 @@ export async function isLeased(db: Queryable, source: string, stream: SyncName):
 const DUE = sql`
   source, stream, failures, ${instantOf('next_run_at')} as "nextRunAt", ${instantOf('clock_timestamp()')} as now`;
 
-/** What the worker has written down of a stream: when it is due, and whether it waits for a person. */
+/** What the worker has written down of a stream: when it is due, and whether it waits for a person. Times are ISO in UTC. */
 export interface Upcoming {
-  nextRunAt: Date | undefined;
-  parked: { reason: string; nextStep: string | null; since: Date; nextProbeAt: Date } | undefined;
+  nextRunAt: string | null;
+  parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string } | null;
 }
-
-type ParkedRow = NonNullable<Upcoming['parked']> & { source: string; stream: string };
 
 /** A state that no worker has seen yet has none of these tables. */
 export async function readUpcoming(state: Queryable): Promise<(source: string, stream: string) => Upcoming> {
   const hasTables = (await hasTable(state, 'schedules')) && (await hasTable(state, 'parked'));
   const read = <T extends object>(query: Sql): Promise<T[]> =>
     hasTables ? state.query<T>(query) : Promise.resolve([]);
-  const schedules = await read<{ source: string; stream: string; next: Date }>(
-    sql`select source, stream, next_run_at as next from tributary.schedules`,
+  const schedules = await read<{ source: string; stream: string; next: string }>(
+    sql`select source, stream, ${isoOf('next_run_at')} as next from tributary.schedules`,
   );
-  const parked = await read<ParkedRow>(sql`
-    select source, stream, reason, next_step as "nextStep", since, next_probe_at as "nextProbeAt" from tributary.parked`);
+  const parked = await read<{ source: string; stream: string; why: NonNullable<Upcoming['parked']> }>(sql`
+    select source, stream, json_build_object('reason', reason, 'nextStep', next_step, 'since', ${isoOf('since')},
+      'nextProbeAt', ${isoOf('next_probe_at')}) as why
+    from tributary.parked`);
+  const isOf = (source: string, streams: readonly string[]) => (one: { source: string; stream: string }) =>
+    one.source === source && streams.includes(one.stream);
   return (source, stream) => ({
-    nextRunAt: schedules.find((one) => one.source === source && one.stream === stream)?.next,
-    // `*`: the whole source.
-    parked: parked.find((one) => one.source === source && (one.stream === stream || one.stream === '*')),
+    nextRunAt: schedules.find(isOf(source, [stream]))?.next ?? null,
+    parked: parked.find(isOf(source, [stream, WHOLE_SOURCE]))?.why ?? null,
   });
 }
 
 /** The whole source: its key was refused, and every stream uses it. */
 export const WHOLE_SOURCE = '*';
 
-export interface Parked {
+interface Parked {
   source: string;
   /** One stream, or `*` for all of the source. */
   stream: string;
@@ -136,7 +137,7 @@ export interface Parked {
   nextProbeAt: Instant;
 }
 
-export interface Parking {
+interface Parking {
   source: string;
   stream: SyncName | typeof WHOLE_SOURCE;
   /** Of the config that was refused: with another one, it is worth asking again at once. */

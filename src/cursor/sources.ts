@@ -15,7 +15,7 @@ export interface SourceAddress {
   baseUrl: string;
 }
 
-export interface MovedSource extends SourceAddress {
+interface MovedSource extends SourceAddress {
   was: string;
 }
 
@@ -171,7 +171,7 @@ export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & 
   return rows.map(({ source, stream, ...stored }) => ({ source, stream, ...toProfile(stored) }));
 }
 
-export interface LeasedStream {
+interface LeasedStream {
   source: string;
   stream: StreamName;
   epoch: number;

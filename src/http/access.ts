@@ -126,6 +126,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
       if (!token || grantOf(token) !== grant) return false;
       return !session || (session.expiresAt > now() && !ended.has(digestOf(session.id)));
     },
+    /** Sessions of removed tokens end. */
     replaceTokens(tokens: readonly Token[]): void {
       all = tokens;
       notifyAll();

@@ -5,7 +5,7 @@ export type { SourcePrice, StreamPrice } from '../sync/price.ts';
 export type { ApiError } from './answers.ts';
 export type { Readiness } from './dependencies.ts';
 export type { LiveEvent, Topic } from './live.ts';
-export type { Rows, RowsPoint, TopLink, TopLinks } from './routes/analytics.ts';
+export type { Rows, TopLink, TopLinks } from './routes/analytics.ts';
 export type {
   Backfill,
   BackfillAction,
@@ -16,12 +16,12 @@ export type {
 } from './routes/backfills.ts';
 export type { Coverage, CoverageWindows, TrackCoverage, WindowDetail } from './routes/coverage.ts';
 export type { DayRun, DayState, EventRows } from './routes/coverage-days.ts';
-export type { Budget, Diagnosis, KeyBudget, SchemaChange, SchemaChanges } from './routes/diagnostics.ts';
+export type { Budget, Diagnosis, KeyBudget, SchemaChanges } from './routes/diagnostics.ts';
 export type { Cursors, Forgotten } from './routes/maintain.ts';
 export type { Overview, StreamOverview, Trouble } from './routes/overview.ts';
 export type { Quarantine, QuarantineRecord } from './routes/quarantine.ts';
 export type { RunLog } from './routes/run-log.ts';
-export type { Activity, LastRun, RunDetail, RunRow, Runs } from './routes/runs.ts';
+export type { Activity, RunDetail, RunRow, Runs } from './routes/runs.ts';
 export type { AuditTrail, Session } from './routes/session.ts';
 export type { SyncStarted } from './routes/sync.ts';
 export type { Verifications } from './routes/verifications.ts';

@@ -25,21 +25,12 @@ export const Readiness = named('Readiness', {
 export type Readiness = z.infer<typeof Readiness>;
 type Part = Readiness['parts'][number]['part'];
 
-interface Dependencies {
-  /** Whether both answer. Streams do not count: a parked stream must not take this pod out of its Kubernetes Service. */
-  readiness(): Promise<Readiness>;
-  /** Throws a 503 that names the dependency if it does not answer. */
-  check(part: Part): Promise<void>;
-  /** Settles as `work` does, or throws a 503 that names the dependency that stopped answering meanwhile. */
-  watch<T>(work: Promise<T>, parts?: readonly Part[]): Promise<T>;
-}
-
 /** After this long, the dependency is pinged to tell slow work from a hang. Both together stay within two seconds. */
 const SLOW_MS = 500;
 const ANSWER_WITHIN_MS = 1000;
 
 /** `probe` uses a connection of its own: the others may all be waiting for an answer that never comes. */
-export function createDependencies({ probe, queue }: { probe: Queryable; queue: JobQueue }): Dependencies {
+export function createDependencies({ probe, queue }: { probe: Queryable; queue: JobQueue }) {
   const asks: Readonly<Record<Part, () => Promise<unknown>>> = {
     state: () => probe.query(sql`select 1`),
     queue: () => queue.waiting('sync'),
@@ -57,7 +48,8 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
   };
 
   return {
-    async readiness() {
+    /** Whether both answer. Streams do not count: a parked stream must not take this pod out of its Kubernetes Service. */
+    async readiness(): Promise<Readiness> {
       const parts = await Promise.all(
         (['state', 'queue'] as const).map(async (part) => {
           const message = await faultOf(part);
@@ -66,11 +58,13 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
       );
       return { ready: parts.every(({ ok }) => ok), parts };
     },
-    async check(part) {
+    /** Throws a 503 that names the dependency if it does not answer. */
+    async check(part: Part): Promise<void> {
       const fault = await faultOf(part);
       if (fault !== null) throw unavailable(places[part], fault);
     },
-    async watch(work, parts = ['state', 'queue']) {
+    /** Settles as `work` does, or throws a 503 that names the dependency that stopped answering meanwhile. */
+    async watch<T>(work: Promise<T>, parts: readonly Part[] = ['state', 'queue']): Promise<T> {
       // The loser of the race may still reject later; without a handler that would end the process.
       work.catch(() => {});
       const done = new AbortController();
@@ -131,7 +125,7 @@ export interface ControlDeps {
   state: Database;
   queue: JobQueue;
   /** Whether the state and the queue answer. */
-  dependencies: Dependencies;
+  dependencies: ReturnType<typeof createDependencies>;
   sinks: readonly Sink[];
   streams: readonly ConfiguredStream[];
   /** The sources whose links are listed. */
@@ -229,9 +223,6 @@ export const isoDay = (at: Instant): string => toIso(startOfDay(at)).slice(0, 10
 
 /** The day after the last day that the range touches. */
 export const endOfDays = (end: Instant): Instant => startOfDay(end - 1) + DAY_MS;
-
-export const isoOrNull = (at: Instant | null | undefined): string | null =>
-  at === null || at === undefined ? null : toIso(at);
 
 /** What cannot be undone must name its target twice, as the page has people type it again: one wrong field destroys nothing. */
 export function checkConfirmed(given: string, name: string): void {

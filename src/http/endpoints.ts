@@ -150,14 +150,9 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 const WRONG_TOKENS_A_MINUTE = 10;
 
-export interface Guard {
-  /** Throws if the request is not allowed. It decides by the matched route, because a path can be written in many ways. */
-  authorize(request: FastifyRequest): Promise<void>;
-  /** Counts a wrong token, and throws after too many from one address. A right token is never refused for it. */
-  onWrongToken(request: FastifyRequest): Promise<void>;
-}
+export type Guard = Awaited<ReturnType<typeof createGuard>>;
 
-export async function createGuard(app: FastifyInstance, access: Access, log: Log): Promise<Guard> {
+export async function createGuard(app: FastifyInstance, access: Access, log: Log) {
   await app.register(rateLimit, { global: false });
   const addressOf = ({ ip }: FastifyRequest): string => normalizeIP(ip);
   const countWrong = app.createRateLimit({ max: WRONG_TOKENS_A_MINUTE, timeWindow: 60_000, keyGenerator: addressOf });
@@ -169,6 +164,7 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
   const countWarned = app.createRateLimit({ max: 1, timeWindow: 60_000, keyGenerator: addressOf });
   app.decorateRequest('visitor', undefined);
 
+  /** Counts a wrong token, and throws after too many from one address. A right token is never refused for it. */
   const onWrongToken = async (request: FastifyRequest): Promise<void> => {
     // The same wrong token again is no new guess: a program with an old token gets 401 each time, never 429.
     const same = await countSame(request);
@@ -190,7 +186,8 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
 
   return {
     onWrongToken,
-    async authorize(request) {
+    /** Throws if the request is not allowed. It decides by the matched route, because a path can be written in many ways. */
+    async authorize(request: FastifyRequest): Promise<void> {
       const { headers, method, is404 } = request;
       const { role, anySite } = request.routeOptions.config;
       if ((request.raw.headersDistinct.host?.length ?? 0) > 1)

@@ -24,15 +24,6 @@ export type LiveEvent =
   /** Too much was missed: fetch again everything that is shown. */
   | { event: 'reset'; data: Record<string, never> };
 
-/** Publishes changes to all subscribers. The state is polled once for all of them, and not at all without any. */
-export interface Live {
-  /** Calls `send` with text for the event stream until the returned function is called. `lastId`: the last event that the browser received. */
-  subscribe(send: (text: string) => void, lastId: string | undefined): () => void;
-  /** Publishes a change that polling the state cannot see. */
-  changed(topic: Topic): void;
-  close(): void;
-}
-
 export interface LiveTimings {
   pollMs: number;
   heartbeatMs: number;
@@ -52,7 +43,8 @@ interface Published {
   text: string;
 }
 
-export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimings = LIVE_TIMINGS): Live {
+/** Publishes changes to all subscribers. The state is polled once for all of them, and not at all without any. */
+export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimings = LIVE_TIMINGS) {
   // Numbers start over with every process, so ids carry the name of the process.
   const processId = randomBytes(4).toString('hex');
   const subscribers = new Set<(text: string) => void>();
@@ -113,7 +105,8 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
   }, heartbeatMs).unref();
 
   return {
-    subscribe(send, lastId) {
+    /** Calls `send` with text for the event stream until the returned function is called. `lastId`: the last event that the browser received. */
+    subscribe(send: (text: string) => void, lastId: string | undefined) {
       send('retry: 2000\n\n');
       const missed = missedSince(lastId);
       if (missed) for (const { text } of missed) send(text);
@@ -138,7 +131,8 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
         stopTimer = setTimeout(stopPolling, GRACE_MS).unref();
       };
     },
-    changed: (topic) => publish({ event: 'changed', data: { topics: [topic] } }),
+    /** Publishes a change that polling the state cannot see. */
+    changed: (topic: Topic) => publish({ event: 'changed', data: { topics: [topic] } }),
     close() {
       clearInterval(heartbeat);
       clearTimeout(stopTimer);
@@ -219,7 +213,10 @@ const CHECK_MS = 2000;
 const HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
 
 /** Server-sent events for a limited number of clients: each costs a connection and a copy of every event. */
-export function createEvents(live: Pick<Live, 'subscribe'>, access: Pick<Access, 'holds' | 'onChange'>) {
+export function createEvents(
+  live: Pick<ReturnType<typeof createLive>, 'subscribe'>,
+  access: Pick<Access, 'holds' | 'onChange'>,
+) {
   const subscribers = new Map<ServerResponse, Visitor>();
   const disconnectExpired = (): void => {
     for (const [raw, visitor] of subscribers) if (!access.holds(visitor)) raw.end();

@@ -11,22 +11,14 @@ import type { StreamReport } from '../sync/run.ts';
 import type { ControlDeps } from './dependencies.ts';
 import { readOverview } from './routes/overview.ts';
 
-/** The only user of prom-client. docs/monitoring.md describes every metric; a test compares the two. */
-export interface Metrics {
-  /** A run of this process ended. */
-  ran(report: StreamReport): void;
-  /** A bug ended a run of this process, which has no report. */
-  broke(where: Pick<StreamReport, 'source' | 'stream'>): void;
-  /** In the text format of Prometheus. */
-  text(): Promise<string>;
-  close(): void;
-}
-
 export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'dependencies' | 'streams' | 'listings' | 'keys' | 'version'>;
 
-export function createMetrics(deps: Deps): Metrics {
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** The only user of prom-client. docs/monitoring.md describes every metric; a test compares the two. */
+export function createMetrics(deps: Deps) {
   const registry = new Registry();
   const counter = (name: string, help: string, ...labelNames: string[]): Counter =>
     new Counter({ name: `tributary_${name}_total`, help, labelNames, registers: [registry] });
@@ -57,12 +49,16 @@ export function createMetrics(deps: Deps): Metrics {
   });
 
   return {
-    ran({ source, stream: name, state, tally }) {
+    /** A run of this process ended. */
+    ran({ source, stream: name, state, tally }: StreamReport) {
       for (const outcome of ['new', 'changed', 'unchanged', 'quarantined'] as const)
         rows.inc({ source, stream: name, outcome }, tally[outcome]);
       runs.inc({ source, stream: name, state });
     },
-    broke: ({ source, stream: name }) => runs.inc({ source, stream: name, state: 'failed' }),
+    /** A bug ended a run of this process, which has no report. */
+    broke: ({ source, stream: name }: Pick<StreamReport, 'source' | 'stream'>) =>
+      runs.inc({ source, stream: name, state: 'failed' }),
+    /** In the text format of Prometheus. */
     async text() {
       await gauges();
       return registry.metrics();

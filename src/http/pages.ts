@@ -10,17 +10,8 @@ import staticFiles from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
 import type { BullQueue, JobQueue } from '../jobs/bull.ts';
 
-/** The page's own files. */
-interface PageFiles {
-  folder: string;
-  /** A hash of their content, which is part of their path: browsers can cache them for good. */
-  version: string;
-  /** The page itself. It refers to its files and the API by relative URLs, so that it works under any path of a proxy. */
-  page: string;
-}
-
 /** uPlot as it is published: the page has no build step. */
-export const CHART_FILES = {
+const CHART_FILES = {
   'uPlot.js': { type: 'text/javascript; charset=utf-8', text: fileOf('uplot/dist/uPlot.esm.js') },
   'uPlot.css': { type: 'text/css; charset=utf-8', text: fileOf('uplot/dist/uPlot.min.css') },
 };
@@ -31,24 +22,22 @@ function fileOf(name: string): string {
 
 const FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 
-/** Modules import each other by relative paths, so only the references in the HTML need the version. */
-function readPageFiles(folder: string = FOLDER): PageFiles {
+/** The page, which refers to its files and the API by relative URLs, so that it works under any path of a proxy. */
+function readPage(): { version: string; page: string } {
   const hash = createHash('sha256');
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
+  for (const entry of readdirSync(FOLDER, { recursive: true, withFileTypes: true }))
     if (entry.isFile()) hash.update(readFileSync(join(entry.parentPath, entry.name)));
   for (const { text } of Object.values(CHART_FILES)) hash.update(text);
+  // A hash of the content, which is part of the path of the files: browsers can cache them for good.
   const version = hash.digest('base64url').replace(/\W/g, '').slice(0, 12);
-  const page = readFileSync(join(folder, 'index.html'), 'utf8');
-  return {
-    folder,
-    version,
-    page: page.replace(/\b(href|src)="(?=[^/#])(?!queues)/g, `$1="files-${version}/`),
-  };
+  const page = readFileSync(join(FOLDER, 'index.html'), 'utf8');
+  // Modules import each other by relative paths, so only the references in the HTML need the version.
+  return { version, page: page.replace(/\b(href|src)="(?=[^/#])(?!queues)/g, `$1="files-${version}/`) };
 }
 
 /** Files never change under their path; the page that refers to them is revalidated every time. */
 export async function addPage(app: FastifyInstance): Promise<void> {
-  const { folder, version, page } = readPageFiles();
+  const { version, page } = readPage();
   const config = { role: 'open', anySite: true } as const;
   const etag = `W/"${version}"`;
   app.get('/', { config }, (request, reply) => {
@@ -64,7 +53,7 @@ export async function addPage(app: FastifyInstance): Promise<void> {
         reply.header('cache-control', 'public, max-age=31536000, immutable').type(type).send(text),
       );
     await files.register(staticFiles, {
-      root: folder,
+      root: FOLDER,
       prefix: `/files-${version}/`,
       index: false,
       immutable: true,

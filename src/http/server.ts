@@ -25,10 +25,9 @@ import { runsRoutes } from './routes/runs.ts';
 import { auditRoute, sessionRoutes } from './routes/session.ts';
 import { syncRoutes } from './routes/sync.ts';
 import { verificationRoutes } from './routes/verifications.ts';
-import type { Token } from './tokens.ts';
 import { createVerificationRuns, type VerificationRuns } from './verification-runs.ts';
 
-export interface HttpOptions extends AccessOptions {
+interface HttpOptions extends AccessOptions {
   host: string;
   port: number;
   /** Which proxies may state a client's address: Fastify's `trustProxy`. */
@@ -37,20 +36,14 @@ export interface HttpOptions extends AccessOptions {
   liveTimings?: LiveTimings;
 }
 
-export interface HttpServer {
-  /** The URL to open. */
-  url: string;
-  /** Replaces the tokens; sessions of removed tokens end. */
-  replaceTokens(tokens: readonly Token[]): void;
-  close(): Promise<void>;
-}
+export type HttpServer = Awaited<ReturnType<typeof serveHttp>>;
 
 /** Concurrent connections: in total, and from one address if there is no proxy in front. */
 const MOST_CONNECTIONS = 1000;
 const MOST_OF_ONE_ADDRESS = 300;
 
 /** The page, the API, health, metrics and the queues, behind one access check. */
-export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: HttpOptions): Promise<HttpServer> {
+export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: HttpOptions) {
   const { basePath: base = '' } = options;
   const access = createAccess(deps.state, options);
   await access.refresh();
@@ -78,8 +71,9 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
 
   const url = await listen(app, options);
   return {
+    /** The URL to open. */
     url: url + base,
-    replaceTokens: (tokens) => access.replaceTokens(tokens),
+    replaceTokens: access.replaceTokens,
     async close() {
       live.close();
       events.close();
@@ -252,7 +246,7 @@ async function listen(app: FastifyInstance, { host, port }: HttpOptions): Promis
 }
 
 /** Every route under /api except the session, the events and the OpenAPI document. */
-export const routesOf = (deps: ControlDeps, verifications: VerificationRuns): Route[] => [
+const routesOf = (deps: ControlDeps, verifications: VerificationRuns): Route[] => [
   overviewRoute(deps),
   ...coverageRoutes(deps),
   rowsRoute(deps),

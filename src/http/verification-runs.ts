@@ -68,20 +68,6 @@ export const Verification = named(
 );
 export type Verification = z.infer<typeof Verification>;
 
-/**
- * Running and finished comparisons. They live only in this process: a lost one can be started again, and nothing else depends
- * on it. They share the budget with the syncs, which go first.
- */
-export interface VerificationRuns {
-  /** Newest first. */
-  all(): readonly Verification[];
-  find(id: string): Verification;
-  /** Throws while another is under way. */
-  start(asked: VerifyJob): Verification;
-  cancel(id: string): Verification;
-  close(): Promise<void>;
-}
-
 export interface VerifyJob {
   jobs: readonly StreamJob[];
   sinks: readonly Sink[];
@@ -103,7 +89,13 @@ interface Entry {
 
 type Deps = Pick<ControlDeps, 'state' | 'log' | 'signal'>;
 
-export function createVerificationRuns({ state, log, signal }: Deps, onChange: () => void): VerificationRuns {
+export type VerificationRuns = ReturnType<typeof createVerificationRuns>;
+
+/**
+ * Running and finished comparisons. They live only in this process: a lost one can be started again, and nothing else depends
+ * on it. They share the budget with the syncs, which go first.
+ */
+export function createVerificationRuns({ state, log, signal }: Deps, onChange: () => void) {
   const entries: Entry[] = [];
 
   async function run(entry: Entry, { jobs, sinks, window, repair, between }: VerifyJob): Promise<void> {
@@ -157,9 +149,11 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
   };
 
   return {
+    /** Newest first. */
     all: () => entries.map(({ now }) => now),
-    find: (id) => entryOf(id).now,
-    start(asked) {
+    find: (id: string) => entryOf(id).now,
+    /** Throws while another is under way. */
+    start(asked: VerifyJob) {
       if (entries.some(({ now }) => now.state === 'running'))
         throw new HttpError(409, 'a verification is under way', { next: 'wait for its end, or cancel it' });
       const entry: Entry = { now: begun(asked), stop: new AbortController(), done: Promise.resolve() };
@@ -169,7 +163,7 @@ export function createVerificationRuns({ state, log, signal }: Deps, onChange: (
       onChange();
       return entry.now;
     },
-    cancel(id) {
+    cancel(id: string) {
       const entry = entryOf(id);
       if (entry.now.state !== 'running')
         throw new HttpError(409, `the verification is ${entry.now.state}`, { kept: 'nothing was changed' });

@@ -19,16 +19,7 @@ export interface AlertDeps {
   muted?: readonly IncidentKind[];
 }
 
-/** What a webhook gets. `text` is the whole of it for people, as Slack and others of its kind want it. */
-export interface Alert {
-  event: 'opened' | 'recovered';
-  kind: Incident['kind'];
-  source: string;
-  stream: string;
-  since: string;
-  message: string;
-  text: string;
-}
+export type Alert = ReturnType<typeof alertOf>;
 
 const ANSWER_WITHIN_MS = 10_000;
 
@@ -52,9 +43,10 @@ export async function watch({ state, log, scheduled, sinks, webhook, muted = [] 
   }
 }
 
-function alertOf({ source, stream, kind, message, openedAt, closedAt }: Incident): Alert {
+/** What a webhook gets. `text` is the whole of it for people, as Slack and others of its kind want it. */
+function alertOf({ source, stream, kind, message, openedAt, closedAt }: Incident) {
   const place = stream === '*' ? source : `${source}/${stream}`;
-  const event = closedAt === undefined ? 'opened' : 'recovered';
+  const event = closedAt === undefined ? ('opened' as const) : ('recovered' as const);
   const text = event === 'opened' ? `${place} ${kind}: ${message}` : `${place} recovered, no longer ${kind}`;
   return { event, kind, source, stream, since: toIso(openedAt), message, text };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import {
   type Backfill,
+  type BackfillRequest,
   type BackfillState,
   finishBackfills,
   insertBackfills,
@@ -13,28 +14,14 @@ import {
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
 import { ConfigError, RetryLater } from '../model/errors.ts';
-import type { StreamName } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
 import type { JobQueue } from './bull.ts';
 import { parentJob, type SyncPayload, syncJob, windowJob } from './payloads.ts';
 
-export { type Backfill, readBackfills } from '../cursor/backfills.ts';
+export { type Backfill, type BackfillRequest, readBackfills } from '../cursor/backfills.ts';
 
 export interface BackfillDeps {
   state: Database;
   queue: Pick<JobQueue, 'flow' | 'enqueue' | 'promote'>;
-}
-
-export interface BackfillRequest {
-  source: string;
-  stream: StreamName;
-  window: Window;
-  /** Also what is certified already. */
-  force: boolean;
-  /** How many rows it is expected to read, where somebody asked. */
-  pricedRows?: number | undefined;
-  /** The window in pieces, in order. None: everything is certified, and there is nothing to do. */
-  chunks: readonly Window[];
 }
 
 /** More than anybody waits for; every one of them is looked at again and again until it is read. */

@@ -39,16 +39,16 @@ export interface JobQueue {
 }
 
 /** Backfills have a queue and workers of their own: however many wait, a sync is taken up at once. */
-export type QueueName = 'sync' | 'backfill';
+type QueueName = 'sync' | 'backfill';
 export type BullQueue = Queue;
 
-export interface Scheduled {
+interface Scheduled {
   job: QueuedJob;
   /** As `scheduleText` writes it. */
   schedule: string;
 }
 
-export interface WorkOptions {
+interface WorkOptions {
   concurrency: number;
   /** A job whose worker is silent for so long is given to another. */
   lockMs: number;
@@ -62,7 +62,7 @@ export interface WorkerHandle {
   close(): Promise<void>;
 }
 
-export interface QueueOptions {
+interface QueueOptions {
   /** Redis, or undefined for the state database. */
   url: string | undefined;
   /** To the state database itself, not to a pooler before it. */

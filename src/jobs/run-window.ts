@@ -104,17 +104,12 @@ async function judge(
   return { state: tries >= MOST_TRIES ? 'failed' : 'queued', message, tried: true };
 }
 
-interface Outcome {
-  fault: Fault | undefined;
-  rows: number;
-}
-
 async function read(
   deps: WindowJobDeps,
   job: StreamJob,
   request: { window: Window; force: boolean },
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<{ fault: Fault | undefined; rows: number }> {
   try {
     const { window, force } = request;
     const report = await watchedRun(deps, job, signal, (run) => deps.readWindow(run, job, { window, force }));

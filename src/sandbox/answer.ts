@@ -59,7 +59,7 @@ export function rateHeaders(decision: RateDecision, limit: number, aheadMs: numb
   };
 }
 
-export interface RateDecision {
+interface RateDecision {
   allowed: boolean;
   remaining: number;
   /** When the window resets, epoch milliseconds. */

@@ -5,17 +5,6 @@ import { type Reading, readLink } from './data/shape.ts';
 import type { Link } from './data/types.ts';
 import { paramReader } from './params.ts';
 
-/** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
-export interface LinkListing {
-  /** All links there are now, oldest first. */
-  all(): Link[];
-  /** Makes a quiet link, created now. */
-  make(): Link;
-  /** Removes a quiet link. */
-  remove(id: string): boolean;
-  page(params: URLSearchParams, reading: Reading): { body: string; rows: number };
-}
-
 /** A row of the listing. */
 interface LinkListed {
   id: string;
@@ -37,14 +26,11 @@ const MAX_PAGE_SIZE = 100;
 const SORTS = ['createdAt', 'updatedAt', 'clicks'] as const;
 const DAY = 86_400_000;
 
-export function createLinkListing({
-  active,
-  quiet: count,
-  seed,
-  historyStart,
-  now,
-  page: pageOf,
-}: ListingOptions): LinkListing {
+export type LinkListing = ReturnType<typeof createLinkListing>;
+
+/** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
+export function createLinkListing(options: ListingOptions) {
+  const { active, quiet: count, seed, historyStart, now, page: pageOf } = options;
   // A generator of its own: how many quiet links there are must not change the events.
   const random = createRandom(seed ^ 0x51e7);
   const quiet = generateLinks(random, now(), historyStart, count).map(withAge);
@@ -68,27 +54,26 @@ export function createLinkListing({
     return known;
   };
 
-  const take = (index: number): boolean => {
-    changes += 1;
-    return quiet.splice(index, 1).length > 0;
-  };
-
-  const make = (): Link => {
-    const [link] = generateLinks(random, now(), historyStart, 1);
-    if (!link) throw new Error('one link was asked for');
-    changes += 1;
-    quiet.push(Object.assign(link, { createdAt: now(), updatedAt: now() }));
-    return link;
-  };
-
   return {
+    /** All links there are now, oldest first. */
     all: () => [...sorted().links],
-    make,
-    remove(id) {
-      const index = quiet.findIndex((link) => link.id === id);
-      return index >= 0 && take(index);
+    /** Makes a quiet link, created now. */
+    make(): Link {
+      const [link] = generateLinks(random, now(), historyStart, 1);
+      if (!link) throw new Error('one link was asked for');
+      changes += 1;
+      quiet.push(Object.assign(link, { createdAt: now(), updatedAt: now() }));
+      return link;
     },
-    page(params, reading) {
+    /** Removes a quiet link. */
+    remove(id: string): boolean {
+      const index = quiet.findIndex((link) => link.id === id);
+      if (index < 0) return false;
+      changes += 1;
+      quiet.splice(index, 1);
+      return true;
+    },
+    page(params: URLSearchParams, reading: Reading) {
       requests += 1;
       const { sortBy, ...query } = readQuery(params);
       const rows =

@@ -26,7 +26,7 @@ export interface ServiceOptions {
 }
 
 /** One page as text, so that the HTTP server sends exactly what the service produced. */
-export interface EventsPage {
+interface EventsPage {
   body: string;
   rows: number;
 }
@@ -51,19 +51,15 @@ export interface SandboxService<T extends object = object> {
   changeTraits(texts: readonly string[]): void;
   readonly faults: Faults;
   readonly log: RequestLog;
-  stats(): SandboxStats;
+  stats(): ReturnType<RequestLog['totals']> & {
+    rows: Record<StreamName, number>;
+    pendingFaults: number;
+    waiting: number;
+    now: string;
+  };
   now(): number;
   /** The service's own URL; the HTTP server sets it when it listens. */
   baseUrl: string;
-}
-
-export interface SandboxStats {
-  rows: Record<StreamName, number>;
-  requests: number;
-  byStatus: Record<string, number>;
-  pendingFaults: number;
-  waiting: number;
-  now: string;
 }
 
 const DEFAULT_ROWS = { clicks: 12_000, leads: 1_500, sales: 500 };

@@ -1,7 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { Lease } from '../cursor/leases.ts';
 import { certifiedShare, readLedger } from '../cursor/ledger.ts';
-import type { Sample } from '../extract/probe.ts';
 import type { Slice } from '../extract/reader.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
@@ -127,24 +126,17 @@ export interface BackfillRequest {
   isAttested?: boolean;
 }
 
-/** The parts of a window that are still to be read, and a sample of the service to estimate them by. */
-interface Unread {
-  /** Ends where rows are too young to be called complete, by the clock of the service. May be empty. */
-  window: Window;
-  /** By sink, in order. */
-  needs: Array<{ sink: string; windows: Window[] }>;
-  /** What some sink has not proven: the same, unless it is read by force. */
-  unproven: Window[];
-  seen: Sample;
-}
-
 type Deps = Pick<SyncDeps, 'state' | 'sinks' | 'signal'>;
 
+/**
+ * The parts of a window that are still to be read, by sink, and a sample of the service to estimate them by. The window ends where rows are
+ * too young to be called complete, by the clock of the service; it may be empty. What some sink has not proven is the same, unless by force.
+ */
 export async function findUnread(
   { state, sinks, signal }: Deps,
   job: StreamJob,
   { window: asked, force = false, isAttested = false }: BackfillRequest,
-): Promise<Unread> {
+) {
   const { source, stream, policy } = job;
   const seen = await job.probe(asked, { lane: 'backfill', signal });
   // What may still come late is left to the syncs.
@@ -242,17 +234,10 @@ function cut({ start, end }: Window, days: number): Window[] {
   return pieces;
 }
 
-/** Lets a sync that waits for the stream go first, between two commits. */
-interface Handover {
-  /** Lets a waiting sync go first. Does not block: reading goes on, only commits wait. */
-  offer(): void;
-  /** Throws the error that kept this run from taking the stream back. */
-  settled(): Promise<void>;
-}
-
 const LOOK_EVERY_MS = 500;
 
-function createHandover(lease: Lease, committer: Pick<Committer, 'between'>, signal: AbortSignal): Handover {
+/** Lets a sync that waits for the stream go first, between two commits. */
+function createHandover(lease: Lease, committer: Pick<Committer, 'between'>, signal: AbortSignal) {
   let lookedAt = performance.now();
   let isLooking = false;
   let current: Promise<void> = Promise.resolve();
@@ -262,6 +247,7 @@ function createHandover(lease: Lease, committer: Pick<Committer, 'between'>, sig
   };
 
   return {
+    /** Does not block: reading goes on, only commits wait. */
     offer() {
       if (isLooking || performance.now() - lookedAt < LOOK_EVERY_MS) return;
       isLooking = true;
@@ -271,6 +257,7 @@ function createHandover(lease: Lease, committer: Pick<Committer, 'between'>, sig
       });
       current.catch(() => {}); // Thrown by `settled`, and by every commit that waits for it.
     },
+    /** Throws the error that kept this run from taking the stream back. */
     settled: () => current,
   };
 }

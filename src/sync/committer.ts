@@ -33,6 +33,7 @@ interface CommitterOptions {
   evolver: SchemaEvolution;
   /** The part of every advance that stays the same during a run. A function, because the epoch changes when the lease is given away and taken back. */
   base: () => RunBase;
+  /** Where what the commits did is counted. */
   tally: Tally;
   serverNow: () => Instant;
   /** Sinks that are left out of this run, and why. */
@@ -139,31 +140,13 @@ function countOddValues(tally: Tally, { rows }: Slice): void {
   }
 }
 
-/** Carries slices into one sink: batches of a few pages, each committed while the next is being read. */
-interface SinkCommitter {
-  /** Waits while one batch is being committed and a second one is full: many chains read at a time, and each would fill another. */
-  room(): Promise<void>;
-  /** `onEnd` is called when the batch that it came into is committed, or has failed. */
-  add(slice: Slice, bytes?: number, onEnd?: () => void): Promise<void>;
-  /** Commits what is left and waits for it. */
-  flush(): Promise<void>;
-  /** Commits what is left, and nothing more until `gate` opens. Resolves when the last commit before it is through. */
-  hold(gate: Promise<void>): Promise<void>;
-}
-
 type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since' | 'filters'>;
 
-interface SinkCommitterOptions {
+interface SinkCommitterOptions
+  extends Pick<CommitterOptions, 'evolver' | 'base' | 'serverNow' | 'onCommit' | 'memory' | 'tally'> {
   sink: Sink;
-  evolver: SchemaEvolution;
-  base: () => RunBase;
-  serverNow: () => Instant;
-  onCommit: CommitterOptions['onCommit'];
   foreign?: readonly ForeignRows[];
   keptFrom?: () => Instant;
-  memory?: Memory;
-  /** Where what the commits did is counted. */
-  tally: Tally;
   /** Every sink meets the same odd records; they are counted once. */
   isFirst: boolean;
 }
@@ -171,7 +154,10 @@ interface SinkCommitterOptions {
 /** If the table changes at every attempt, something other than a few processes with new fields is changing it. */
 const MOST_ATTEMPTS = 5;
 
-export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitter {
+type SinkCommitter = ReturnType<typeof createSinkCommitter>;
+
+/** Carries slices into one sink: batches of a few pages, each committed while the next is being read. */
+export function createSinkCommitter(options: SinkCommitterOptions) {
   const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally, isFirst } = options;
   const keptFrom = options.keptFrom ?? (() => Number.NEGATIVE_INFINITY);
   let batch = newBatch();
@@ -251,10 +237,12 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
   };
 
   return {
+    /** Waits while one batch is being committed and a second one is full: many chains read at a time, and each would fill another. */
     async room() {
       while (waiting) await waiting;
     },
-    async add(slice, bytes = bytesOf(slice.rows), onEnd = () => {}) {
+    /** `onEnd` is called when the batch that it came into is committed, or has failed. */
+    async add(slice: Slice, bytes = bytesOf(slice.rows), onEnd = () => {}) {
       collect(batch, startingAt(slice, keptFrom()), serverNow());
       batch.bytes += bytes;
       batch.onEnd.push(onEnd);
@@ -262,11 +250,13 @@ export function createSinkCommitter(options: SinkCommitterOptions): SinkCommitte
       // Where readers wait for memory, rows wait for no others to be written with.
       if (isFull || memory.isShort()) await send();
     },
+    /** Commits what is left and waits for it. */
     async flush() {
       if (!batch.isEmpty) await send();
       await underWay;
     },
-    async hold(gate) {
+    /** Commits what is left, and nothing more until `gate` opens. Resolves when the last commit before it is through. */
+    async hold(gate: Promise<void>) {
       if (!batch.isEmpty) send().catch(() => {}); // It fails again below, where it is awaited.
       await queue(() => gate);
     },

@@ -4,26 +4,18 @@ import type { Rejection, Slice } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 
-/** What is to be committed into a sink together: rows, the windows that they prove, and records that were set aside. */
-export interface Pending {
-  isEmpty: boolean;
-  rows: Row[];
-  bytes: number;
-  spans: Span[];
-  rejected: Rejection[];
-  newest: Instant | undefined;
-  /** Called when it is committed, or has failed. */
-  onEnd: Array<() => void>;
-}
+export type Pending = ReturnType<typeof newBatch>;
 
-export const newBatch = (): Pending => ({
+/** What is to be committed into a sink together: rows, the windows that they prove, and records that were set aside. */
+export const newBatch = () => ({
   isEmpty: true,
-  rows: [],
+  rows: [] as Row[],
   bytes: 0,
-  spans: [],
-  rejected: [],
-  newest: undefined,
-  onEnd: [],
+  spans: [] as Span[],
+  rejected: [] as Rejection[],
+  newest: undefined as Instant | undefined,
+  /** Called when it is committed, or has failed. */
+  onEnd: [] as Array<() => void>,
 });
 
 export function collect(batch: Pending, { window, certified, whole, note, rows, rejected }: Slice, now: Instant): void {

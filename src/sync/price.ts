@@ -1,13 +1,12 @@
 import { MAX_LIMIT } from '../api/params.ts';
 import { PLANS } from '../api/plans.ts';
-import { toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 import { type BackfillRequest, findUnread, parallelism, refuseRange } from './backfill-stream.ts';
 import { estimateRows, sum } from './estimate.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { PAGES_AN_EDGE } from './parallel-sweep.ts';
-import { joined } from './windows-to-read.ts';
+import { joined, rangeOf } from './windows-to-read.ts';
 
 /** What a backfill of one stream will cost, before it runs. */
 export interface Price {
@@ -76,27 +75,8 @@ export async function priceBackfill(
 
 const lengthOf = (windows: readonly Window[]): number => sum(windows.map(({ start, end }) => end - start));
 
-/** What backfills will cost, for machines: `backfill --dry-run --json` and the control room say the same. */
-export interface PriceReport {
-  streams: StreamPrice[];
-  sources: Record<string, SourcePrice>;
-}
-
-export interface StreamPrice {
-  source: string;
-  stream: StreamName;
-  from: string;
-  to: string;
-  toRead: Array<{ from: string; to: string }>;
-  /** The share of the time that is proven already, 0 to 1; it is skipped, unless by force. */
-  certified: number;
-  rows: number;
-  /** False: `rows` and `requests` are guesses. */
-  isCounted: boolean;
-  requests: number;
-  /** Requests that finding this out took. */
-  probes: number;
-}
+export type PriceReport = ReturnType<typeof reportPrices>;
+export type StreamPrice = PriceReport['streams'][number];
 
 export interface SourcePrice {
   /** At the budget of the config. */
@@ -107,23 +87,14 @@ export interface SourcePrice {
   pollShare: number;
 }
 
-export function reportPrices(prices: readonly Price[], jobs: readonly StreamJob[]): PriceReport {
-  return {
-    streams: prices.map((price) => ({
-      source: price.source,
-      stream: price.stream,
-      from: toIso(price.window.start),
-      to: toIso(price.window.end),
-      toRead: price.toRead.map(({ start, end }) => ({ from: toIso(start), to: toIso(end) })),
-      certified: price.certified,
-      rows: price.rows,
-      isCounted: price.isCounted,
-      requests: price.requests,
-      probes: price.probes,
-    })),
-    sources: Object.fromEntries(sourcesOf(jobs).map((source) => [source, costOf(source, prices, jobs)])),
-  };
-}
+/** What backfills will cost, for machines: `backfill --dry-run --json` and the control room say the same. */
+export const reportPrices = (prices: readonly Price[], jobs: readonly StreamJob[]) => ({
+  streams: prices.map(({ source, stream, window, toRead, secondsAt: _, ...price }) => ({
+    ...{ source, stream, ...rangeOf(window), toRead: toRead.map(rangeOf) },
+    ...price,
+  })),
+  sources: Object.fromEntries(sourcesOf(jobs).map((source) => [source, costOf(source, prices, jobs)])),
+});
 
 /** Streams of a source share its budget, so their requests add up. */
 export function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]): SourcePrice {

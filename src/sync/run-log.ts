@@ -4,18 +4,12 @@ import { Fault, statusOf } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { type Line, type Log, listen, observe, runOf, SECRET_FIELDS, type Span, type SpanEnd } from '../model/log.ts';
 
-/** Keeps what a run says and asks, in the state, where the control room finds it whichever process runs it. */
-export interface RunLogKeeper {
-  /** Nothing is heard after this; what is left waits for `write`. */
-  stop(): Promise<void>;
-  write(db: Queryable): Promise<void>;
-}
-
 /** Often enough to be watched; a poll is over before the first time, and writes at its end alone. */
 const EVERY_MS = 2000;
 const MOST_CHARACTERS = 1000;
 
-export function keepRunLog(state: Queryable, run: string, log: Log, everyMs = EVERY_MS): RunLogKeeper {
+/** Keeps what a run says and asks, in the state, where the control room finds it whichever process runs it. */
+export function keepRunLog(state: Queryable, run: string, log: Log, everyMs = EVERY_MS) {
   const waiting: { line: RunLine[]; request: RunRequest[] } = { line: [], request: [] };
   const written = { line: 0, request: 0 };
   let writing = Promise.resolve();
@@ -48,6 +42,7 @@ export function keepRunLog(state: Queryable, run: string, log: Log, everyMs = EV
   }, everyMs).unref();
 
   return {
+    /** Nothing is heard after this; what is left waits for `write`. */
     async stop() {
       clearInterval(timer);
       unlisten();

@@ -93,20 +93,14 @@ export async function withRun(
 
 type Outcome = Ended & { fault?: Fault };
 
-interface BegunRun {
-  run: OpenRun;
-  /** The window that it is in. */
-  window(): Window | undefined;
-  /** What the source had been asked when it began. */
-  asked: ReturnType<AnyJob['requests']>;
-  log: ReturnType<typeof keepRunLog>;
-}
+type BegunRun = Awaited<ReturnType<typeof beginRun>>;
 
 /** Takes the lease; in the same transaction the run begins, and what is known of the stream is read. */
-async function beginRun(deps: SyncDeps, job: AnyJob, kind: RunKind): Promise<BegunRun> {
+async function beginRun(deps: SyncDeps, job: AnyJob, kind: RunKind) {
   const { state } = deps;
   const { source, stream } = job;
   const id = newRunId();
+  /** What the source had been asked when it began. */
   const asked = job.requests();
   const identities = new Map<string, string>();
   let began: { known: Known; at: Instant; elapsed(): number } | undefined;

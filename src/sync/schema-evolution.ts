@@ -24,7 +24,7 @@ export interface SchemaEvolution {
   widenColumns(wider: Readonly<Record<string, Kind>>): Promise<void>;
 }
 
-export interface EvolverOptions {
+interface EvolverOptions {
   state: Database;
   stream: Stream;
   source: string;

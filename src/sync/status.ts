@@ -1,7 +1,8 @@
 import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
-import { instantOf } from '../cursor/database/sql.ts';
+import { instantOf, isoOf, isoOrNull, raw, sql } from '../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs, SINK_CHANGED } from '../cursor/ledger.ts';
+import { LAST_RUN } from '../cursor/runs.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
@@ -119,21 +120,19 @@ export interface LastRun {
 
 /** Everything the state knows, whatever the config says now: a source that was taken out is still in the tables. */
 export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
-  const rows = await state.query<StatusRow>({
-    text: `
-      select k.source, k.stream, c.sink, c.complete_through, c.newest_seen,
-        ${instantOf('c.since')} as since, ${instantOf('now()')} as now,
-        extract(epoch from now() - c.complete_through)::float8 as lag, c.sink is not null and ${CAUGHT_UP} as "caughtUp",
-        (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
-        ${COVERAGE.filters} as filters, case when c.sink is not null then ${ALSO_COMPLETE_LIST} end as also,
-        r.id, r.kind, r.state, r.started_at, r.finished_at, r.message, ${FAILING} as "failing"
-      from (select source, stream from tributary.cursors union select source, stream from tributary.runs) k
-      left join tributary.cursors c on (c.source, c.stream) = (k.source, k.stream)
-      left join lateral (
-        select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
-      ) r on true
-      order by k.source, k.stream, c.sink`,
-  });
+  const rows = await state.query<StatusRow>(sql`
+    select k.source, k.stream, c.sink, ${isoOf('c.complete_through')} as "completeThrough", ${isoOf('c.newest_seen')} as "newestSeen",
+      ${instantOf('c.since')} as since, ${instantOf('now()')} as now,
+      extract(epoch from now() - c.complete_through)::float8 as lag, c.sink is not null and ${raw(CAUGHT_UP)} as "caughtUp",
+      (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
+      ${raw(COVERAGE.filters)} as filters, case when c.sink is not null then ${raw(ALSO_COMPLETE_LIST)} end as also,
+      ${LAST_RUN} as "lastRun", ${FAILING} as failing
+    from (select source, stream from tributary.cursors union select source, stream from tributary.runs) k
+    left join tributary.cursors c on (c.source, c.stream) = (k.source, k.stream)
+    left join lateral (
+      select * from tributary.runs r where (r.source, r.stream) = (k.source, k.stream) order by started_at desc limit 1
+    ) r on true
+    order by k.source, k.stream, c.sink`);
   const windows = await readWindows(state);
   const upcoming = await readUpcoming(state);
   return rows.map((row) => toStatus(row, windows.get(trackOf(row)) ?? [], upcoming(row.source, row.stream)));
@@ -142,7 +141,7 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
 /** A fault that passes is gone with the next poll or the one after it. */
 const POLLS_OF_AN_OUTAGE = 3;
 
-const FAILING = `(
+const FAILING = sql`(
   select count(*) = ${POLLS_OF_AN_OUTAGE} from (
     select state, rows_read from tributary.runs p
     where (p.source, p.stream) = (k.source, k.stream) and kind in ('sync', 're-sweep') and finished_at is not null
@@ -166,14 +165,11 @@ const trackOf = (row: { source: string; stream: string; sink: string | null }): 
   [row.source, row.stream, row.sink].join('/');
 
 async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]>> {
-  const rows = await state.query<LedgerWindow & { source: string; stream: string; sink: string }>({
-    text: `
-      select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
-        state = 'certified' as certified, tries, note, ${instantOf('read_at')} as read_at,
-        note is not distinct from $1 as by_hand
-      from tributary.windows order by source, stream, sink, start_at`,
-    values: [BY_HAND],
-  });
+  const rows = await state.query<LedgerWindow & { source: string; stream: string; sink: string }>(sql`
+    select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
+      state = 'certified' as certified, tries, note, ${instantOf('read_at')} as read_at,
+      note is not distinct from ${BY_HAND} as by_hand
+    from tributary.windows order by source, stream, sink, start_at`);
   const byTrack = new Map<string, LedgerWindow[]>();
   for (const row of rows) {
     const track = byTrack.get(trackOf(row));
@@ -183,26 +179,14 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
   return byTrack;
 }
 
-interface StatusRow {
-  source: string;
-  stream: SyncName;
-  sink: string | null;
+interface StatusRow
+  extends Pick<StreamStatus, 'source' | 'stream' | 'sink' | 'completeThrough' | 'newestSeen'>,
+    Pick<StreamStatus, 'filters' | 'quarantined' | 'lastRun' | 'failing'> {
   since: Instant | null;
   now: Instant;
-  complete_through: Date | null;
-  newest_seen: Date | null;
   lag: number | null;
   caughtUp: boolean;
-  failing: boolean;
-  filters: string | null;
   also: RangePairs | null;
-  quarantined: number;
-  id: string | null;
-  kind: string;
-  state: string;
-  started_at: Date;
-  finished_at: Date | null;
-  message: string | null;
 }
 
 const isFirst = ({ caughtUp, lag }: StatusRow): boolean =>
@@ -212,12 +196,12 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   source: row.source,
   stream: row.stream,
   sink: row.sink,
-  since: row.since === null ? null : toIso(row.since),
-  completeThrough: row.complete_through?.toISOString() ?? null,
+  since: isoOrNull(row.since),
+  completeThrough: row.completeThrough,
   filters: row.filters,
   setAside: row.quarantined,
   alsoComplete: isoRanges(row.also ?? []),
-  newestSeen: row.newest_seen?.toISOString() ?? null,
+  newestSeen: row.newestSeen,
   lagSeconds: row.lag === null ? null : Math.round(row.lag),
   firstSync: isFirst(row),
   coverage:
@@ -241,31 +225,17 @@ const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Up
   parkedWindows: windows.filter(({ certified, tries }) => !certified && tries >= MOST_TRIES).length,
   byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
   quarantined: row.quarantined,
-  parked: parkedOf(row, upcoming),
-  lastRun: row.id === null ? null : toRun(row.id, row),
+  parked: upcoming.parked ?? refusedBy(row.lastRun),
+  lastRun: row.lastRun,
   failing: row.failing,
-  nextRunAt: upcoming.nextRunAt?.toISOString() ?? null,
+  nextRunAt: upcoming.nextRunAt,
 });
 
 /** Only a worker parks a stream. Without one, a refused last run means the same. */
-function parkedOf(row: StatusRow, { parked }: Upcoming): StreamStatus['parked'] {
-  if (parked) {
-    const { reason, nextStep, since, nextProbeAt } = parked;
-    return { reason, nextStep, since: since.toISOString(), nextProbeAt: nextProbeAt.toISOString() };
-  }
-  if (row.id === null || row.state !== 'refused') return null;
-  const since = row.started_at.toISOString();
-  return { reason: row.message ?? 'the service refused', nextStep: null, since, nextProbeAt: null };
-}
-
-const toRun = (id: string, row: StatusRow): LastRun => ({
-  id,
-  kind: row.kind,
-  state: row.state,
-  startedAt: row.started_at.toISOString(),
-  finishedAt: row.finished_at?.toISOString() ?? null,
-  message: row.message,
-});
+const refusedBy = (run: LastRun | null): StreamStatus['parked'] =>
+  run?.state === 'refused'
+    ? { reason: run.message ?? 'the service refused', nextStep: null, since: run.startedAt, nextProbeAt: null }
+    : null;
 
 /** How a source used its budget lately: of the runs that ended within the last hour. Listings of links have another budget. */
 export interface SourceUse {
@@ -279,12 +249,10 @@ export interface SourceUse {
 }
 
 export async function readUse(state: Queryable, perSecond: ReadonlyMap<string, number>): Promise<SourceUse[]> {
-  const rows = await state.query<{ source: string; requests: number; refused: number }>({
-    text: `
-      select source, coalesce(sum(requests) filter (where finished_at > now() - interval '1 hour'), 0)::float8 as requests,
-        coalesce(sum(too_many_requests) filter (where finished_at > now() - interval '1 hour'), 0)::float8 as refused
-      from tributary.runs where stream <> 'links' group by source order by source`,
-  });
+  const rows = await state.query<{ source: string; requests: number; refused: number }>(sql`
+    select source, coalesce(sum(requests) filter (where finished_at > now() - interval '1 hour'), 0)::float8 as requests,
+      coalesce(sum(too_many_requests) filter (where finished_at > now() - interval '1 hour'), 0)::float8 as refused
+    from tributary.runs where stream <> 'links' group by source order by source`);
   return rows.map(({ source, requests, refused }) => {
     const rate = perSecond.get(source);
     return {

@@ -1,5 +1,5 @@
 import { SINK_CHANGED } from '../cursor/ledger.ts';
-import type { Instant } from '../model/instant.ts';
+import { type Instant, toIso } from '../model/instant.ts';
 import { DAY_MS, type Entry, gaps, HOUR_MS, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
 
 /** Which windows a sync has to read, according to the ledger. Pure. */
@@ -90,6 +90,12 @@ export function shared(needs: ReadonlyArray<{ sink: string; windows: readonly Wi
 
 const areSame = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
   a.size === b.size && [...a].every((each) => b.has(each));
+
+/** A window for machines: ISO texts. */
+export const rangeOf = ({ start, end }: Window): { from: string; to: string } => ({
+  from: toIso(start),
+  to: toIso(end),
+});
 
 /** A window that is not proven complete, and why. */
 export type Unproven = Window & { note: string };

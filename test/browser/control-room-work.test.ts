@@ -1,11 +1,11 @@
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
-import { axeFaults } from '../support/axe.ts';
-import { goTo, hasBrowser, type Visit } from '../support/browser.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
-import { DAYS, type OperatorScene, openOperatorScene, signIn } from '../support/operator-scene.ts';
 import { hasRedis, type TestRedis } from '../support/redis.ts';
+import { axeFaults } from './axe.ts';
+import { goTo, hasBrowser, type Visit } from './browser.ts';
+import { DAYS, type OperatorScene, openOperatorScene, signIn } from './operator-scene.ts';
 
 /** What an operator does in the control room in the course of a day. */
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { axeFaults } from '../support/axe.ts';
-import { goTo, hasBrowser, type Visit } from '../support/browser.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
-import { BEHIND_DAYS, type OperatorScene, openOperatorScene, signIn, TOKEN } from '../support/operator-scene.ts';
 import { hasRedis } from '../support/redis.ts';
+import { axeFaults } from './axe.ts';
+import { goTo, hasBrowser, type Visit } from './browser.ts';
+import { BEHIND_DAYS, type OperatorScene, openOperatorScene, signIn, TOKEN } from './operator-scene.ts';
 
 /** One path through the house: in by the token, a stream that stands still, told to go on, and out. control-room-work.test.ts has the rest. */
 

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import { afterAll, describe, expect, it } from 'vitest';
-import { goTo, hasBrowser, visit } from '../support/browser.ts';
-import { SCENES, VIEWS } from '../support/page-data.ts';
-import { servePage } from '../support/page-server.ts';
+import { goTo, hasBrowser, visit } from './browser.ts';
+import { SCENES, VIEWS } from './page-data.ts';
+import { servePage } from './page-server.ts';
 
 /** Which texts of the page lie over each other, as the browser has laid them out: `"1.2M" over "done"`. */
 const overprints = (page: Page): Promise<string[]> => page.evaluate(OVERPRINTS) as Promise<string[]>;

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
-import { hasBrowser, settled, visit } from '../support/browser.ts';
-import type { Size } from '../support/page-data.ts';
-import { type PageServer, servePage } from '../support/page-server.ts';
+import { hasBrowser, settled, visit } from './browser.ts';
+import type { Size } from './page-data.ts';
+import { type PageServer, servePage } from './page-server.ts';
 
 /** One quiet source of a month, and five of three years whose days change their state every other day. */
 const SMALL: Size = { sources: 1, days: 30, runDays: 30 };

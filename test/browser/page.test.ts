@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { axeFaults } from '../support/axe.ts';
-import { goTo, hasBrowser, PHONE, settled, visit } from '../support/browser.ts';
-import { VIEWS } from '../support/page-data.ts';
-import { type PageServer, servePage } from '../support/page-server.ts';
+import { axeFaults } from './axe.ts';
+import { goTo, hasBrowser, PHONE, settled, visit } from './browser.ts';
+import { VIEWS } from './page-data.ts';
+import { type PageServer, servePage } from './page-server.ts';
 
 /** The page by itself: canned answers, a real browser. What it does with a real worker is in control-room.test.ts. */
 /** The dark has the same elements in other colours, and a phone the same colours in other places, like all that is between it and a desk. */

@@ -1,10 +1,12 @@
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/model/errors.ts';
+import { STREAM_NAMES } from '../../src/model/streams.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
 import { readTrait } from '../../src/sandbox/traits.ts';
 import { ODD, parseTraits, readOddTrait } from '../support/odd-service/traits.ts';
-import { ask, at, plainSandbox, rows, STREAMS, sandboxWith, smallSandbox, sorted, steer } from '../support/sandbox.ts';
+import { ask, at, plainSandbox, rows, sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
 
 describe('traits', () => {
   test.each(Object.keys(ODD))('%s can be switched on by its name, and survives JSON', (name) => {
@@ -50,7 +52,7 @@ describe('the service in hand', () => {
       await plainSandbox({ seed: 7, now }),
       await plainSandbox({ seed: 8, now }),
     ];
-    for (const stream of STREAMS) {
+    for (const stream of STREAM_NAMES) {
       expect(one.service.truth(stream)).toEqual(same.service.truth(stream));
       expect(one.service.truth(stream)).not.toEqual(other.service.truth(stream));
     }
@@ -78,9 +80,9 @@ describe('the service in hand', () => {
     const sandbox = await smallSandbox();
     const linkId = String(at(sandbox.service.events('sales')[0] ?? {}, 'link.id'));
     const ofLink = (row: JsonObject): boolean => at(row, 'link.id') === linkId;
-    const number = STREAMS.reduce((sum, stream) => sum + sandbox.service.events(stream).filter(ofLink).length, 0);
+    const number = STREAM_NAMES.reduce((sum, stream) => sum + sandbox.service.events(stream).filter(ofLink).length, 0);
     expect(sandbox.service.deleteLink(linkId)).toBe(number);
-    for (const event of STREAMS) expect((await rows(sandbox, { event })).filter(ofLink)).toEqual([]);
+    for (const event of STREAM_NAMES) expect((await rows(sandbox, { event })).filter(ofLink)).toEqual([]);
   });
 
   test('renameLink and touchCounters change what is joined, and nothing of the event itself', async () => {
@@ -265,3 +267,12 @@ describe('over HTTP', () => {
     expect((await steer(sandbox, 'events', { stream: 'orders' })).status).toBe(400);
   });
 });
+
+/** A request to the sandbox's own control, as another process would send it. */
+function steer(sandbox: Sandbox, path: string, body?: unknown, key = sandbox.apiKey): Promise<Response> {
+  return fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${key}` },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+}

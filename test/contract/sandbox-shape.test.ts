@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseInstant } from '../../src/model/instant.ts';
+import { STREAM_NAMES } from '../../src/model/streams.ts';
 import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import { type ContractRow, contractTable } from '../support/contract.ts';
 import { parseTraits } from '../support/odd-service/traits.ts';
-import { at, plainSandbox, rows, STREAMS, smallSandbox } from '../support/sandbox.ts';
+import { at, plainSandbox, rows, smallSandbox } from '../support/sandbox.ts';
 
 const CLICK_EVENT = contractTable('Click event (`event` = `click`)');
 const LEAD_EVENT = contractTable('Lead event (`event` = `lead`)');
@@ -130,7 +131,7 @@ describe('sale event', () => {
   });
 });
 
-describe.each(STREAMS)('click object of %s', (event) => {
+describe.each(STREAM_NAMES)('click object of %s', (event) => {
   test.each(CLICK_OBJECT)('$Field: $Type', ({ Field = '', Type = '', Required = '' }) => {
     const records = sandbox.service.events(event);
     const loose = Required === 'no';

@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { parseJson } from '../../src/model/json.ts';
+import { STREAM_NAMES } from '../../src/model/streams.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import { ask, at, plainSandbox, rows, STREAMS, sandboxWith } from '../support/sandbox.ts';
+import { ask, at, plainSandbox, rows, sandboxWith } from '../support/sandbox.ts';
 
 const ALIASES = 'click_id link_id domain key url continent country city device browser os qr ip'.split(' ');
 
 describe('shape', () => {
   test('note 19, unknownFields', async () => {
     const sandbox = await sandboxWith(['unknownFields']);
-    for (const event of STREAMS) {
+    for (const event of STREAM_NAMES) {
       for (const row of await rows(sandbox, { event, limit: 20 })) {
         expect(at(row, 'click.ua')).toBeTypeOf('string');
         expect(at(row, 'link.utmId')).toBeTypeOf('string');
@@ -65,13 +66,13 @@ describe('shape', () => {
 
   test('note 20, noAliases and oldAliasesOnly', async () => {
     const sandbox = await plainSandbox({ traits: { noAliases: true } });
-    for (const event of STREAMS) {
+    for (const event of STREAM_NAMES) {
       const [row = {}] = await rows(sandbox, { event, limit: 1 });
       expect(ALIASES.filter((name) => name in row)).toEqual([]);
       expect(at(row, 'click.id')).toBeTypeOf('string');
     }
     sandbox.service.traits = { oldAliasesOnly: true };
-    for (const event of STREAMS) {
+    for (const event of STREAM_NAMES) {
       const [row = {}] = await rows(sandbox, { event, limit: 1 });
       expect(ALIASES.filter((name) => !(name in row))).toEqual([]);
       for (const path of ['click.id', 'click.url', 'click.country', 'click.ip', 'link.id', 'link.key', 'sale.amount']) {
@@ -95,7 +96,7 @@ describe('data that bites', () => {
     return (await ask(sandbox, { event, limit: 1000 })).text();
   };
 
-  test.each(STREAMS)('note 26, dirty %s', async (event) => {
+  test.each(STREAM_NAMES)('note 26, dirty %s', async (event) => {
     const text = await page(event);
     expect(text).toContain('\\u0000');
     expect(text).toContain('\\ud800');
@@ -122,7 +123,7 @@ describe('data that bites', () => {
 
   test('note 27, password: every link carries one in plain text', async () => {
     const sandbox = await sandboxWith(['password']);
-    for (const event of STREAMS) {
+    for (const event of STREAM_NAMES) {
       for (const row of await rows(sandbox, { event })) expect(at(row, 'link.password')).toMatch(/^secret-/);
     }
   });

@@ -5,11 +5,11 @@ import { holderOf } from '../../src/cursor/database/holders.ts';
 import type { Log } from '../../src/model/log.ts';
 import type { StreamReport } from '../../src/sync/run.ts';
 import { syncAll } from '../../src/sync/sync-stream.ts';
-import { BYSTANDER, type CorpusService, serveCorpus, trapsIn } from '../support/corpus.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import { proveCase, rowsOf } from '../support/proof.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { ANSWERS, type AnswerTrap } from './answer-traps.ts';
+import { BYSTANDER, type CorpusService, serveCorpus, trapsIn } from './corpus.ts';
 
 /** Every answer of the corpus over real HTTP, in place of a stream's first page; after it the service is sound. */
 

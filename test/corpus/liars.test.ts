@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/index.ts';
-import { SERVICE_NOW } from '../support/corpus.ts';
 import { type Engine, openEngine, statesOf, storedIds, sync } from '../support/engine.ts';
 import { serve } from '../support/http-server.ts';
 import { proveCase, rowsOf } from '../support/proof.ts';
 import { newSource } from '../support/sink-harness.ts';
+import { SERVICE_NOW } from './corpus.ts';
 
 /**
  * One record whose own time is wrong must not prove anything: as the edge of a page it would call everything complete between

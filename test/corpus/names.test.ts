@@ -8,12 +8,12 @@ import { evolvedStream } from '../../src/model/evolution.ts';
 import { stringifyJson } from '../../src/model/json.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { freshPlace } from '../support/cli.ts';
-import { type CorpusService, serveCorpus } from '../support/corpus.ts';
 import { type Engine, openEngine, statesOf, sync } from '../support/engine.ts';
 import { HOSTILE_NAMES, PLACES } from '../support/hostile-names.ts';
 import { queryDuckdb, readRelation, readWithDuckdb } from '../support/lake-readers.ts';
 import { readTable } from '../support/postgres-place.ts';
 import type { StoredRow } from '../support/sink-harness.ts';
+import { type CorpusService, serveCorpus } from './corpus.ts';
 
 /** Every hostile name over real HTTP, through the whole engine, into Postgres, Parquet and Iceberg. */
 

@@ -7,13 +7,13 @@ import { readEvolved } from '../../src/cursor/columns.ts';
 import type { Tally } from '../../src/cursor/runs.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../src/model/streams.ts';
-import { BYSTANDER, type CorpusService, serveCorpus, trapsIn } from '../support/corpus.ts';
 import { type Engine, openEngine, statesOf, sync } from '../support/engine.ts';
 import { stable } from '../support/flat.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
 import { readTable } from '../support/postgres-place.ts';
 import { proveCase, rowsOf } from '../support/proof.ts';
 import type { StoredRow } from '../support/sink-harness.ts';
+import { BYSTANDER, type CorpusService, serveCorpus, trapsIn } from './corpus.ts';
 import { RECORDS, type RecordTrap } from './record-traps.ts';
 
 /** Every record of the corpus over real HTTP, through the whole engine, into Postgres and Parquet. */

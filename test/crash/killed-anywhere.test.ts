@@ -2,8 +2,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Timings } from '../../src/jobs/schedule.ts';
 import { createRandom } from '../../src/sandbox/data/random.ts';
-import { judgeKilled } from '../support/crash/checks.ts';
-import { type Ended, killAll } from '../support/crash/child.ts';
+import { recordCase } from '../support/proof.ts';
+import { hasRedis } from '../support/redis.ts';
+import { silentLog } from '../support/silent-log.ts';
+import type { Backend } from '../support/workers.ts';
+import { judgeKilled } from './support/checks.ts';
+import { type Ended, killAll } from './support/child.ts';
 import {
   backfillHistory,
   type Command,
@@ -17,13 +21,9 @@ import {
   rewriteLake,
   upgradedSync,
   veryFirstSync,
-} from '../support/crash/commands.ts';
-import { type Grounds, openGrounds, type SiteName } from '../support/crash/sites.ts';
-import { openWorld, type World } from '../support/crash/world.ts';
-import { recordCase } from '../support/proof.ts';
-import { hasRedis } from '../support/redis.ts';
-import { silentLog } from '../support/silent-log.ts';
-import type { Backend } from '../support/workers.ts';
+} from './support/commands.ts';
+import { type Grounds, openGrounds, type SiteName } from './support/sites.ts';
+import { openWorld, type World } from './support/world.ts';
 
 /**
  * Kill -9 at every step of I/O that a command takes, whoever added it; then run it again. Between the two, what is called complete is

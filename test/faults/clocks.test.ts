@@ -6,11 +6,11 @@ import { readCursor } from '../../src/cursor/cursors.ts';
 import { freshPlace } from '../support/cli.ts';
 import { configFor, type Engine, openEngine, syncAllDone, withSmallPages } from '../support/engine.ts';
 import { listening, passTo } from '../support/front.ts';
-import { idsIn, lossesOf } from '../support/losses.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { recordCase } from '../support/proof.ts';
 import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
-import { isProving, KEY } from '../support/wire-scene.ts';
+import { idsIn, lossesOf } from './losses.ts';
+import { isProving, KEY } from './wire-scene.ts';
 
 /** Clocks that are set by an hour, ours and the service's. Nothing is called complete that has not been, and nothing is lost. */
 
@@ -76,7 +76,7 @@ it('is not believed where it is ahead, even if its own events say so: nothing in
 });
 
 describe('our own clock is set in the middle of a run', () => {
-  const PRELOAD = `--import ${pathToFileURL('test/support/jumping-clock.mjs').href}`;
+  const PRELOAD = `--import ${pathToFileURL('test/faults/jumping-clock.mjs').href}`;
   const JUMPS: Array<[string, number]> = [
     ['an hour back', -HOUR],
     ['an hour ahead', HOUR],

@@ -9,12 +9,12 @@ import { type Finished, freshPlace, MAIN, type Place, startProcess } from '../su
 import { type Engine, openEngine } from '../support/engine.ts';
 import { download } from '../support/lake-place.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
-import { lossesOf } from '../support/losses.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { recordCase } from '../support/proof.ts';
 import { startS3 } from '../support/s3-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { isProving, KEY, messageOf } from '../support/wire-scene.ts';
+import { lossesOf } from './losses.ts';
+import { isProving, KEY, messageOf } from './wire-scene.ts';
 
 /** A disk of a few kilobytes in memory: it can be full, grow, and be read-only. Only root may mount one. */
 interface SmallDisk {

@@ -7,11 +7,11 @@ import { createAuthority } from '../support/certificates.ts';
 import { type Finished, freshPlace } from '../support/cli.ts';
 import { openEngine } from '../support/engine.ts';
 import { listening, passTo } from '../support/front.ts';
-import { idsIn, lossesOf } from '../support/losses.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { recordCase } from '../support/proof.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { isProving, KEY, messageOf, SHORT_TIMEOUTS } from '../support/wire-scene.ts';
+import { idsIn, lossesOf } from './losses.ts';
+import { isProving, KEY, messageOf, SHORT_TIMEOUTS } from './wire-scene.ts';
 
 /** A service whose name or certificate is wrong: what is said, and that everything is there once it is right. */
 
@@ -96,7 +96,7 @@ it.runIf(isProving)('a name that nobody knows', async () => {
 
 it('a name that is known a little later: the same sync goes on', async () => {
   const server = createSecure(authority.sign({ host: 'DNS:later.invalid' }), passTo(sandbox));
-  const preload = `--import ${pathToFileURL('test/support/resolves-later.mjs').href}`;
+  const preload = `--import ${pathToFileURL('test/faults/resolves-later.mjs').href}`;
   const syncs = await openSyncs(`https://later.invalid:${await listening(server)}`, preload);
   const { code, stderr } = await syncs.sync({ hasShortTimeouts: false });
   const sums = await syncs.compare();

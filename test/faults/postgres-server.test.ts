@@ -16,14 +16,14 @@ import { type Engine, openEngine } from '../support/engine.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { freePort } from '../support/free-port.ts';
 import { listening } from '../support/front.ts';
-import { idsIn, lossesOf } from '../support/losses.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { recordCase } from '../support/proof.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { isProving, KEY, messageOf } from '../support/wire-scene.ts';
 import { startWorker, until, workerConfig } from '../support/workers.ts';
+import { idsIn, lossesOf } from './losses.ts';
+import { isProving, KEY, messageOf } from './wire-scene.ts';
 
 /** What the database itself can do to us: no room, no TLS, no answer. */
 

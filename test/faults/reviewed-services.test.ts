@@ -243,7 +243,7 @@ state: { url: "${database.url}" }
 `,
     `${source}.yaml`,
   );
-  const clock = pathToFileURL('test/support/jumping-clock.mjs').href;
+  const clock = pathToFileURL('test/faults/jumping-clock.mjs').href;
   const env = { NODE_OPTIONS: `--import ${clock}`, CLOCK_JUMP_MS: String(aheadMs), CLOCK_JUMPED: 'yes' };
   return place.run(['sync', 'clicks', '--config', config], env);
 }

@@ -3,7 +3,7 @@ import type { Finished } from '../support/cli.ts';
 import { LINE_FAULTS } from '../support/fault-proxy.ts';
 import { recordCase } from '../support/proof.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
-import { isProving, KEY, messageOf, openWireScene, PEERS, type Peer } from '../support/wire-scene.ts';
+import { isProving, KEY, messageOf, openWireScene, PEERS, type Peer } from './wire-scene.ts';
 
 /**
  * Every fault of a line, before each of the servers that a sync talks to, from its beginning and halfway: `tributary sync` ends by

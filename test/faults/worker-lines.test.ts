@@ -10,15 +10,15 @@ import { type Engine, openEngine } from '../support/engine.ts';
 import { type FaultProxy, LINE_FAULTS, startFaultProxy } from '../support/fault-proxy.ts';
 import { download } from '../support/lake-place.ts';
 import { readWithDuckdb } from '../support/lake-readers.ts';
-import { idsIn, type Losses, lossesOf } from '../support/losses.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { recordCase } from '../support/proof.ts';
 import { hasRedis, startRedis } from '../support/redis.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { isProving, KEY, SHORT_TIMEOUTS } from '../support/wire-scene.ts';
 import { FAST, startWorker, type TestWorker, until, workerConfig } from '../support/workers.ts';
+import { idsIn, type Losses, lossesOf } from './losses.ts';
+import { isProving, KEY, SHORT_TIMEOUTS } from './wire-scene.ts';
 
 /**
  * One worker, and every fault of the line to one of its servers, one after the other. When the line is back it goes on by itself: what

@@ -5,10 +5,10 @@ import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { withoutSnapshots } from '../../src/sinks/iceberg/format/metadata.ts';
 import { type Finished, freshPlace } from '../support/cli.ts';
 import { everyAvro, lookAtTable } from '../support/iceberg-place.ts';
-import { createStranger } from '../support/iceberg-stranger.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { copyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
+import { createStranger } from './iceberg-stranger.ts';
 
 /**
  * Another program changes an Iceberg table, or a table or its catalog is lost or restored. The next sync says so, and ends with 0 only once the

@@ -9,7 +9,7 @@ import { STREAM_NAMES, STREAMS, type Stream } from '../../src/model/streams.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
 import { type Engine, openEngine, syncAllDone } from '../support/engine.ts';
 import { stable } from '../support/flat.ts';
-import { filesIn, globOf, queryDuckdb, readWithDuckdb, readWithHyparquet } from '../support/lake-readers.ts';
+import { filesIn, globOf, queryDuckdb, readLakeWithHyparquet, readWithDuckdb } from '../support/lake-readers.ts';
 import { readTable } from '../support/postgres-place.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 import type { StoredRow } from '../support/sink-harness.ts';
@@ -57,7 +57,7 @@ it('fills both from one reading, and both hold the same values for two readers',
     const warehouse = comparable(await readTable(engine.db, 'attribution', stream));
     expect(warehouse.length).toBeGreaterThan(70);
     expect(comparable(await readWithDuckdb(lake, stream))).toEqual(warehouse);
-    expect(comparable(await readWithHyparquet(lake, stream))).toEqual(warehouse);
+    expect(comparable(await readLakeWithHyparquet(lake, stream))).toEqual(warehouse);
     compared += warehouse.length;
   }
   const paths = (await filesIn(lake)).filter((file) => file.endsWith('.parquet'));

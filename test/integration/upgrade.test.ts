@@ -2,10 +2,10 @@ import { expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
 import { migrate } from '../../src/cursor/migrations/migrate.ts';
-import { DROPPED, ROWS_SINCE_VERSION } from '../support/earlier-state.ts';
 import { configFor, storedIds, syncAllDone } from '../support/engine.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
+import { DROPPED, ROWS_SINCE_VERSION } from './earlier-state.ts';
 
 /** A state of any earlier version is brought up to date with everything in it, and the next sync goes on from there. */
 
@@ -56,7 +56,7 @@ it.each(VERSIONS.map((version) => [version]))('from version %i on', async (versi
     const before = await held(db);
     expect(
       Object.keys(before).filter((table) => before[table]?.length === 0),
-      'tables without a row in test/support/earlier-state.ts',
+      'tables without a row in test/integration/earlier-state.ts',
     ).toEqual([]);
 
     expect(await migrate(db, MIGRATIONS, { schema })).toEqual(VERSIONS.filter((later) => later > version));

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { DRAWN, NOT_PROVEN_YET, STAYS_OPEN } from '../support/drawn-traits.ts';
-import { InvariantBroken } from '../support/invariants.ts';
 import type { TraitName } from '../support/odd-service/traits.ts';
 import { recordCase } from '../support/proof.ts';
-import { type SimulationOptions, simulate } from '../support/simulation.ts';
 import { isDeep } from '../tiers.ts';
+import { DRAWN, NOT_PROVEN_YET, STAYS_OPEN } from './simulation/drawn-traits.ts';
+import { InvariantBroken } from './simulation/invariants.ts';
+import { type SimulationOptions, simulate } from './simulation/simulation.ts';
 
 /**
  * The proof by simulation. `SEEDS=20000` runs more seeds, `SEED=1234` runs one and tells every request and commit,
  * `TRAITS=widenStart,pagedTies` gives every world these traits, known to be unsound or not,
  * `STEADY=1` leaves it at these.
- * The invariants are in test/support/invariants.ts, the world they must hold in is test/support/scenario.ts.
+ * The invariants are in test/property/simulation/invariants.ts, the world they must hold in is test/property/simulation/scenario.ts.
  */
 const isProving = process.env.TRIBUTARY_PROVE !== undefined;
 const seeds = Number(process.env.SEEDS ?? (isProving ? 3000 : isDeep ? 300 : 50));

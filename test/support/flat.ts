@@ -1,19 +1,15 @@
 import type { Value } from '../../src/model/columns.ts';
-import { createFlatten, type Row } from '../../src/model/flatten.ts';
+import { createFlatten } from '../../src/model/flatten.ts';
 import type { Privacy } from '../../src/model/privacy.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 
 /** A row whose values can be asked for by column name. */
-export interface FlatRow extends Row {
-  get(column: string): Value;
-}
-
-export function flat(stream: StreamName, record: unknown, privacy?: Privacy): FlatRow {
+export function flat(stream: StreamName, record: unknown, privacy?: Privacy) {
   const { columns } = STREAMS[stream];
   const row = createFlatten(STREAMS[stream], privacy)(record);
   return {
     ...row,
-    get(name) {
+    get(name: string): Value {
       const place = columns.findIndex((column) => column.name === name);
       if (place < 0) throw new Error(`${stream} has no column ${name}`);
       return row.values[place] ?? null;

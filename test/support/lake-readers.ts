@@ -1,7 +1,7 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
-import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
+import { parquetReadObjects } from 'hyparquet';
 import type { Kind, Value } from '../../src/model/columns.ts';
 import { parseJson } from '../../src/model/json.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../src/model/streams.ts';
@@ -69,17 +69,24 @@ const FROM_DUCKDB: Readonly<Record<Kind, (column: string, digits: string) => str
   json: (column) => `${column}::varchar`,
 };
 
-export async function readWithHyparquet(folder: string, stream: Stream): Promise<StoredRow[]> {
-  const compressors = await unpackers();
-  const text = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString('utf8');
-  const parsers = { stringFromBytes: text, jsonFromBytes: text, timestampFromMicroseconds: (micros: bigint) => micros };
-  const all: StoredRow[] = [];
-  for (const name of await parquetIn(folder, stream)) {
-    const file = await asyncBufferFromFile(join(folder, name));
-    const rows = await parquetReadObjects({ file, compressors, parsers } as never);
-    for (const row of rows) all.push(restored(stream, row));
-  }
-  return all;
+/** What hyparquet makes of a file by itself, except that instants and JSON come as they stand there. */
+export async function readWithHyparquet(bytes: Uint8Array): Promise<Record<string, unknown>[]> {
+  const text = (raw: Uint8Array | undefined) => raw && Buffer.from(raw).toString('utf8');
+  const { buffer, byteOffset, byteLength } = bytes;
+  return parquetReadObjects({
+    file: {
+      byteLength,
+      slice: (start, end = byteLength) => buffer.slice(byteOffset + start, byteOffset + end) as ArrayBuffer,
+    },
+    compressors: await unpackers(),
+    parsers: { timestampFromMicroseconds: (micros) => micros, jsonFromBytes: text, stringFromBytes: text },
+  });
+}
+
+export async function readLakeWithHyparquet(folder: string, stream: Stream): Promise<StoredRow[]> {
+  const files = await Promise.all((await parquetIn(folder, stream)).map((name) => readFile(join(folder, name))));
+  const rows = await Promise.all(files.map(readWithHyparquet));
+  return rows.flat().map((row) => restored(stream, row));
 }
 
 /** In the one form that rows are compared in. */

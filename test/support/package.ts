@@ -21,13 +21,10 @@ export async function emptyFolder(): Promise<string> {
   return folder;
 }
 
-export interface Tarball {
-  path: string;
-  files: string[];
-}
+export type Tarball = Awaited<ReturnType<typeof pack>>;
 
 /** Without `prepare`: `npm test` has built it, and building again would pull it from under tests that run beside this one. */
-export async function pack(): Promise<Tarball> {
+export async function pack() {
   const folder = await emptyFolder();
   const { stdout } = await npm(process.cwd(), ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]);
   const [{ filename, files }] = JSON.parse(stdout) as [{ filename: string; files: Array<{ path: string }> }];

@@ -1,5 +1,5 @@
-import { type EventsQuery, toSearchParams } from '../../src/api/client.ts';
-import type { EventsApi } from '../../src/api/events-api.ts';
+import { type EventsQuery, type Page, toSearchParams } from '../../src/api/client.ts';
+import type { PageOptions } from '../../src/api/events-api.ts';
 import { createFlatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { STREAMS } from '../../src/model/streams.ts';
@@ -9,23 +9,17 @@ import { createMemorySync, type MemorySyncOptions } from './memory-sync.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './odd-service/service.ts';
 import { answerOf } from './service-error.ts';
 
-export interface InProcessApi extends EventsApi {
-  readonly queries: readonly EventsQuery[];
-  /** Called before each answer; what it throws is the answer. */
-  onRequest: (query: EventsQuery, count: number) => void;
-  /** Called with the records of each answer. */
-  onAnswer: (records: readonly unknown[]) => void;
-}
-
 /** The sandbox service without HTTP in between: what it says, parsed, with its refusals as the typed errors of src/api. */
-export function createInProcessApi(service: SandboxService): InProcessApi {
+function createInProcessApi(service: SandboxService) {
   const queries: EventsQuery[] = [];
-  const api: InProcessApi = {
+  const api = {
     queries,
-    onRequest: () => {},
-    onAnswer: () => {},
+    /** Called before each answer; what it throws is the answer. */
+    onRequest: (_query: EventsQuery, _count: number): void => {},
+    /** Called with the records of each answer. */
+    onAnswer: (_records: readonly unknown[]): void => {},
     stats: () => ({ requests: queries.length, retries: 0, tooManyRequests: 0, bytes: 0 }),
-    async page(query) {
+    async page(query: EventsQuery, _options: PageOptions): Promise<Page> {
       queries.push(query);
       api.onRequest(query, queries.length);
       const { body } = answerOf(() => service.list(toSearchParams(query)));

@@ -1,5 +1,4 @@
 import { afterAll, expect } from 'vitest';
-import type { StreamName } from '../../src/model/streams.ts';
 import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
 import {
   type SandboxOptions as PlainOptions,
@@ -88,14 +87,3 @@ export const sorted = (ids: readonly string[]): string[] => [...ids].sort();
 export async function errorOf(response: Response): Promise<{ code: string; message: string; doc_url: string }> {
   return ((await response.json()) as { error: { code: string; message: string; doc_url: string } }).error;
 }
-
-/** A request to the sandbox's own control, as another process would send it. */
-export function steer(sandbox: PlainSandbox, path: string, body?: unknown, key = sandbox.apiKey): Promise<Response> {
-  return fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { authorization: `Bearer ${key}` },
-    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-  });
-}
-
-export const STREAMS: readonly StreamName[] = ['clicks', 'leads', 'sales'];

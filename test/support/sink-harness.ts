@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../../src/cursor/database/index.ts';
-import { acquireLease, type Lease } from '../../src/cursor/leases.ts';
+import { acquireLease } from '../../src/cursor/leases.ts';
 import type { Advance, Span } from '../../src/cursor/ledger.ts';
 import type { Rejected } from '../../src/cursor/quarantine.ts';
 import type { Value } from '../../src/model/columns.ts';
 import type { Row } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
-import type { Stream, StreamName } from '../../src/model/streams.ts';
+import type { Stream } from '../../src/model/streams.ts';
 import type { Receipt, Sink } from '../../src/sinks/sink.ts';
 import { certified as proof } from './certified.ts';
 
@@ -47,19 +47,15 @@ export function rowOf(
   };
 }
 
-/** One writer of one stream of one source: it holds the lease and commits batch after batch. */
-export interface Writer {
-  lease: Lease<StreamName>;
-  advance(change?: Partial<Advance>): Advance;
-  commit(rows: readonly Row[], change?: Partial<Advance>, rejected?: readonly Rejected[]): Promise<Receipt>;
-}
-
 let sources = 0;
 
 /** A source that no other test has, so that tests share a place without meeting. */
 export const newSource = (): string => `source-${++sources}`;
 
-export async function createWriter(place: SinkPlace, stream: Stream, source = newSource()): Promise<Writer> {
+export type Writer = Awaited<ReturnType<typeof createWriter>>;
+
+/** One writer of one stream of one source: it holds the lease and commits batch after batch. */
+export async function createWriter(place: SinkPlace, stream: Stream, source = newSource()) {
   const sink = place.createSink();
   const lease = await acquireLease(place.state, source, stream.name, `test of ${source}`);
   const advance = (change: Partial<Advance> = {}): Advance => ({
@@ -77,7 +73,7 @@ export async function createWriter(place: SinkPlace, stream: Stream, source = ne
   return {
     lease,
     advance,
-    async commit(rows, change, rejected) {
+    async commit(rows: readonly Row[], change?: Partial<Advance>, rejected?: readonly Rejected[]): Promise<Receipt> {
       const batch = await sink.open(stream);
       await batch.write(rows);
       return batch.commit(advance(change), rejected);

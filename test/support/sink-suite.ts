@@ -57,9 +57,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
 
     it('counts what is new, changed and unchanged, over every batch', async () => {
       const writer = await createWriter(place, stream);
-      expect(await writer.commit([sale('a'), sale('b'), sale('c')])).toEqual(
-        receipt({ new: 3, changed: 0, unchanged: 0 }),
-      );
+      expect(await writer.commit([sale('a'), sale('b'), sale('c')])).toEqual(receipt({ new: 3 }));
       const again = [sale('a'), sale('b', 0, 2), sale('d')];
       expect(await writer.commit(again, { runId: '20261114T120000-00000002' })).toEqual(
         receipt({ new: 1, changed: 1, unchanged: 1 }),
@@ -145,15 +143,13 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       await writer.commit([sale('a'), ...joined.map(({ name }) => sale(name))]);
       const before = await rowsOf(place, stream, source);
       const moved = joined.map(({ name, kind }) => rowOf(stream, name, NOON, { sale_amount: 1, [name]: values[kind] }));
-      expect(await writer.commit(moved)).toEqual(receipt({ new: 0, changed: 0, unchanged: joined.length }));
+      expect(await writer.commit(moved)).toEqual(receipt({ unchanged: joined.length }));
       // Unknown fields of what is joined, and aliases of it that contradict, move just the same.
       for (const extra of [{ link: { utmId: 1 } }, { customer: { vip: true } }, { domain: 'old.test', key: 'k' }]) {
-        expect(await writer.commit([sale('a', 0, 1, extra)])).toEqual(receipt({ new: 0, changed: 0, unchanged: 1 }));
+        expect(await writer.commit([sale('a', 0, 1, extra)])).toEqual(receipt({ unchanged: 1 }));
       }
       expect(await rowsOf(place, stream, source)).toEqual(before);
-      expect(await writer.commit([sale('a', 0, 1, { taxRate: 19 })])).toEqual(
-        receipt({ new: 0, changed: 1, unchanged: 0 }),
-      );
+      expect(await writer.commit([sale('a', 0, 1, { taxRate: 19 })])).toEqual(receipt({ changed: 1 }));
       expect(await writer.commit([sale('a', 0, 1, { taxRate: 19, link: { utmId: 2 } })])).toMatchObject({ changed: 0 });
     });
 
@@ -307,7 +303,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     it('advances the ledger by a commit without rows', async () => {
       const writer = await createWriter(place, stream);
       const spans = [certified(NOON, NOON + MINUTE)];
-      expect(await writer.commit([], { spans })).toEqual(receipt({ new: 0, changed: 0, unchanged: 0 }));
+      expect(await writer.commit([], { spans })).toEqual(receipt({}));
       expect(await readCursor(place.state, writer.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
       expect(await readLedger(place.state, writer.advance(), 0)).toMatchObject(asEntries(spans));
     });
@@ -315,7 +311,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     it('keeps two sources side by side, even where their ids are the same', async () => {
       const [one, two] = [await createWriter(place, stream), await createWriter(place, stream)];
       await one.commit([sale('same', 0, 1)]);
-      expect(await two.commit([sale('same', 0, 2)])).toEqual(receipt({ new: 1, changed: 0, unchanged: 0 }));
+      expect(await two.commit([sale('same', 0, 2)])).toEqual(receipt({ new: 1 }));
       expect((await rowsOf(place, stream, one.lease.source)).get('same')?.sale_amount).toBe(1);
       expect((await rowsOf(place, stream, two.lease.source)).get('same')?.sale_amount).toBe(2);
     });
@@ -342,7 +338,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       await old.lease.release();
       const next = await createWriter(place, stream, old.lease.source);
       await refuses(old);
-      expect(await next.commit([sale('late')], { spans })).toEqual(receipt({ new: 1, changed: 0, unchanged: 0 }));
+      expect(await next.commit([sale('late')], { spans })).toEqual(receipt({ new: 1 }));
     });
 
     it('never shows a cursor that is ahead of the rows', async () => {

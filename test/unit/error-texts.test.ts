@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { errorTexts } from '../support/error-texts.ts';
+import { errorTexts } from './generated/error-texts.ts';
 
 /** The rules that a machine can check of the messages that error-texts.md lists. The rest is for whoever reads it there. */
 

@@ -5,10 +5,10 @@ import { ENTITIES, entitiesOf, LINKS, STREAM_NAMES, STREAMS } from '../../src/mo
 import { HISTORY } from '../../src/sinks/postgres/links/history.ts';
 import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { majorPerMinor } from '../../src/sinks/views/money.ts';
-import { badInputPage } from '../support/bad-input-page.ts';
-import { configurationPage } from '../support/config-reference.ts';
-import { errorsPage, errorTexts } from '../support/error-texts.ts';
 import { jsonSchema } from '../support/json-documents.ts';
+import { badInputPage } from './generated/bad-input-page.ts';
+import { configurationPage } from './generated/config-reference.ts';
+import { errorsPage, errorTexts } from './generated/error-texts.ts';
 
 /** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
 

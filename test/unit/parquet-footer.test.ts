@@ -13,9 +13,10 @@ import {
   readGroup,
   type StoredGroup,
 } from '../../src/sinks/parquet/format/index.ts';
-import { countingSource, encodeFile, openDuck, sourceOf } from '../support/parquet-format.ts';
+import { queryDuckdb } from '../support/lake-readers.ts';
+import { countingSource, encodeFile, openDuck, sourceOf } from './parquet-format.ts';
 
-const duck = await openDuck();
+const duck = openDuck();
 
 const COLUMNS: readonly FileColumn[] = [
   { name: 'event_id', kind: 'text', nullable: false },
@@ -169,7 +170,7 @@ describe('the footer', () => {
 
   it('of another writer is refused, with its name', async () => {
     const path = join(duck.dir, 'foreign.parquet');
-    await duck.run(`copy (select 'x' as event_id, [1, 2] as list) to '${path}' (format parquet)`);
+    await queryDuckdb(`copy (select 'x' as event_id, [1, 2] as list) to '${path}' (format parquet)`);
     await expect(readFooter(sourceOf(readFileSync(path)))).rejects.toThrow(
       /^test\.parquet was not written by Tributary: it says DuckDB version/,
     );

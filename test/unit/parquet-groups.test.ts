@@ -16,17 +16,10 @@ import {
   readGroup,
   type StoredGroup,
 } from '../../src/sinks/parquet/format/index.ts';
-import {
-  countingSource,
-  countPages,
-  encodeFile,
-  openDuck,
-  type Rows,
-  readWithHyparquet,
-  sourceOf,
-} from '../support/parquet-format.ts';
+import { readWithHyparquet } from '../support/lake-readers.ts';
+import { countingSource, countPages, encodeFile, openDuck, type Rows, sourceOf } from './parquet-format.ts';
 
-const duck = await openDuck();
+const duck = openDuck();
 const NOON = Date.UTC(2026, 10, 14, 12);
 
 const COLUMNS: readonly FileColumn[] = [

@@ -8,9 +8,10 @@ import {
   readGroup,
   type StoredGroup,
 } from '../../src/sinks/parquet/format/index.ts';
-import { encodeFile, openDuck, type Rows, readWithHyparquet, sourceOf } from '../support/parquet-format.ts';
+import { readWithHyparquet } from '../support/lake-readers.ts';
+import { encodeFile, openDuck, type Rows, sourceOf } from './parquet-format.ts';
 
-const duck = await openDuck();
+const duck = openDuck();
 
 const KINDS: readonly Kind[] = ['text', 'integer', 'number', 'boolean', 'timestamp', 'json'];
 const deep = `${'{"down":['.repeat(60)}9007199254740993${']}'.repeat(60)}`;

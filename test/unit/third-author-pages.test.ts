@@ -1,4 +1,5 @@
 import { DAY, HOUR, MINUTE, NOON } from '../support/sandbox-sync.ts';
+import { plainly } from '../support/written-service.ts';
 import {
   cached,
   ceil,
@@ -13,8 +14,7 @@ import {
   sorted,
   whole,
   within,
-} from '../support/third-author.ts';
-import { plainly } from '../support/written-service.ts';
+} from './third-author.ts';
 
 // Pages, order, caches and outages, by a tester who has not read how it extracts. `live`: sound, and complete within four polls. `stuck`: sound, but never
 // complete (an expected failure). `unsound`: certifies what it does not have (an expected failure).

@@ -1,18 +1,6 @@
 import { DAY, HOUR, MINUTE } from '../support/sandbox-sync.ts';
-import {
-  ceil,
-  check,
-  floor,
-  hash,
-  paged,
-  refuse,
-  type Service,
-  shard,
-  sorted,
-  whole,
-  within,
-} from '../support/third-author.ts';
 import { plainly, type WrittenEvent } from '../support/written-service.ts';
+import { ceil, check, floor, hash, paged, refuse, type Service, shard, sorted, whole, within } from './third-author.ts';
 
 // Ranges, bounds and search engines, by a tester who has not read how it extracts. `live`: sound, and complete within four polls. `stuck`: sound, but never
 // complete (an expected failure). `unsound`: certifies what it does not have (an expected failure).

@@ -11,6 +11,7 @@ import { sum } from '../../sync/estimate.ts';
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
 import { costOf, type Price, priceBackfill, reportPrices, sourcesOf } from '../../sync/price.ts';
 import { backfillAll } from '../../sync/sync-stream.ts';
+import { rangeOf } from '../../sync/windows-to-read.ts';
 import {
   type Context,
   type ExitCode,
@@ -135,7 +136,7 @@ async function enqueue(context: Context, app: SyncApp, request: BackfillRequest,
 const entryOf = (jobs: SyncApp['jobs'], { window, force = false }: BackfillRequest): AuditEntry => ({
   ...byCommand(jobs),
   action: 'backfill.start',
-  detail: { from: toIso(window.start), to: toIso(window.end), force },
+  detail: { ...rangeOf(window), force },
 });
 
 async function backfill(

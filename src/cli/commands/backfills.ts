@@ -1,7 +1,9 @@
 import { byCommand, environment } from '../../app/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
+import { rangeOf } from '../../sync/windows-to-read.ts';
 import { type Context, EXIT, type ExitCode, type Options, type Register, show, withOptions } from '../command.ts';
 import { readState } from '../config.ts';
 import { type FittedColumn, figure, fittedTable, percent } from '../terminal.ts';
@@ -95,8 +97,7 @@ function describe(all: readonly Backfill[], columns: number): string {
 
 const toJson = ({ start, end, createdAt, finishedAt, ...backfill }: Backfill): object => ({
   ...backfill,
-  from: toIso(start),
-  to: toIso(end),
+  ...rangeOf({ start, end }),
   createdAt: toIso(createdAt),
-  finishedAt: finishedAt === null ? null : toIso(finishedAt),
+  finishedAt: isoOrNull(finishedAt),
 });

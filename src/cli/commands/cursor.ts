@@ -4,8 +4,9 @@ import type { Config } from '../../config/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
+import { toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import {
@@ -97,7 +98,7 @@ export const registerCursor: Register = (program, action) => {
     ),
   ).action(
     action((context, names: string[], options: CursorOptions) =>
-      change(context, 'reset', parseStreams(names), options, (deps, track) => resetCursor(deps, track)),
+      change(context, 'reset', parseStreams(names), options, resetCursor),
     ),
   );
 };
@@ -114,14 +115,12 @@ async function get(context: Context, streams: readonly StreamName[], options: Op
   );
 }
 
-type Work = (deps: MoveDeps, track: KnownTrack) => Promise<void>;
-
 async function change(
   context: Context,
   verb: 'move' | 'reset',
   streams: readonly StreamName[],
   options: CursorOptions,
-  work: Work,
+  work: (deps: MoveDeps, track: KnownTrack) => Promise<void>,
   move?: Move,
 ): Promise<ExitCode> {
   const { log, terminal } = context;
@@ -161,8 +160,6 @@ async function change(
     );
   });
 }
-
-const isoOrNull = (instant: Instant | undefined): string | null => (instant === undefined ? null : toIso(instant));
 
 const throughOf = (track: KnownTrack): string => minute(isoOrNull(track.completeThrough)) || 'not certified yet';
 

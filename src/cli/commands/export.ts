@@ -16,6 +16,7 @@ import {
   type Spool,
 } from '../../sinks/export.ts';
 import { type ExportReport, exportStream } from '../../sync/maintain/export-stream.ts';
+import { rangeOf } from '../../sync/windows-to-read.ts';
 import {
   type Context,
   EXIT,
@@ -168,9 +169,8 @@ export function describeExport(report: ExportReport, out: string, window: Window
 /** The same for machines. */
 const exportJson = ({ doubts, settledThrough, ...figures }: ExportReport, out: string, window: Window): object => ({
   out,
-  from: toIso(window.start),
-  to: toIso(window.end),
-  doubts: doubts.map(({ start, end, note }) => ({ from: toIso(start), to: toIso(end), note })),
+  ...rangeOf(window),
+  doubts: doubts.map((doubt) => ({ ...rangeOf(doubt), note: doubt.note })),
   settledThrough: toIso(settledThrough),
   ...figures,
 });

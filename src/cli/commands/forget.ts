@@ -96,20 +96,25 @@ const unseen = (kind: Erasure['kind']): ConfigError =>
     next: 'check the id, or add --unseen to leave it out if it ever appears',
   });
 
+const tableOf = (touched: Touched, columns: number): string =>
+  table(
+    ['where', 'rows'],
+    Object.entries(touched).map(([place, n]) => [place, figure(n)]),
+    columns,
+  );
+
 function describePreview(touched: Touched, columns: number): string {
-  const rows = Object.entries(touched).map(([place, n]) => [place, figure(n)]);
-  const counts = rows.length === 0 ? 'no event has it yet' : table(['where', 'rows'], rows, columns);
+  const counts = Object.keys(touched).length === 0 ? 'no event has it yet' : tableOf(touched, columns);
   return [counts, '', 'nothing was changed', 'next: the same without --dry-run'].join('\n');
 }
 
 /** The id is not printed: the output may end up in a log. */
 function describe(kind: Erasure['kind'], touched: Touched, columns: number): string {
-  const rows = Object.entries(touched).map(([place, n]) => [place, figure(n)]);
   const isFound = Object.values(touched).some((n) => n > 0);
   const stays = 'later syncs leave it out';
   const end = {
     found: kind === 'source' ? 'the source is gone' : `the ${kind} is forgotten, and ${stays}`,
     unknown: kind === 'source' ? 'there was nothing of it' : `no row had this ${kind}; should one come, ${stays}`,
   };
-  return [table(['where', 'rows'], rows, columns), '', isFound ? end.found : end.unknown].join('\n');
+  return [tableOf(touched, columns), '', isFound ? end.found : end.unknown].join('\n');
 }

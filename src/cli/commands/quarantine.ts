@@ -3,11 +3,16 @@ import { byCommand, environment, withApp, withSinks } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { type AuditEntry, audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
-import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
+import {
+  countQuarantined,
+  dropQuarantined,
+  listQuarantined,
+  masked,
+  type Quarantined,
+} from '../../cursor/quarantine.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { createFlatten } from '../../model/flatten.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
-import { createRedact } from '../../model/privacy.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import {
@@ -71,11 +76,11 @@ export const registerQuarantine: Register = (program, action) => {
       .argument('<id>', 'its number in the list')
       .option('--raw', 'with the personal data that was kept')
       .addHelpText('after', SHOW),
-  ).action(action((context, id: string, options: QuarantineOptions) => showOne(context, id, options)));
+  ).action(action(showOne));
   const chosen = (command: Command): Command =>
     common(withOptions(command.argument('[id...]', 'numbers in the list').option('--all', 'all of them'), 'source'));
   chosen(quarantine.command('retry').description('process records again').addHelpText('after', RETRY)).action(
-    action((context, ids: string[], options: QuarantineOptions) => retry(context, ids, options)),
+    action(retry),
   );
   chosen(
     withOptions(
@@ -83,7 +88,7 @@ export const registerQuarantine: Register = (program, action) => {
       'dryRun',
       'yes',
     ),
-  ).action(action((context, ids: string[], options: QuarantineOptions) => drop(context, ids, options)));
+  ).action(action(drop));
 };
 
 async function list(context: Context, options: QuarantineOptions): Promise<ExitCode> {
@@ -202,12 +207,9 @@ async function chosenOf(found: Promise<Quarantined[]>, ids: readonly string[]): 
 const unknown = (ids: readonly string[]): ConfigError =>
   new ConfigError(`there is no record ${ids.join(', ')} in quarantine`, { next: 'see tributary quarantine list' });
 
-/** Masked whatever the privacy settings keep: others see the terminal, and its text is pasted into tickets. */
-const mask = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
-
 const shown = (record: string, raw: boolean): unknown => {
   const value = parseJson(record);
-  return raw ? value : mask(value);
+  return raw ? value : masked(value);
 };
 
 function describeList(records: readonly Quarantined[], total: number, columns: number): string {

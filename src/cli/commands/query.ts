@@ -2,6 +2,7 @@ import { environment, hasState, withApp } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { connect, type Database } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
+import type { Log } from '../../model/log.ts';
 import { moment } from '../../model/window.ts';
 import { EXIT, firstStep, type Options, parseCount, type Register, withOptions } from '../command.ts';
 import { figure, table } from '../terminal.ts';
@@ -15,10 +16,6 @@ Examples:
 Runs one read-only query on the Postgres sink, embedded or not. With a server of
 your own, psql and every other client work as well.`;
 
-interface QueryOptions extends Options {
-  limit: number;
-}
-
 export const registerQuery: Register = (program, action) => {
   const command = program
     .command('query')
@@ -27,7 +24,7 @@ export const registerQuery: Register = (program, action) => {
     .option('--limit <N>', 'how many rows at most', parseCount('--limit'), 100)
     .addHelpText('after', EXAMPLES);
   withOptions(command, 'config', 'sink', 'json').action(
-    action(async ({ terminal, log, document }, sql: string, options: QueryOptions) => {
+    action(async ({ terminal, log, document }, sql: string, options: Options & { limit: number }) => {
       const { config } = environment.configOrDefaults(options.config);
       const sink = chooseSink(config, options.sink);
       const ask = (db: Database) => run(db, sql, options.limit);
@@ -51,14 +48,10 @@ function chooseSink({ sinks }: Config, name: string | undefined): { url?: string
   });
 }
 
-const withState: <T>(
-  config: Config,
-  log: Parameters<typeof withApp>[0]['log'],
-  ask: (db: Database) => Promise<T>,
-) => Promise<T> = (config, log, ask) => {
+function withState<T>(config: Config, log: Log, ask: (db: Database) => Promise<T>): Promise<T> {
   if (hasState(config)) return withApp({ config, log }, ({ state }) => ask(state));
   throw new ConfigError('nothing has been synced yet', { next: firstStep(config) });
-};
+}
 
 async function withUrl<T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> {
   const db = connect({ url, max: 1 });
@@ -120,12 +113,9 @@ function describe(rows: readonly Row[], isCut: boolean, limit: number, columns: 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (value instanceof Date) return moment(value.getTime());
-  if (typeof value === 'object' && 'toPostgres' in value) return interval((value as Interval).toPostgres());
+  if (typeof value === 'object' && 'toPostgres' in value)
+    return interval((value as { toPostgres(): string }).toPostgres());
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
-}
-
-interface Interval {
-  toPostgres(): string;
 }
 
 /** The driver writes the smallest unit first, and every unit as a plural. */

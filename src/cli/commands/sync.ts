@@ -1,6 +1,7 @@
 import { byCommand, type SyncApp, withSyncApp } from '../../app/index.ts';
 import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import { differingSinks, type SinkTally } from '../../cursor/runs.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -8,6 +9,7 @@ import { describeRange, type Window } from '../../model/window.ts';
 import { dueListings } from '../../sync/links/due.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type Outcome, syncAll } from '../../sync/sync-stream.ts';
+import { rangeOf } from '../../sync/windows-to-read.ts';
 import {
   type Context,
   EXIT,
@@ -155,14 +157,11 @@ const FIGURES: readonly FigureColumn[] = [
   { header: '429s', of: (tally) => tally.tooManyRequests, isRare: true },
 ];
 
-interface LastColumn {
-  header: string;
-  of: (report: StreamReport) => string;
-}
+type LastColumn = FittedColumn<StreamReport>;
 
 const COMPLETE_THROUGH: LastColumn = {
   header: 'complete through',
-  of: ({ cursor }) => throughOf(cursor?.completeThrough),
+  of: ({ cursor }) => minute(isoOrNull(cursor?.completeThrough)) || 'not certified yet',
 };
 /** A backfill is about a range, which the watermark says nothing about. */
 const CERTIFIED: LastColumn = {
@@ -255,24 +254,14 @@ export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object 
       ...report?.tally,
       completeThrough: isoOrNull(report?.cursor?.completeThrough),
       newestSeen: isoOrNull(report?.cursor?.newestSeen),
-      ...(report?.range && rangeJson(report.range)),
-      notCertified: (report?.unproven ?? []).map(({ start, end, note }) => ({
-        from: toIso(start),
-        to: toIso(end),
-        note,
-      })),
+      // Of a backfill: what was old enough to be read, and how much of it is certified.
+      ...(report?.range && { ...rangeOf(report.range.window), certified: report.range.certified }),
+      notCertified: (report?.unproven ?? []).map((part) => ({ ...rangeOf(part), note: part.note })),
       error: fault ? errorJson(fault) : null,
     })),
     budget: Object.fromEntries(sourcesOf(outcomes).map((source) => [source, app.usage(source)])),
   };
 }
-
-/** For a backfill: how much of the range was read, and how much of it is certified. */
-const rangeJson = ({ window, certified }: NonNullable<StreamReport['range']>): object => ({
-  from: toIso(window.start),
-  to: toIso(window.end),
-  certified,
-});
 
 const sourcesOf = (outcomes: readonly Outcome[]): string[] => [...new Set(outcomes.map(({ source }) => source))];
 
@@ -280,8 +269,3 @@ const counts = (by: Record<string, number>): string =>
   Object.entries(by)
     .map(([column, n]) => `${column} ${figure(n)}`)
     .join(', ');
-
-const throughOf = (instant: number | undefined): string =>
-  instant === undefined ? 'not certified yet' : minute(toIso(instant));
-
-const isoOrNull = (instant: number | undefined): string | null => (instant === undefined ? null : toIso(instant));

@@ -1,5 +1,6 @@
 import { environment } from '../../app/index.ts';
 import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
@@ -79,7 +80,7 @@ const runJson = ({ source, stream, runId, state, tally, cursor, fault }: StreamR
   runId,
   state,
   ...tally,
-  completeThrough: cursor?.completeThrough === undefined ? null : toIso(cursor.completeThrough),
+  completeThrough: isoOrNull(cursor?.completeThrough),
   message: fault?.message ?? null,
 });
 

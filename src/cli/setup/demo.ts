@@ -83,15 +83,10 @@ select max(c.link_domain || '/' || c.link_key) as link, count(*) as clicks,
 from ${SCHEMA}.clicks c where c._source = 'demo'
 group by c._source, c.link_id order by clicks desc limit 5`;
 
-interface TopLink {
-  link: string;
-  clicks: number;
-  leads: number;
-  sales: number;
-}
-
 async function firstLook(app: App): Promise<string> {
-  const links = await app.state.query<TopLink>({ text: TOP_LINKS });
+  const links = await app.state.query<Record<'clicks' | 'leads' | 'sales', number> & { link: string }>({
+    text: TOP_LINKS,
+  });
   const rows = links.map(({ link, clicks, leads, sales }) => [link, figure(clicks), figure(leads), figure(sales)]);
   const top = table(['link', 'clicks', 'leads', 'sales'], rows);
   return [

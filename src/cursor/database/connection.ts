@@ -4,17 +4,14 @@ import { type Guarded, guardPassword } from './authentication.ts';
 
 /** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
 
-interface Pool {
-  checkOut(): Promise<Connection>;
-  /** Waits for work under way, then ends every connection. */
-  end(): Promise<void>;
-}
-
-interface PoolOptions {
+export interface ConnectOptions {
   url: string;
-  name: string;
-  max: number;
-  silenceMs: number;
+  /** What `pg_stat_activity` shows. */
+  name?: string;
+  /** The most connections at once; further work waits its turn. */
+  max?: number;
+  /** After so long without a word, the server is asked whether it still knows of our question. */
+  silenceMs?: number;
 }
 
 export interface Connection {
@@ -27,7 +24,7 @@ export interface Connection {
   discard: () => void;
 }
 
-export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
+export function openPool({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions) {
   const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
   pool.on('error', () => {});
@@ -56,7 +53,7 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
   };
 
   return {
-    async checkOut() {
+    async checkOut(): Promise<Connection> {
       const client = await pool.connect();
       return connectionOf(client, (work) => unlessSilent(watchedOf(client), silenceMs, lookAt, work));
     },
@@ -87,7 +84,7 @@ type BackendActivity = 'at work' | 'waiting for us' | 'unknown';
 type LookAt = (pid: number, isStillSilent: () => boolean) => Promise<BackendActivity>;
 
 /** A server is asked about at this interval while it says nothing. */
-export const SILENCE_MS = 60_000;
+const SILENCE_MS = 60_000;
 
 /** Behind a pooler a process cannot be found: then so many silences in a row say that the line is dead. */
 const MOST_UNKNOWN = 5;

@@ -70,15 +70,7 @@ export class Unproven extends Error {
   }
 }
 
-const UNREACHABLE = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EPIPE',
-  'EAI_AGAIN',
-]);
+const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|EAI_AGAIN)$/;
 
 /** SQLSTATE classes and codes after which the same work may succeed: lost connection, no room, conflict, shutdown. */
 const PASSING = /^(08...|53...|57014|57P0[1-5]|40001|40P01|55000|55P03|25P03)$/;
@@ -188,7 +180,7 @@ function passing({ error, code, place }: Thrown, { database }: Address): Fault |
       cause: error,
     });
   }
-  if (UNREACHABLE.has(code)) {
+  if (UNREACHABLE.test(code)) {
     return new RetryLater(`${place} cannot be reached (${code})`, {
       next: 'start the server, or correct host and port in the database URL; then run again',
       cause: error,

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { RetryLater } from '../../model/errors.ts';
 import { holderOf, isDead } from './holders.ts';
 import type { Database, Queryable } from './index.ts';
+import { raw, sql } from './sql.ts';
 
 /**
  * A lock that needs no open transaction, and no connection of its own: its holder may send files for minutes, also behind a pooler. It is
@@ -22,7 +23,7 @@ const [FIRST_LOOK_MS, LOOK_AGAIN_MS] = [10, 200];
 
 /** No source has this name. */
 const KEY = 'locked files';
-const inSeconds = `clock_timestamp() + make_interval(secs => ${LOCK_SECONDS})`;
+const inSeconds = raw(`clock_timestamp() + make_interval(secs => ${LOCK_SECONDS})`);
 
 /** Within a process they queue up; between processes they look again. */
 const queues = new WeakMap<Database, Map<string, Promise<void>>>();
@@ -56,19 +57,16 @@ async function enter(db: Database, name: string): Promise<() => void> {
 
 async function waitFor(db: Database, name: string): Promise<number> {
   for (let ms = FIRST_LOOK_MS; ; ms = Math.min(2 * ms, LOOK_AGAIN_MS)) {
-    const [taken] = await db.query<{ epoch: number }>({
-      text: `
-        insert into tributary.leases as l (source, stream, epoch, holder, expires_at) values ($1, $2, 1, $3, ${inSeconds})
-        on conflict (source, stream) do update set epoch = l.epoch + 1, holder = excluded.holder, expires_at = excluded.expires_at
-        where l.expires_at <= clock_timestamp()
-        returning epoch`,
-      values: [KEY, name, holderOf('files')],
-    });
+    const [taken] = await db.query<{ epoch: number }>(sql`
+      insert into tributary.leases as l (source, stream, epoch, holder, expires_at)
+      values (${KEY}, ${name}, 1, ${holderOf('files')}, ${inSeconds})
+      on conflict (source, stream) do update set epoch = l.epoch + 1, holder = excluded.holder, expires_at = excluded.expires_at
+      where l.expires_at <= clock_timestamp()
+      returning epoch`);
     if (taken) return taken.epoch;
-    const [other] = await db.query<{ holder: string; epoch: number }>({
-      text: 'select holder, epoch from tributary.leases where source = $1 and stream = $2',
-      values: [KEY, name],
-    });
+    const [other] = await db.query<{ holder: string; epoch: number }>(
+      sql`select holder, epoch from tributary.leases where source = ${KEY} and stream = ${name}`,
+    );
     if (other && isDead(other.holder)) await giveBack(db, name, other.epoch);
     else await setTimeout(ms);
   }
@@ -102,22 +100,16 @@ function hold(db: Database, name: string, epoch: number, leave: () => void): Loc
 }
 
 async function renew(db: Queryable, name: string, epoch: number, how: string): Promise<boolean> {
-  const renewed = await db.query({
-    text: `
-      update tributary.leases set expires_at = ${inSeconds} where (source, stream) = (
-        select source, stream from tributary.leases
-        where source = $1 and stream = $2 and epoch = $3 and expires_at > clock_timestamp() ${how})
-      returning epoch`,
-    values: [KEY, name, epoch],
-  });
+  const renewed = await db.query(sql`
+    update tributary.leases set expires_at = ${inSeconds} where (source, stream) = (
+      select source, stream from tributary.leases
+      where source = ${KEY} and stream = ${name} and epoch = ${epoch} and expires_at > clock_timestamp() ${raw(how)})
+    returning epoch`);
   return renewed.length > 0;
 }
 
 async function giveBack(db: Queryable, name: string, epoch: number): Promise<void> {
-  await db.query({
-    text: `
-      update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
-      where source = $1 and stream = $2 and epoch = $3`,
-    values: [KEY, name, epoch],
-  });
+  await db.query(sql`
+    update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
+    where source = ${KEY} and stream = ${name} and epoch = ${epoch}`);
 }

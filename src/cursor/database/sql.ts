@@ -1,3 +1,5 @@
+import { type Instant, toIso } from '../../model/instant.ts';
+
 /** Text for the server, and values that never become part of the text: `sql` makes it of a template. */
 export interface Sql {
   text: string;
@@ -66,6 +68,10 @@ export const instantOf = (column: string): Sql => raw(`(extract(epoch from ${col
 /** The same as text, in UTC, as JSON writes it. */
 export const isoOf = (column: string): Sql =>
   raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
+
+/** An instant as text for a column or for JSON; null where there is none. */
+export const isoOrNull = (at: Instant | null | undefined): string | null =>
+  at === null || at === undefined ? null : toIso(at);
 
 /**
  * What Postgres can hold of a service's text. It refuses NUL, and jsonb lone surrogates too; one such character would fail

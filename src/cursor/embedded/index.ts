@@ -205,23 +205,14 @@ const CLASS = 0x7472_6962;
 const USE = 1;
 const OWN = 2;
 
-interface Presence {
-  session: Session;
-  close(): Promise<void>;
-}
-
-interface Holder {
-  /** The command and its pid, as `presenceName` wrote them. */
-  who: string;
-  since: Date;
-}
+type Presence = Awaited<ReturnType<typeof enter>>;
 
 /** Postgres keeps 63 bytes of it, and shows anything but ASCII as question marks. */
 function presenceName(command: string): string {
   return `pid ${process.pid}: ${command.replace(/[^ -~]+/g, ' ')}`.slice(0, 63).trim();
 }
 
-async function enter(url: string, name: string): Promise<Presence> {
+async function enter(url: string, name: string) {
   const db = connect({ url, name, max: 1 });
   try {
     const session = await db.session();
@@ -247,8 +238,12 @@ async function leave(session: Session): Promise<boolean> {
   return ask(session, lock('pg_try_advisory_lock', USE));
 }
 
-async function ownHolder(session: Session): Promise<Holder | undefined> {
-  const [holder] = await session.query<Holder>(sql`SELECT a.application_name AS who, a.backend_start AS since
+/** Who owns it: the command and its pid, as `presenceName` wrote them. */
+async function ownHolder(session: Session): Promise<{ who: string; since: Date } | undefined> {
+  const [holder] = await session.query<{
+    who: string;
+    since: Date;
+  }>(sql`SELECT a.application_name AS who, a.backend_start AS since
     FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted AND l.classid = ${CLASS} AND l.objid = ${OWN} AND l.mode = 'ExclusiveLock'`);
   return holder;

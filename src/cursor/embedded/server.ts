@@ -8,7 +8,7 @@ import { RetryLater } from '../../model/errors.ts';
 import { type Binaries, dataDirectory, type Home, handOver, launchOn, serverEnv } from './home.ts';
 
 /** What Postgres' own lock file says of the server on a data directory. Postgres lets only one server live there. */
-export type Postmaster =
+type Postmaster =
   | { state: 'absent' }
   /** The file is a leaving of a crash. `pid` may by now be somebody else's. */
   | { state: 'dead'; pid: number }

@@ -5,7 +5,7 @@ import type { Queryable } from '../database/index.ts';
 import { hasTable } from '../database/index.ts';
 import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
-import { ofTrack, type Track } from './window-rows.ts';
+import { type CountedWindow, ofTrack, type Track } from './window-rows.ts';
 
 /**
  * What a sink was found to hold. The ledger says what was read; a sink can be emptied, restored or written to by others. Where the two
@@ -85,21 +85,14 @@ export async function readAttested(db: Queryable, sink: string) {
     where a.sink = ${sink} order by 1, 2`);
 }
 
-/** A certified window, and how many rows the ledger says the sink has there. */
-export interface CertifiedWindow extends Window {
-  rows: number;
-}
-
 /** The certified windows that begin before a moment, newest first. */
 export async function certifiedBefore(
   db: Queryable,
   track: Track,
   { before, most }: { before: Instant | undefined; most: number },
-): Promise<CertifiedWindow[]> {
+): Promise<CountedWindow[]> {
   const end = before === undefined ? 'infinity' : toIso(before);
-  return db.query<CertifiedWindow>(
-    sql`${certifiedOf(track)} and start_at < ${end} order by start_at desc limit ${most}`,
-  );
+  return db.query<CountedWindow>(sql`${certifiedOf(track)} and start_at < ${end} order by start_at desc limit ${most}`);
 }
 
 const certifiedOf = (track: Track): Sql => sql`
@@ -107,12 +100,8 @@ const certifiedOf = (track: Track): Sql => sql`
   from tributary.windows where ${ofTrack(track)} and state = 'certified'`;
 
 /** The certified windows that touch any of these, locked: no commit changes them meanwhile. */
-export async function lockCertified(
-  tx: Queryable,
-  track: Track,
-  windows: readonly Window[],
-): Promise<CertifiedWindow[]> {
-  return tx.query<CertifiedWindow>(sql`
+export async function lockCertified(tx: Queryable, track: Track, windows: readonly Window[]): Promise<CountedWindow[]> {
+  return tx.query<CountedWindow>(sql`
     ${certifiedOf(track)} and exists (
       select from ${rangesOf(windows)} as t (start_at, end_at)
       where windows.start_at < t.end_at and windows.end_at > t.start_at)

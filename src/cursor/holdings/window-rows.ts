@@ -118,7 +118,8 @@ export async function countByDay(
   return countEntries(days, counted, count);
 }
 
-interface CountedWindow extends Window {
+/** A window, and how many rows the ledger says the sink has there. */
+export interface CountedWindow extends Window {
   rows: number;
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ConfigError, type Finding, findingOf, note, ok } from '../../model/errors.ts';
 import type { Database, Queryable, Transaction } from '../database/index.ts';
-import { quoteIdent } from '../database/sql.ts';
+import { quoteIdent, raw, sql } from '../database/sql.ts';
 
 /** One step forward. Once released it is history: a correction is a new step. */
 export interface Migration {
@@ -28,25 +28,27 @@ export async function migrate(db: Database, migrations: Steps, { schema }: { sch
 
 /** The versions that the schema has, checked but not changed: none where there is no schema yet. */
 async function listMigrations(db: Database, migrations: Steps, { schema }: { schema: string }): Promise<number[]> {
-  const table = `${quoteIdent(schema)}.migrations`;
-  const [found] = await db.query<{ table: string | null }>({
-    text: 'SELECT to_regclass($1) AS table',
-    values: [table],
-  });
-  if (!found?.table) return [];
-  const applied = await db.query<Applied>({ text: `SELECT version, name, checksum FROM ${table} ORDER BY version` });
-  for (const past of applied) checkPast(past, migrations, schema);
+  const [found] = await db.query<{ table: string | null }>(
+    sql`SELECT to_regclass(${`${quoteIdent(schema)}.migrations`}) AS table`,
+  );
+  return found?.table ? appliedTo(db, migrations, schema) : [];
+}
+
+async function appliedTo(db: Queryable, steps: Steps, schema: string): Promise<number[]> {
+  const applied = await db.query<Applied>(
+    sql`SELECT version, name, checksum FROM ${raw(quoteIdent(schema))}.migrations ORDER BY version`,
+  );
+  for (const past of applied) checkPast(past, steps, schema);
   return applied.map(({ version }) => version);
 }
 
 async function nextStep(tx: Transaction, steps: Steps, schema: string): Promise<number | undefined> {
   const [home, table] = [quoteIdent(schema), `${quoteIdent(schema)}.migrations`];
   // To the end of the transaction. Two processes that find the same step missing would both apply it.
-  await tx.query({ text: 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', values: [`migrate ${schema}`] });
-  const [found] = await tx.query<{ home: string | null; table: string | null }>({
-    text: 'SELECT to_regnamespace($1) AS home, to_regclass($2) AS table',
-    values: [home, table],
-  });
+  await tx.query(sql`SELECT pg_advisory_xact_lock(hashtextextended(${`migrate ${schema}`}, 0))`);
+  const [found] = await tx.query<{ home: string | null; table: string | null }>(
+    sql`SELECT to_regnamespace(${home}) AS home, to_regclass(${table}) AS table`,
+  );
   // Not IF NOT EXISTS: that asks for the right to create even where an administrator has made the schema for us.
   if (!found?.home) await tx.query({ text: `CREATE SCHEMA ${home}` });
   if (!found?.table) {
@@ -54,15 +56,13 @@ async function nextStep(tx: Transaction, steps: Steps, schema: string): Promise<
       'version int PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL';
     await tx.query({ text: `CREATE TABLE ${table} (${columns} DEFAULT now())` });
   }
-  const applied = await tx.query<Applied>({ text: `SELECT version, name, checksum FROM ${table} ORDER BY version` });
-  for (const past of applied) checkPast(past, steps, schema);
-  const step = steps.find(({ version }) => !applied.some((past) => past.version === version));
+  const applied = await appliedTo(tx, steps, schema);
+  const step = steps.find(({ version }) => !applied.includes(version));
   if (step === undefined) return undefined;
   await tx.query({ text: step.sql(home) });
-  await tx.query({
-    text: `INSERT INTO ${table} (version, name, checksum) VALUES ($1, $2, $3)`,
-    values: [step.version, step.name, checksum(step)],
-  });
+  await tx.query(
+    sql`INSERT INTO ${raw(table)} (version, name, checksum) VALUES (${step.version}, ${step.name}, ${checksum(step)})`,
+  );
   return step.version;
 }
 
@@ -106,9 +106,9 @@ export async function checkState(db: Database, migrations: readonly Migration[],
 }
 
 export async function versionFinding(db: Queryable, subject: string, name: string): Promise<Finding> {
-  const [server] = await db.query<{ version: string; number: number }>({
-    text: `select current_setting('server_version') as version, current_setting('server_version_num')::int as number`,
-  });
+  const [server] = await db.query<{ version: string; number: number }>(
+    sql`select current_setting('server_version') as version, current_setting('server_version_num')::int as number`,
+  );
   const says = `${name} answers (Postgres ${server?.version.split(' ')[0]})`;
   if ((server?.number ?? 0) >= OLDEST_MAJOR * 10_000) return ok(subject, says);
   const fix = `use Postgres ${OLDEST_MAJOR} or newer`;
@@ -117,9 +117,9 @@ export async function versionFinding(db: Queryable, subject: string, name: strin
 
 /** A replica, or a server that was made read-only: everything can be read there, and the first write fails. */
 async function writableFinding(db: Queryable, subject: string): Promise<Finding> {
-  const [server] = await db.query<{ replica: boolean; locked: boolean }>({
-    text: `select pg_is_in_recovery() as replica, current_setting('transaction_read_only')::bool as locked`,
-  });
+  const [server] = await db.query<{ replica: boolean; locked: boolean }>(
+    sql`select pg_is_in_recovery() as replica, current_setting('transaction_read_only')::bool as locked`,
+  );
   if (!server?.replica && !server?.locked) return ok(subject, 'can be written');
   const says = server.replica ? 'is a replica, which is read-only' : 'is read-only (default_transaction_read_only)';
   const fix = 'point the database URL at the primary, or wait until the failover is over';
@@ -127,19 +127,12 @@ async function writableFinding(db: Queryable, subject: string): Promise<Finding>
 }
 
 async function rightsFinding(db: Queryable, subject: string): Promise<Finding> {
-  const [may] = await db.query<{
-    user: string;
-    database: string;
-    create: boolean;
-    exists: boolean;
-    use: boolean | null;
-  }>({
-    text: `
-      select current_user as user, current_database() as database,
-        has_database_privilege(current_database(), 'create') as create,
-        to_regnamespace($1) is not null as exists, has_schema_privilege(to_regnamespace($1), 'create, usage') as use`,
-    values: [STATE_SCHEMA],
-  });
+  type Found = { user: string; database: string; create: boolean; exists: boolean; use: boolean | null };
+  const home = sql`to_regnamespace(${STATE_SCHEMA})`;
+  const [may] = await db.query<Found>(sql`
+    select current_user as user, current_database() as database,
+      has_database_privilege(current_database(), 'create') as create,
+      ${home} is not null as exists, has_schema_privilege(${home}, 'create, usage') as use`);
   if (may?.exists ? may.use : may?.create) return ok(subject, `user ${may?.user} may create its tables`);
   const where = may?.exists ? `schema ${STATE_SCHEMA}` : `database "${may?.database}"`;
   const fix = may?.exists

@@ -148,7 +148,7 @@ const Rows = named('Rows', {
   ),
 });
 
-export type RowsPoint = z.infer<typeof RowsPoint>;
+type RowsPoint = z.infer<typeof RowsPoint>;
 export type Rows = z.infer<typeof Rows>;
 
 const RowsQuery = z

@@ -1,5 +1,6 @@
 import { readOpenBackfills } from '../../cursor/backfills.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import {
   cancelBackfill,
   checkNewBackfills,
@@ -28,7 +29,7 @@ import {
   warnings,
   z,
 } from '../answers.ts';
-import { type ControlDeps, chooseStreams, chooseWindow, isoOrNull, warningsOf } from '../dependencies.ts';
+import { type ControlDeps, chooseStreams, chooseWindow, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { type Activity, type Extent, paceOf, readBackfillExtents } from './runs.ts';
 
@@ -136,7 +137,11 @@ export const backfillRoutes = (deps: Deps): Route[] => [
     role: 'operator',
     body: BackfillRequest,
     answer: BackfillPrice,
-    handle: ({ body, signal }) => price(deps, body, signal),
+    async handle({ body, signal }) {
+      const { jobs, request, doubtful } = chosenOf(deps, body);
+      const prices = await Promise.all(jobs.map((job) => priceBackfill({ ...deps, signal }, job, request)));
+      return { ...reportPrices(prices, jobs), warnings: doubtful };
+    },
   }),
   route('POST /api/backfills', {
     summary: 'Enqueues a backfill for each stream: all of them, or none.',
@@ -165,7 +170,11 @@ export const backfillRoutes = (deps: Deps): Route[] => [
       uses: ['state', 'queue'],
       answer: Backfill,
       audit: ({ id }) => ({ action: `backfill.${action}`, target: id }),
-      handle: ({ id }) => act(deps, id, action),
+      async handle({ id }) {
+        await readBackfill(deps.state, id);
+        await VERBS[action](deps, id);
+        return readBackfill(deps.state, id);
+      },
     }),
   ),
 ];
@@ -174,12 +183,6 @@ function chosenOf({ streams }: Deps, body: BackfillRequest) {
   const chosen = chooseStreams(streams, body);
   const jobs = chosen.map(({ job }) => job);
   return { jobs, doubtful: warningsOf(chosen), request: { window: chooseWindow(body), force: body.force } };
-}
-
-async function price(deps: Deps, body: BackfillRequest, signal: AbortSignal): Promise<BackfillPrice> {
-  const { jobs, request, doubtful } = chosenOf(deps, body);
-  const prices = await Promise.all(jobs.map((job) => priceBackfill({ ...deps, signal }, job, request)));
-  return { ...reportPrices(prices, jobs), warnings: doubtful };
 }
 
 async function start(
@@ -202,12 +205,6 @@ async function start(
   const ids = await enqueueBackfills(deps, requests);
   const backfills = await listBackfills(deps.state);
   return { backfills: backfills.filter(({ id }) => ids.includes(id)), warnings: doubtful };
-}
-
-async function act(deps: Deps, id: string, action: BackfillAction): Promise<Backfill> {
-  await readBackfill(deps.state, id);
-  await VERBS[action](deps, id);
-  return readBackfill(deps.state, id);
 }
 
 async function readBackfill(state: Queryable, id: string): Promise<Backfill> {

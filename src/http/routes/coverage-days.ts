@@ -58,15 +58,9 @@ export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<In
 
 const worse = (a: DayState, b: DayState): DayState => (WORST_FIRST.indexOf(a) < WORST_FIRST.indexOf(b) ? a : b);
 
-interface DayRows {
-  sink: string;
-  date: string;
-  rows: number | null;
-}
-
 /** By the ledger: counting the rows themselves would read millions. How the rows of a window of several days are spread is not known. */
 export const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 'sink'>, { start, end }: Window) =>
-  state.query<DayRows>(sql`
+  state.query<{ sink: string; date: string; rows: number | null }>(sql`
     select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
       case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows
     from tributary.windows w

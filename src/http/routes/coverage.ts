@@ -1,6 +1,6 @@
 import { knownTracks } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf, sql } from '../../cursor/database/sql.ts';
+import { instantOf, isoOrNull, sql } from '../../cursor/database/sql.ts';
 import { readLedger, type Track } from '../../cursor/ledger.ts';
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
@@ -14,7 +14,7 @@ import {
   type Window,
 } from '../../model/window.ts';
 import { count, date, day, HttpError, listOf, moment, named, shortText, stream, z } from '../answers.ts';
-import { type ControlDeps, chooseWindow, endOfDays, isOr, isoDay, isoOrNull } from '../dependencies.ts';
+import { type ControlDeps, chooseWindow, endOfDays, isOr, isoDay } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { DayRun, dayRuns, readDayRows } from './coverage-days.ts';
 
@@ -140,13 +140,11 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
   };
 }
 
-type Ledgers = Map<string, Array<Pick<Entry, 'start' | 'end' | 'certified'>>>;
-
 /**
  * The whole ledger, with adjacent windows of one state joined: three years of fifteen streams are some ten thousand windows, and a few
  * dozen rows. The database joins them, so that this process is free for its runs.
  */
-async function readLedgers(state: Queryable): Promise<Ledgers> {
+async function readLedgers(state: Queryable) {
   const rows = await state.query<Track & Window & { certified: boolean }>(sql`
     with windows as (
       select *, state = lag(state) over track and start_at = lag(end_at) over track as goes_on
@@ -158,7 +156,7 @@ async function readLedgers(state: Queryable): Promise<Ledgers> {
     select source, stream, sink, state = 'certified' as certified,
       ${instantOf('min(start_at)')} as start, ${instantOf('max(end_at)')} as "end"
     from numbered group by source, stream, sink, number, state order by min(start_at)`);
-  const ledgers: Ledgers = new Map();
+  const ledgers = new Map<string, Array<Window & { certified: boolean }>>();
   for (const row of rows) {
     const entries = ledgers.get(keyOf(row));
     if (entries) entries.push(row);
@@ -167,18 +165,11 @@ async function readLedgers(state: Queryable): Promise<Ledgers> {
   return ledgers;
 }
 
-interface SetAside {
-  id: number;
-  source: string;
-  stream: StreamName;
-  at: Instant;
-}
-
 /**
  * When the events that were set aside happened. The record is text, because jsonb may refuse it; its first timestamp is the
  * event's own in every form of the service that was seen. A record without one belongs to no day.
  */
-async function readSetAside(state: Queryable): Promise<SetAside[]> {
+async function readSetAside(state: Queryable) {
   const rows = await state.query<{ id: number; source: string; stream: StreamName; said: string | null }>(sql`
     select id, source, stream, substring(left(record, 20000) from '"timestamp":"?([^",}]{4,60})') as said
     from tributary.quarantine order by id desc limit 10000`);

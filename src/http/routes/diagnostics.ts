@@ -35,7 +35,7 @@ const SchemaChange = named('SchemaChange', {
   runId: z.string(),
 });
 const SchemaChanges = named('SchemaChanges', { changes: z.array(SchemaChange) });
-export type SchemaChange = z.infer<typeof SchemaChange>;
+type SchemaChange = z.infer<typeof SchemaChange>;
 export type SchemaChanges = z.infer<typeof SchemaChanges>;
 
 type DiagnosticsDeps = Pick<ControlDeps, 'state' | 'examine' | 'config' | 'signal'>;
@@ -142,6 +142,7 @@ async function readBudget(
 ): Promise<Budget> {
   const now = await readBudgets(state);
   const used = await readBudgetUse(state, { minutes, step });
+  const isOurs = (keyHash: string): boolean => keys.some(({ hash }) => hash === keyHash);
   const shown = now.filter(({ keyHash }) => isOurs(keyHash) || used.some((use) => use.keyHash === keyHash));
   return {
     now: toIso(Date.now()),
@@ -156,8 +157,4 @@ async function readBudget(
         .map(({ keyHash: _, perSecond: __, from: at, ...point }) => ({ at, ...point })),
     })),
   };
-
-  function isOurs(keyHash: string): boolean {
-    return keys.some(({ hash }) => hash === keyHash);
-  }
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { PassThrough, type Readable } from 'node:stream';
+import { PassThrough } from 'node:stream';
 import { FILTERS } from '../../api/filters.ts';
 import { readEvolved } from '../../cursor/columns.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
@@ -141,21 +141,11 @@ function logFailure(log: Log, { source, stream }: StreamJob, error: unknown): vo
 /** A client that reads nothing for this long is disconnected. */
 const PATIENCE_MS = 30_000;
 
-interface Download<T> {
-  body: Readable;
-  /** The result of `write`. */
-  done: Promise<T>;
-}
-
 /**
  * Pipes what is written to the client, with backpressure. Settles with the first byte: what fails before it
  * is a normal error answer; what fails after it breaks off the connection, so that half a file is not taken for a whole one.
  */
-async function createDownload<T>(
-  write: (target: ByteTarget) => Promise<T>,
-  signal: AbortSignal,
-  patienceMs = PATIENCE_MS,
-): Promise<Download<T>> {
+async function createDownload<T>(write: (target: ByteTarget) => Promise<T>, signal: AbortSignal) {
   const body = new PassThrough();
   // An error reaches the caller through `done`, or the client through the broken connection.
   body.on('error', () => {});
@@ -166,7 +156,7 @@ async function createDownload<T>(
   const done = write({
     async write(bytes) {
       begin();
-      if (!body.write(bytes)) await drained(body, signal, patienceMs);
+      if (!body.write(bytes)) await drained(body, signal);
     },
     finish: async () => void body.end(),
     abandon: async () => {},
@@ -176,8 +166,8 @@ async function createDownload<T>(
   return { body, done };
 }
 
-async function drained(body: PassThrough, signal: AbortSignal, patienceMs: number): Promise<void> {
-  const late = setTimeout(() => body.destroy(new Error('nobody reads')), patienceMs);
+async function drained(body: PassThrough, signal: AbortSignal): Promise<void> {
+  const late = setTimeout(() => body.destroy(new Error('nobody reads')), PATIENCE_MS);
   try {
     await once(body, 'drain', { signal });
   } catch (cause) {

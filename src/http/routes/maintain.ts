@@ -68,7 +68,15 @@ export const cursorRoutes = (deps: CursorDeps): Route[] => [
     body: CursorMove,
     answer: Cursors,
     audit: ({ body }) => noteOf('cursor.move', body, { to: body.to, force: body.force }),
-    handle: ({ body }) => move(deps, body),
+    async handle({ body }) {
+      const { force } = body;
+      const to = chooseDate('to', body.to);
+      if (to > Date.now())
+        throw new HttpError(409, 'to lies in the future', {
+          next: 'give a moment that has passed: nothing later can be complete',
+        });
+      return change(deps, body, (moving, track) => moveCursor(moving, track, { to, force }), { to, force });
+    },
   }),
   route('POST /api/cursors/reset', {
     summary: 'Forgets how far streams have come; their rows stay, and the next sync reads everything again.',
@@ -83,16 +91,6 @@ export const cursorRoutes = (deps: CursorDeps): Route[] => [
       }),
   }),
 ];
-
-async function move(deps: CursorDeps, body: z.infer<typeof CursorMove>): Promise<Cursors> {
-  const { force } = body;
-  const to = chooseDate('to', body.to);
-  if (to > Date.now())
-    throw new HttpError(409, 'to lies in the future', {
-      next: 'give a moment that has passed: nothing later can be complete',
-    });
-  return change(deps, body, (moving, track) => moveCursor(moving, track, { to, force }), { to, force });
-}
 
 async function change(
   { state, sinks }: CursorDeps,

@@ -1,13 +1,14 @@
 import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf, isoOf, raw, sql } from '../../cursor/database/sql.ts';
+import { instantOf, isoOf, isoOrNull, raw, sql } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
-import { readUpcoming, type Upcoming } from '../../cursor/schedules.ts';
+import { LAST_RUN } from '../../cursor/runs.ts';
+import { readUpcoming } from '../../cursor/schedules.ts';
 import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
 import { count, figure, listOf, moment, named, track, warnings, z } from '../answers.ts';
-import { type ControlDeps, isoOrNull, warningsOf } from '../dependencies.ts';
+import { type ControlDeps, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { readBackfillsUnderWay } from './backfills.ts';
 import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';
@@ -88,7 +89,7 @@ export const overviewRoute = (deps: ControlDeps): Route =>
     handle: () => readOverview(deps),
   });
 
-export type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'version'>;
+type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'version'>;
 
 /** Runs every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger. */
 export async function readOverview({ state, streams, listings, version }: OverviewDeps): Promise<Overview> {
@@ -139,7 +140,7 @@ export async function readOverview({ state, streams, listings, version }: Overvi
         maxLagSeconds,
         firstSync,
         late: !firstSync && lagSeconds !== null && maxLagSeconds !== null && lagSeconds > maxLagSeconds,
-        parked: parked ? parkedOf(parked) : null,
+        parked,
         quarantined: quarantined.find(isThis)?.n ?? 0,
         rows,
         // Rows that were lost and read again are new twice. The ledger knows the rows of a first sync only at its end.
@@ -147,7 +148,7 @@ export async function readOverview({ state, streams, listings, version }: Overvi
         uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertified }) => uncertified)),
         lastRun: history?.last ?? null,
         lastSuccessAt: history?.success ?? null,
-        nextRunAt: nextRunAt?.toISOString() ?? null,
+        nextRunAt,
         sinks: sinks.map((track): TrackOverview => toTrack(track, now)),
       };
     }),
@@ -191,8 +192,7 @@ interface StreamRow {
 const readStreams = (state: Queryable): Promise<StreamRow[]> =>
   state.query<StreamRow>(sql`
     select k.source, k.stream, ${isoOf('d.finished_at')} as success, coalesce(t.rows, 0)::bigint as today,
-      case when r.id is not null then json_build_object('id', r.id, 'kind', r.kind, 'state', r.state,
-        'startedAt', ${isoOf('r.started_at')}, 'finishedAt', ${isoOf('r.finished_at')}, 'message', r.message) end as last
+      ${LAST_RUN} as last
     from (
       select source, stream from tributary.cursors union select source, stream from tributary.schedules
     ) k
@@ -224,10 +224,6 @@ const toTrack = ({ sink, since, through, newest, uncertified, also }: TrackRow, 
   lagSeconds: secondsSince(through, now),
   uncertifiedWindows: uncertified,
   alsoComplete: isoRanges(also),
-});
-
-const parkedOf = ({ reason, nextStep, since, nextProbeAt }: NonNullable<Upcoming['parked']>) => ({
-  ...{ reason, nextStep, since: since.toISOString(), nextProbeAt: nextProbeAt.toISOString() },
 });
 
 /** Null if any sink has nothing proven: a stream is as far as its slowest sink. */

@@ -1,8 +1,13 @@
 import { holderOf } from '../../cursor/database/holders.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { countQuarantined, dropQuarantined, listQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
+import {
+  countQuarantined,
+  dropQuarantined,
+  listQuarantined,
+  masked,
+  type Quarantined,
+} from '../../cursor/quarantine.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
-import { createRedact } from '../../model/privacy.ts';
 import { retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import { count, HttpError, limit, moment, named, shortText, stream, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
@@ -39,28 +44,34 @@ type QuarantineHead = z.infer<typeof QuarantineHead>;
 export type Quarantine = z.infer<typeof Quarantine>;
 export type QuarantineRecord = z.infer<typeof QuarantineRecord>;
 
-const QuarantineQuery = z.strictObject({
-  source: shortText.optional(),
-  stream: stream.optional(),
-  limit: limit(50),
-  before: count.optional().describe('`next` of the page before'),
-});
-
 type Deps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 
 export const quarantineRoutes = (deps: Deps): Route[] => [
   route('GET /api/quarantine', {
     summary: 'Records that could not be used, newest first.',
     role: 'read',
-    query: QuarantineQuery,
+    query: z.strictObject({
+      source: shortText.optional(),
+      stream: stream.optional(),
+      limit: limit(50),
+      before: count.optional().describe('`next` of the page before'),
+    }),
     answer: Quarantine,
-    handle: ({ query }) => readQuarantine(deps.state, query),
+    async handle({ query: { limit: most, ...query } }) {
+      const found = await listQuarantined(deps.state, { ...query, limit: most + 1 });
+      const records = found.slice(0, most).map(toHead);
+      const total = await countQuarantined(deps.state, { source: query.source, stream: query.stream });
+      return { total, records, next: found.length > most ? String(records.at(-1)?.id) : null };
+    },
   }),
   route('GET /api/quarantine/{id}', {
     summary: 'One of them, as it came. Personal data is masked.',
     role: 'read',
     answer: QuarantineRecord,
-    handle: ({ id }) => readRecord(deps.state, id),
+    async handle({ id }) {
+      const found = await findRecord(deps.state, id);
+      return { ...toHead(found), record: stringifyJson(masked(parseJson(found.record)), 2) };
+    },
   }),
   route('POST /api/quarantine/{id}/retry', {
     summary:
@@ -75,29 +86,12 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
     role: 'admin',
     status: 204,
     audit: ({ id }) => ({ action: 'quarantine.drop', target: id }),
-    handle: ({ id }) => drop(deps, id),
+    async handle({ id }) {
+      await dropQuarantined(deps.state, [(await findRecord(deps.state, id)).id]);
+      return undefined;
+    },
   }),
 ];
-
-async function readQuarantine(state: Queryable, query: z.infer<typeof QuarantineQuery>): Promise<Quarantine> {
-  const { source, stream: name, before, limit: most } = query;
-  const found = await listQuarantined(state, { source, stream: name, before, limit: most + 1 });
-  const records = found.slice(0, most).map(toHead);
-  const last = records.at(-1);
-  return {
-    total: await countQuarantined(state, { source, stream: name }),
-    records,
-    next: found.length > most && last ? String(last.id) : null,
-  };
-}
-
-/** Masked whatever the privacy settings keep: others see the screen, and its text is pasted into tickets. */
-const mask = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
-
-async function readRecord(state: Queryable, id: string): Promise<QuarantineRecord> {
-  const found = await findRecord(state, id);
-  return { ...toHead(found), record: stringifyJson(mask(parseJson(found.record)), 2) };
-}
 
 async function retry({ state, sinks, streams }: Deps, id: string): Promise<z.infer<typeof QuarantineRetried>> {
   const found = await findRecord(state, id);
@@ -109,11 +103,6 @@ async function retry({ state, sinks, streams }: Deps, id: string): Promise<z.inf
   const how = { source, stream, unknownFields: job.unknownFields, flatten, records: [found] };
   const [retried] = await retryQuarantined({ state, sinks, holder: holderOf('control room') }, how);
   return { id: found.id, reason: retried?.reason ?? null };
-}
-
-async function drop({ state }: Deps, id: string): Promise<undefined> {
-  await dropQuarantined(state, [(await findRecord(state, id)).id]);
-  return undefined;
 }
 
 async function findRecord(state: Queryable, id: string): Promise<Quarantined> {

@@ -90,31 +90,27 @@ export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
     role: 'read',
     query: RunsQuery,
     answer: Runs,
-    handle: ({ query }) => readRuns(state, query),
+    async handle({ query }) {
+      // One row more than is shown tells whether there is a next page.
+      const found = await listRuns(state, { ...query, limit: query.limit + 1 });
+      const runs = found.slice(0, query.limit).map(toRow);
+      return { runs, next: found.length > query.limit ? (runs.at(-1)?.id ?? null) : null };
+    },
   }),
   route('GET /api/runs/{id}', {
     summary: 'One run, with contradictions and type mismatches of its records.',
     role: 'read',
     answer: RunDetail,
-    handle: ({ id }) => readRun(state, id),
+    async handle({ id }) {
+      const [found] = await state.query<Omit<RunDetail, keyof RunRow | 'windows'>>(
+        sql`select contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = ${id}`,
+      );
+      const [run] = found ? await listRuns(state, { id, limit: 1 }) : [];
+      if (!found || !run) throw new HttpError(404, 'there is no such run');
+      return { ...toRow(run), ...found, windows: await readWindows(state, id) };
+    },
   }),
 ];
-
-async function readRuns(state: Queryable, query: z.infer<typeof RunsQuery>): Promise<Runs> {
-  // One row more than is shown tells whether there is a next page.
-  const found = await listRuns(state, { ...query, limit: query.limit + 1 });
-  const runs = found.slice(0, query.limit).map(toRow);
-  return { runs, next: found.length > query.limit ? (runs.at(-1)?.id ?? null) : null };
-}
-
-async function readRun(state: Queryable, id: string): Promise<RunDetail> {
-  const [found] = await state.query<Omit<RunDetail, keyof RunRow | 'windows'>>(
-    sql`select contradictions, misfits as "typeMismatches", schema_changes as "schemaChanges" from tributary.runs where id = ${id}`,
-  );
-  const [run] = found ? await listRuns(state, { id, limit: 1 }) : [];
-  if (!found || !run) throw new HttpError(404, 'there is no such run');
-  return { ...toRow(run), ...found, windows: await readWindows(state, id) };
-}
 
 /** The kinds and states that the table's constraints allow. */
 const toRow = (run: RunRecord): RunRow => ({

@@ -12,7 +12,7 @@ import {
   writeForeign,
 } from '../../cursor/holdings/attestations.ts';
 import { checkFence } from '../../cursor/leases.ts';
-import { SINK_CHANGED, type Span } from '../../cursor/ledger.ts';
+import { SINK_CHANGED, type Span, type Track } from '../../cursor/ledger.ts';
 import { changeFilters } from '../../cursor/sources.ts';
 import { Fault } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
@@ -179,7 +179,7 @@ interface Count {
 async function findSuspects(
   state: SyncDeps['state'],
   sink: Sink,
-  track: SinkTrack,
+  track: Track,
   { question: { known, recount }, ask, isSame, isDue }: Count,
 ): Promise<{ suspects: Window[]; next: Attestation['next'] }> {
   const windows = (at: Instant | undefined) => certifiedBefore(state, track, { before: at, most: MOST_WINDOWS });
@@ -215,17 +215,11 @@ const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[
     return what === undefined ? [] : [{ start, end, what }];
   });
 
-interface SinkTrack {
-  source: string;
-  stream: StreamJob['stream'];
-  sink: string;
-}
-
 const UNCHANGED = { lost: [], isChanged: false };
 const NOTHING = { suspects: [], next: undefined };
 
 /** Of a replaced sink: windows that have rows by the ledger, and none in the sink; and the one that lacks the newest row. */
-async function findEmptied(state: SyncDeps['state'], sink: Sink, track: SinkTrack, known: Known): Promise<Window[]> {
+async function findEmptied(state: SyncDeps['state'], sink: Sink, track: Track, known: Known): Promise<Window[]> {
   if (!sink.glance) return [];
   const all = await certifiedBefore(state, track, { before: undefined, most: 100_000 });
   const filled = all.filter(({ rows }) => rows > 0);

@@ -1,4 +1,5 @@
-import type { Attestation, CertifiedWindow } from '../../cursor/holdings/attestations.ts';
+import type { Attestation } from '../../cursor/holdings/attestations.ts';
+import type { CountedWindow } from '../../cursor/holdings/window-rows.ts';
 import type { Instant } from '../../model/instant.ts';
 import { holds, type Window } from '../../model/window.ts';
 import type { Held } from '../../sinks/sink.ts';
@@ -10,7 +11,7 @@ export const MOST_WINDOWS = 400;
 const LEAST_ROWS = 50;
 
 interface Count {
-  windows(before: Instant | undefined): Promise<CertifiedWindow[]>;
+  windows(before: Instant | undefined): Promise<CountedWindow[]>;
   from: Attestation['next'];
   /** How many rows may be counted. */
   rows: number;
@@ -27,7 +28,7 @@ export async function countOn(
   for (;;) {
     const page = await windows(next?.at);
     const all = page.filter(({ start, end }) => !within || (start < within.end && end > within.start));
-    const parts: Array<{ window: CertifiedWindow; start: Instant; end: Instant; before: number }> = [];
+    const parts: Array<{ window: CountedWindow; start: Instant; end: Instant; before: number }> = [];
     for (const window of all) {
       const isBegun = next !== undefined && holds(window, next.at - 1) && next.at < window.end;
       const end = isBegun ? (next?.at ?? window.end) : window.end;

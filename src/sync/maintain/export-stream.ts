@@ -24,7 +24,7 @@ export interface ExportReport {
   settledThrough: Instant;
 }
 
-export interface ExportRequest {
+interface ExportRequest {
   window: Window;
   file: RowFile;
   /** Drops events of people who asked to be forgotten: the service still returns them. */

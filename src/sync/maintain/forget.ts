@@ -1,6 +1,6 @@
 import type { AuditEntry } from '../../cursor/audit.ts';
 import type { Database } from '../../cursor/database/index.ts';
-import { instantOf } from '../../cursor/database/sql.ts';
+import { instantOf, sql } from '../../cursor/database/sql.ts';
 import {
   countSource,
   forgetProgress,
@@ -13,20 +13,15 @@ import {
 } from '../../cursor/forgotten.ts';
 import { acquireLease, type Lease, waitForCommits } from '../../cursor/leases.ts';
 import { createScrub, digestOf } from '../../model/forgotten.ts';
-import type { Instant } from '../../model/instant.ts';
 import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { abilityOf, type Erasure, type Sink } from '../../sinks/sink.ts';
+import type { SyncDeps } from '../job.ts';
 
 /** What was touched, by table or place. */
 export type Touched = Record<string, number>;
 
-interface ForgetDeps {
-  state: Database;
-  sinks: readonly Sink[];
-  /** Who is at work, for others who find a stream taken. */
-  holder: string;
-}
+type ForgetDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 /** The audit trail must not name the person: a digest proves later that the request was carried out. */
 export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'target' | 'detail'> => ({
@@ -76,14 +71,15 @@ function addTo(touched: Touched, sink: string | undefined, more: Touched): void 
 export async function forgetSeen(deps: ForgetDeps, erasure: Erasure): Promise<Touched | undefined> {
   if (!('id' in erasure)) return forget(deps, erasure);
   const { source, kind, id } = erasure;
-  const digest = digestOf(id);
-  const earlier = await readForgotten(deps.state, source);
+  const isKnown = await isForgotten(deps.state, erasure);
   const touched = await forget(deps, erasure);
-  const isKnown = earlier.some((one) => one.kind === kind && one.digest === digest);
   if (isKnown || Object.values(touched).some((rows) => rows > 0)) return touched;
   await takeBack(deps.state, source, kind, id);
   return undefined;
 }
+
+const isForgotten = async (state: Database, { source, kind, id }: Extract<Erasure, { id: string }>): Promise<boolean> =>
+  (await readForgotten(state, source)).some((one) => one.kind === kind && one.digest === digestOf(id));
 
 /** What `forget` would touch, by place. Changes nothing. Undefined where `forgetSeen` would refuse the id. */
 export async function previewForget(
@@ -96,11 +92,7 @@ export async function previewForget(
     addTo(touched, sink.name, await (sink.countErased?.(erasure) ?? countEvents(state, sink, erasure)));
   if (!('id' in erasure)) return { ...touched, ...(await countSource(state, source)) };
   touched['tributary.quarantine'] = (await mentionedIn(state, source, erasure.kind, erasure.id)).length;
-  const digest = digestOf(erasure.id);
-  const isKnown = (await readForgotten(state, source)).some(
-    (one) => one.kind === erasure.kind && one.digest === digest,
-  );
-  return isKnown || Object.values(touched).some((rows) => rows > 0) ? touched : undefined;
+  return (await isForgotten(state, erasure)) || Object.values(touched).some((rows) => rows > 0) ? touched : undefined;
 }
 
 /** The events of a sink, by stream: it is read as far as the ledger goes. */
@@ -123,12 +115,9 @@ async function countEvents(state: Database, sink: Sink, erasure: Erasure): Promi
 
 /** From the first window that was ever read to tomorrow. */
 async function ledgerRange(state: Database, source: string): Promise<Window> {
-  const [range] = await state.query<{ start: Instant; end: Instant }>({
-    text: `
-      select ${instantOf('coalesce(min(start_at), now())')} as start, ${instantOf("now() + interval '1 day'")} as "end"
-      from tributary.windows where source = $1`,
-    values: [source],
-  });
+  const [range] = await state.query<Window>(sql`
+    select ${instantOf('coalesce(min(start_at), now())')} as start, ${instantOf("now() + interval '1 day'")} as "end"
+    from tributary.windows where source = ${source}`);
   if (!range) throw new Error('an aggregate is always one row');
   return range;
 }

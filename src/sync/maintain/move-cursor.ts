@@ -10,14 +10,10 @@ import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { describeInstant, gaps } from '../../model/window.ts';
-import { countsIn, type Sink } from '../../sinks/sink.ts';
+import { countsIn } from '../../sinks/sink.ts';
+import type { SyncDeps } from '../job.ts';
 
-export interface MoveDeps {
-  state: Database;
-  sinks: readonly Sink[];
-  /** Who is at work, for others who find a stream taken. */
-  holder: string;
-}
+export type MoveDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 export interface Move {
   to: Instant;

@@ -1,5 +1,4 @@
 import { readCursor } from '../../cursor/cursors.ts';
-import type { Database } from '../../cursor/database/index.ts';
 import { acquireLease } from '../../cursor/leases.ts';
 import { dropQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { A_BUG, emptyTally, finishRun, newRunId, startRun, type Tally } from '../../cursor/runs.ts';
@@ -10,13 +9,10 @@ import { withoutLeftOut } from '../../model/privacy.ts';
 import { STREAMS, type StreamName } from '../../model/streams.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import { createSinkCommitter } from '../committer.ts';
+import type { SyncDeps } from '../job.ts';
 import { createSchemaEvolution, type UnknownFields } from '../schema-evolution.ts';
 
-interface RetryDeps {
-  state: Database;
-  sinks: readonly Sink[];
-  holder: string;
-}
+type RetryDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 /** Records of one stream that were set aside, and how the config reads that stream now. */
 interface RetryJob {

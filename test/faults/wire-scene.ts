@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseConfig } from '../../src/config/index.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
-import { freshPlace } from './cli.ts';
-import { type Engine, openEngine, withSmallPages } from './engine.ts';
-import { startFaultProxy } from './fault-proxy.ts';
-import { download } from './lake-place.ts';
-import { readWithDuckdb } from './lake-readers.ts';
+import { freshPlace } from '../support/cli.ts';
+import { type Engine, openEngine, withSmallPages } from '../support/engine.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
+import { download } from '../support/lake-place.ts';
+import { readWithDuckdb } from '../support/lake-readers.ts';
+import type { S3Server } from '../support/s3-server.ts';
+import { smallSandbox } from '../support/sandbox.ts';
 import { idsIn, lossesOf } from './losses.ts';
-import type { S3Server } from './s3-server.ts';
-import { smallSandbox } from './sandbox.ts';
 
 /** Whom a sync talks to. Each is real, and reached over a line that can be broken. */
 export const PEERS = ['service', 'state', 'warehouse', 's3'] as const;
@@ -30,7 +30,7 @@ export const messageOf = (stderr: string): string =>
     .join('\n');
 
 /** Processes under test wait a sixtieth of what they would. */
-export const SHORT_TIMEOUTS = { NODE_OPTIONS: `--import ${pathToFileURL('test/support/short-timeouts.mjs').href}` };
+export const SHORT_TIMEOUTS = { NODE_OPTIONS: `--import ${pathToFileURL('test/faults/short-timeouts.mjs').href}` };
 
 /** Pages and answers are small: whatever happens falls into the middle of a run. */
 const ROWS = { clicks: 400, leads: 60, sales: 30 };

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { closed, listening } from './front.ts';
-import { HOSTILE_NAMES, hostileRecord } from './hostile-names.ts';
+import { closed, listening } from '../support/front.ts';
+import { HOSTILE_NAMES, hostileRecord } from '../support/hostile-names.ts';
 
 /** The corpus of bad input: files under test/corpus, each named for its trap, and a real HTTP server that sends them. */
 

@@ -1,12 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { parquetReadObjects } from 'hyparquet';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import { afterAll } from 'vitest';
 import type { Value } from '../../src/model/columns.ts';
-import { unpackers } from '../../src/sinks/parquet/format/compression.ts';
 import {
   type ByteSource,
   type Compression,
@@ -16,8 +13,9 @@ import {
   MAGIC,
   type StoredGroup,
 } from '../../src/sinks/parquet/format/index.ts';
+import { queryDuckdb } from '../support/lake-readers.ts';
 
-/** Files of the codec in memory, and two readers that share no code with it. */
+/** Files of the codec in memory, and a reader that shares no code with it. */
 
 export type Rows = ReadonlyArray<readonly Value[]>;
 
@@ -50,39 +48,21 @@ export function countingSource(bytes: Uint8Array): ByteSource & { asked: number[
   };
 }
 
-/** One DuckDB for a test file. */
-export async function openDuck() {
+/** A folder of the test file's own, and what DuckDB makes of files in it. */
+export function openDuck() {
   const dir = mkdtempSync(join(tmpdir(), 'tributary-parquet-'));
-  const connection: DuckDBConnection = await (await DuckDBInstance.create()).connect();
-  afterAll(() => {
-    connection.closeSync();
-    rmSync(dir, { recursive: true, force: true });
-  });
+  afterAll(() => rmSync(dir, { recursive: true, force: true }));
   let files = 0;
   return {
     dir,
     /** Writes the bytes where DuckDB can read them; `$file` in the query stands for the newest of them. */
-    async query(bytes: Uint8Array, sql: string) {
+    query(bytes: Uint8Array, sql: string) {
       // A new name each time: DuckDB remembers the footers of files it has seen.
       const file = join(dir, `${files++}.parquet`);
       writeFileSync(file, bytes);
-      const result = await connection.runAndReadAll(sql.replaceAll('$file', `'${file}'`));
-      return result.getRowObjects() as Record<string, unknown>[];
-    },
-    async run(sql: string) {
-      await connection.run(sql);
+      return queryDuckdb(sql.replaceAll('$file', `'${file}'`));
     },
   };
-}
-
-/** What hyparquet makes of a file by itself, except that instants and JSON come as they stand there. */
-export async function readWithHyparquet(bytes: Uint8Array): Promise<Record<string, unknown>[]> {
-  const toText = (raw: Uint8Array | undefined) => (raw === undefined ? raw : Buffer.from(raw).toString('utf8'));
-  return parquetReadObjects({
-    file: bufferOf(bytes),
-    compressors: await unpackers(),
-    parsers: { timestampFromMicroseconds: (micros) => micros, jsonFromBytes: toText, stringFromBytes: toText },
-  });
 }
 
 /** How many pages the only column of the only group has: their headers are walked from one to the next. */
@@ -95,8 +75,3 @@ export function countPages(bytes: Uint8Array, { start, end }: StoredGroup): numb
   }
   return pages;
 }
-
-const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array) => ({
-  byteLength,
-  slice: (start: number, end = byteLength) => buffer.slice(byteOffset + start, byteOffset + end) as ArrayBuffer,
-});

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type Config, parseConfig } from '../../../src/config/index.ts';
 import type { StreamName } from '../../../src/model/streams.ts';
 import { DAY_MS } from '../../../src/model/window.ts';
-import { configText, emptyEngine, withSmallPages } from '../engine.ts';
-import { type Sandbox, startSandbox } from '../odd-service/service.ts';
-import { newSource } from '../sink-harness.ts';
+import { configText, emptyEngine, withSmallPages } from '../../support/engine.ts';
+import { type Sandbox, startSandbox } from '../../support/odd-service/service.ts';
+import { newSource } from '../../support/sink-harness.ts';
 import { type Grounds, type Site, type SiteName, siteOf } from './sites.ts';
 
 /** Everything that one case has for itself: a service, a source, a folder, and places in the sinks. */

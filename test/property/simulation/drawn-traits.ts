@@ -1,5 +1,5 @@
-import type { Random } from '../../src/sandbox/data/random.ts';
-import { parseTraits, type TraitName, type Traits } from './odd-service/traits.ts';
+import type { Random } from '../../../src/sandbox/data/random.ts';
+import { parseTraits, type TraitName, type Traits } from '../../support/odd-service/traits.ts';
 
 /**
  * Ways of answering that the reader does not survive together with others yet. The simulation does not draw them. Whoever fixes one takes its name

@@ -7,12 +7,12 @@ import { STREAM_NAMES, type StreamName } from '../../../src/model/streams.ts';
 import { createFolderStore } from '../../../src/sinks/files/store/folder-store.ts';
 import { createIcebergSink } from '../../../src/sinks/iceberg/iceberg-sink.ts';
 import { MAINTENANCE } from '../../../src/sinks/iceberg/maintain.ts';
-import { type Engine, emptyEngine, openEngine } from '../engine.ts';
-import { ageTable, lookAtTable, namedBy, relationOf, type SeenTable } from '../iceberg-place.ts';
-import { download } from '../lake-place.ts';
-import { filesIn, globOf, queryDuckdb } from '../lake-readers.ts';
-import { startRedis } from '../redis.ts';
-import { type S3Server, startS3 } from '../s3-server.ts';
+import { type Engine, emptyEngine, openEngine } from '../../support/engine.ts';
+import { ageTable, lookAtTable, namedBy, relationOf, type SeenTable } from '../../support/iceberg-place.ts';
+import { download } from '../../support/lake-place.ts';
+import { filesIn, globOf, queryDuckdb } from '../../support/lake-readers.ts';
+import { startRedis } from '../../support/redis.ts';
+import { type S3Server, startS3 } from '../../support/s3-server.ts';
 
 /** An event as a reader of a sink finds it. */
 export interface Found {

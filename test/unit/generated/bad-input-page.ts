@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { ANSWERS } from '../corpus/answer-traps.ts';
-import { RECORDS } from '../corpus/record-traps.ts';
+import { ANSWERS } from '../../corpus/answer-traps.ts';
+import { RECORDS } from '../../corpus/record-traps.ts';
 import { wrapped } from './error-texts.ts';
 
 /** What becomes of everything in the corpus, as test/corpus/outcomes.md lists it; its prose is written there. */

@@ -2,14 +2,14 @@ import { withSyncApp } from '../../src/app/index.ts';
 import type { Config } from '../../src/config/index.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { moveCursor } from '../../src/sync/maintain/move-cursor.ts';
+import { syncAllDone } from '../support/engine.ts';
+import { startControlRoom } from '../support/http-room.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { startRedis } from '../support/redis.ts';
+import { smallSandbox } from '../support/sandbox.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { workerConfig } from '../support/workers.ts';
 import { type Visit, visit } from './browser.ts';
-import { syncAllDone } from './engine.ts';
-import { startControlRoom } from './http-room.ts';
-import { freshDatabase } from './postgres.ts';
-import { startRedis } from './redis.ts';
-import { smallSandbox } from './sandbox.ts';
-import { silentLog } from './silent-log.ts';
-import { workerConfig } from './workers.ts';
 
 export type OperatorScene = Awaited<ReturnType<typeof openOperatorScene>>;
 

@@ -1,14 +1,12 @@
-import type { Instant } from '../../src/model/instant.ts';
-import { createRandom, type Random } from '../../src/sandbox/data/random.ts';
-import type { StreamPolicy } from '../../src/sync/job.ts';
+import type { Instant } from '../../../src/model/instant.ts';
+import { createRandom, type Random } from '../../../src/sandbox/data/random.ts';
+import type { StreamPolicy } from '../../../src/sync/job.ts';
+import type { TraitName, Traits } from '../../support/odd-service/traits.ts';
+import { DAY, HOUR, MINUTE } from '../../support/sandbox-sync.ts';
+import { serviceError } from '../../support/service-error.ts';
+import { createSimulatedService, type SimulatedEvent, type SimulatedService } from '../../support/simulated-service.ts';
 import { drawOnly, drawTraits } from './drawn-traits.ts';
-import type { TraitName, Traits } from './odd-service/traits.ts';
-import { serviceError } from './service-error.ts';
-import { createSimulatedService, type SimulatedEvent, type SimulatedService } from './simulated-service.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 const MOST_EVENTS = 1500;
 
 /** More often than not, the start belongs to the window and the end does not. */

@@ -282,7 +282,7 @@ export function pageData({ sources, days, runDays, scene = 'troubled' }: Size) {
     return { ...of, sink: 'warehouse', ...windowsOfDay(dayRuns({ from: since, now, runDays, track }), from) };
   };
 
-  return { overview, coverage, windows, rows, eventRows, budget, runs, backfills, links, streams, since };
+  return { overview, coverage, windows, rows, eventRows, budget, runs, backfills, links };
 }
 
 /** The same house at another time. Figures are as wide as they come. */

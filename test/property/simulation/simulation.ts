@@ -1,38 +1,29 @@
-import { toIso } from '../../src/model/instant.ts';
-import { describeWindow } from '../../src/model/window.ts';
+import { toIso } from '../../../src/model/instant.ts';
+import { describeWindow } from '../../../src/model/window.ts';
+import { createMemorySink } from '../../support/memory-sink.ts';
+import { createMemorySync } from '../../support/memory-sync.ts';
+import { HOUR, MINUTE } from '../../support/sandbox-sync.ts';
+import { flattenPair } from '../../support/simulated-service.ts';
 import { createInvariants } from './invariants.ts';
-import { createMemorySink } from './memory-sink.ts';
-import { createMemorySync } from './memory-sync.ts';
 import { createScenario, type Scenario, type ScenarioOptions } from './scenario.ts';
-import { flattenPair } from './simulated-service.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 const CALM_DAYS = 5;
 const RUNS_TO_REST = 3;
 
 /** The process ended between two commits, or in one. */
 class Crash extends Error {}
 
-interface SimulationResult {
-  requests: number;
-  runs: number;
-  crashes: number;
-  refusals: number;
-  doubts: number;
-}
-
 export interface SimulationOptions extends ScenarioOptions {
   tell?: ((line: string) => void) | undefined;
 }
 
 /** One seed: first sync, polls, crashes and refusals in a world that moves; then calm days, after which all must be there. */
-export async function simulate(seed: number, { tell, ...options }: SimulationOptions = {}): Promise<SimulationResult> {
+export async function simulate(seed: number, { tell, ...options }: SimulationOptions = {}) {
   const scenario = createScenario(seed, options);
   const { random, service, since, policy, pageRows } = scenario;
   const sink = createMemorySink(service.ourNow);
   const invariants = createInvariants(scenario, sink);
-  const result: SimulationResult = { requests: 0, runs: 0, crashes: 0, refusals: 0, doubts: 0 };
+  const result = { requests: 0, runs: 0, crashes: 0, refusals: 0, doubts: 0 };
   let mayCrash = random.chance(0.4) && !options.steady ? 0.1 : 0;
   const say = tell ?? (() => {});
   say(scenario.describe());
@@ -79,14 +70,17 @@ export async function simulate(seed: number, { tell, ...options }: SimulationOpt
     invariants.runEnds(!error && !hasDoubts);
   }
 
+  const finish = (): typeof result => {
+    invariants.settled();
+    return { ...result, requests: service.requests() };
+  };
+
   if (options.steady) {
     for (let runs = 0; runs < RUNS_TO_REST; runs++) {
       await run();
       if (runs < RUNS_TO_REST - 1) scenario.idle(27 * HOUR);
     }
-    invariants.settled();
-    result.requests = service.requests();
-    return result;
+    return finish();
   }
   for (let polls = random.int(2, 7); polls > 0; polls--) {
     await run();
@@ -98,9 +92,7 @@ export async function simulate(seed: number, { tell, ...options }: SimulationOpt
     scenario.idle(27 * HOUR);
     await run();
   }
-  invariants.settled();
-  result.requests = service.requests();
-  return result;
+  return finish();
 }
 
 function tellRequests({ service }: Scenario, say: (line: string) => void): void {

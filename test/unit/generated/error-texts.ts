@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SERVICE_CODES } from '../../src/api/service-errors.ts';
-import { NETWORK_MEANINGS } from '../../src/model/io-errors.ts';
+import { SERVICE_CODES } from '../../../src/api/service-errors.ts';
+import { NETWORK_MEANINGS } from '../../../src/model/io-errors.ts';
 
 /** Every error that the house can tell a person, read from the code that makes it. */
 export interface ErrorText {

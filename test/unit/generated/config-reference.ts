@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { FILTERS } from '../../src/api/filters.ts';
-import { parseConfig } from '../../src/config/index.ts';
-import { printable } from '../../src/config/print.ts';
-import { configSchema } from '../../src/config/schema.ts';
+import { FILTERS } from '../../../src/api/filters.ts';
+import { parseConfig } from '../../../src/config/index.ts';
+import { printable } from '../../../src/config/print.ts';
+import { configSchema } from '../../../src/config/schema.ts';
 
 /** docs/configuration.md, made from the schema: a key without a sentence of its own is an error. */
 

@@ -1,12 +1,12 @@
-import type { Advance } from '../../src/cursor/ledger.ts';
-import { toIso } from '../../src/model/instant.ts';
-import { describeWindow, holds } from '../../src/model/window.ts';
+import type { Advance } from '../../../src/cursor/ledger.ts';
+import { toIso } from '../../../src/model/instant.ts';
+import { describeWindow, holds } from '../../../src/model/window.ts';
+import type { MemorySink } from '../../support/memory-sink.ts';
+import { flaps } from '../../support/odd-service/listing.ts';
+import { wordAndDuration } from '../../support/odd-service/traits.ts';
+import { type SimulatedEvent, shownAt } from '../../support/simulated-service.ts';
 import { isKnownUnsound } from './drawn-traits.ts';
-import type { MemorySink } from './memory-sink.ts';
-import { flaps } from './odd-service/listing.ts';
-import { wordAndDuration } from './odd-service/traits.ts';
 import type { Scenario } from './scenario.ts';
-import { type SimulatedEvent, shownAt } from './simulated-service.ts';
 
 /** The largest worlds hold some hundred rows; an honest run on the worst of services stays far below. */
 const MOST_REQUESTS = 5000;

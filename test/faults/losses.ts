@@ -1,20 +1,14 @@
 import type { Config } from '../../src/config/index.ts';
 import type { Database } from '../../src/cursor/database/index.ts';
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
-import { storedIds } from './engine.ts';
-import type { Sandbox } from './odd-service/service.ts';
-import { rowsOf } from './proof.ts';
+import { storedIds } from '../support/engine.ts';
+import type { Sandbox } from '../support/odd-service/service.ts';
+import { rowsOf } from '../support/proof.ts';
+
+export type Losses = Awaited<ReturnType<typeof lossesOf>>;
 
 /** What the service has and a sink has not, and what stands there more than once. */
-export interface Losses {
-  lost: number;
-  doubled: number;
-}
-
-export async function lossesOf(
-  { service }: Sandbox,
-  idsOf: (stream: StreamName) => Promise<readonly string[]>,
-): Promise<Losses> {
+export async function lossesOf({ service }: Sandbox, idsOf: (stream: StreamName) => Promise<readonly string[]>) {
   const losses = { lost: 0, doubled: 0 };
   for (const stream of STREAM_NAMES) {
     const { lost, doubled } = rowsOf(service.ids(stream), await idsOf(stream));

@@ -14,8 +14,8 @@ import {
   withSnapshot,
 } from '../../src/sinks/iceberg/format/metadata.ts';
 import { specOf } from '../../src/sinks/iceberg/warehouse.ts';
-import { lookAtTable, pathOf } from './iceberg-place.ts';
-import { queryDuckdb } from './lake-readers.ts';
+import { lookAtTable, pathOf } from '../support/iceberg-place.ts';
+import { queryDuckdb } from '../support/lake-readers.ts';
 
 /**
  * Another program that writes to a table by its catalog, as pyiceberg and Spark do: data files by DuckDB, and names, snapshots and commits as
