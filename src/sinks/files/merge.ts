@@ -81,7 +81,7 @@ export async function homesOf(db: Queryable, track: number, incoming: readonly I
   const from = await indexedFrom(db, track);
   const homes = await findHomes(db, track, from, keys);
   const sought = new Map<Partition, Sought>();
-  for (const one of incoming) for (const partition of homes.get(one.key) ?? []) seek(sought, partition, [one]);
+  for (const one of incoming) for (const { partition } of homes.get(one.key) ?? []) seek(sought, partition, [one]);
   return { sought, others: incoming.filter(({ key }) => !homes.has(key)), from };
 }
 

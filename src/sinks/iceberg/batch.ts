@@ -159,7 +159,7 @@ async function writeLoad(
     },
   });
   await table.add(source, files);
-  draft.later((tx) => settleTrack(tx, track));
+  draft.later(settleTrack(track));
   return receipt;
 }
 

@@ -105,7 +105,7 @@ async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victi
   const now = await databaseNow(warehouse.state);
   const writer = createTableWriter(draft, table, source);
   let rows = 0;
-  if (victim === 'all' && track !== undefined) draft.later((tx) => dropTrack(tx, track));
+  if (victim === 'all' && track !== undefined) draft.later(dropTrack(track));
   // Of other programs' files only those that join files of ours: others were refused.
   for (const part of await partsOf(warehouse, table, { source })) {
     if (part.rows === 0) continue;
@@ -124,7 +124,7 @@ async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victi
       if (name === 'clicks') draft.later((tx) => carryRows(tx, of, { added: [], removed: erased.deleted }));
       const { dropped } = erased.rework;
       const partition = (part.entry.file.day ?? 0) * 24;
-      if (track !== undefined && dropped.length > 0) draft.later((tx) => dropKeys(tx, track, partition, dropped));
+      if (track !== undefined && dropped.length > 0) draft.later(dropKeys(track, partition, dropped));
     });
   }
   return { ...writer, rows };

@@ -155,7 +155,7 @@ export async function removeMoved(warehouse: Warehouse, stream: Stream, source: 
         if (edits.size === 0) return;
         await writer.replace(part, present, edits);
         draft.later((tx) => carryRows(tx, of, { added: [], removed: deleted }));
-        if (track !== undefined) draft.later((tx) => dropKeys(tx, track, (part.entry.file.day ?? 0) * 24, dropped));
+        if (track !== undefined) draft.later(dropKeys(track, (part.entry.file.day ?? 0) * 24, dropped));
       });
     }
     const { added, removed } = writer;

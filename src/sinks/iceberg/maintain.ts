@@ -97,7 +97,7 @@ export async function pruneTable(
     await changeTable(draft, table, { operation: 'delete', added: [], removed, sources: [source] });
     const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
     const partitions = new Set(removed.map(({ file }) => (file.day ?? 0) * 24));
-    if (track !== undefined) for (const partition of partitions) draft.later((tx) => dropFile(tx, track, partition));
+    if (track !== undefined) for (const partition of partitions) draft.later(dropFile(track, partition));
     return old.length > removed.length;
   });
   return isMore ?? false;

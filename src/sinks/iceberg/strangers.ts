@@ -3,6 +3,7 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
+import { groupBy } from '../files/group-by.ts';
 import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
@@ -54,10 +55,8 @@ export async function openStrangers(
   const strange = files
     .filter(({ source }) => source === undefined)
     .sort((a, b) => Number(a.sequence ?? 0) - Number(b.sequence ?? 0) || (a.file.path < b.file.path ? -1 : 1));
-  const days = new Map<number | undefined, TableFile[]>();
-  for (const entry of strange) days.set(entry.file.day, [...(days.get(entry.file.day) ?? []), entry]);
   const found: Stranger[] = [];
-  for (const entries of days.values()) {
+  for (const entries of groupBy(strange, ({ file }) => file.day).values()) {
     const read = await Promise.all(entries.map((entry) => readStranger(warehouse, table, entry)));
     const seen = await ownIds(
       warehouse,
@@ -194,9 +193,8 @@ function slice(
   file: AnyFile | undefined,
   rows: readonly PlacedRow[],
 ): PartitionFile {
-  const groups = new Map<number, PlacedRow[]>();
-  for (const row of [...rows].sort((a, b) => a.at - b.at))
-    groups.set(row.group, [...(groups.get(row.group) ?? []), row]);
+  const inOrder = [...rows].sort((a, b) => a.at - b.at);
+  const groups = groupBy(inOrder, ({ group }) => group);
   // Nothing is promised of a stranger's values, so that no group is copied as it is.
   const columns = table.columns
     .filter(({ name }) => file?.names.has(name))

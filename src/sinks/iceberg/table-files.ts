@@ -3,6 +3,7 @@ import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import type { Change } from '../files/change.ts';
 import { addKeys, dropKeys, insertKeys, keysIn, type Partition } from '../files/event-index.ts';
+import { groupBy } from '../files/group-by.ts';
 import { allOf, type Files, homesOf, seek, type WritableFiles } from '../files/merge.ts';
 import { unitedColumns } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
@@ -81,7 +82,7 @@ export const writableTable = (
       });
       const moved = allOf(findings.moved).map(({ key }) => key);
       if (track !== undefined && moved.length > 0)
-        change.later((tx) => dropKeys(tx, track, partitionOf(file.entry.file.day ?? 0), moved));
+        change.later(dropKeys(track, partitionOf(file.entry.file.day ?? 0), moved));
     }
     for (const [day, rows] of byDay(table, fresh)) {
       await writer.add(
@@ -90,7 +91,7 @@ export const writableTable = (
       );
       if (track === undefined || day === undefined) continue;
       const keys = rows.map(({ key }) => key);
-      change.later((tx) => addKeys(tx, track, partitionOf(day), keys));
+      change.later(addKeys(track, partitionOf(day), keys));
     }
   },
 });
@@ -108,7 +109,7 @@ export async function indexTable(
   for (const { entry, newest, open } of await partsOf(warehouse, table, { source, days })) {
     const { day = Math.floor(newest / DAY_MS) } = entry.file;
     const present = await open();
-    if (present) await insertKeys(warehouse.state, track, partitionOf(day), await whileOpen(present, keysIn));
+    if (present) await warehouse.state.query(insertKeys(track, partitionOf(day), await whileOpen(present, keysIn)));
   }
 }
 
@@ -122,12 +123,6 @@ export function checkShape(stream: Stream, { columns, design }: Table): void {
 /** By day, in the table's order. */
 function byDay(table: Table, rows: readonly Incoming[]): Map<number | undefined, Incoming[]> {
   const inOrder = orderOf(table);
-  const days = new Map<number | undefined, Incoming[]>();
-  for (const one of [...rows].sort((a, b) => inOrder(a.row, b.row))) {
-    const day = table.design.isByDay ? Math.floor(one.at / DAY_MS) : undefined;
-    const known = days.get(day);
-    if (known) known.push(one);
-    else days.set(day, [one]);
-  }
-  return days;
+  const sorted = [...rows].sort((a, b) => inOrder(a.row, b.row));
+  return groupBy(sorted, ({ at }) => (table.design.isByDay ? Math.floor(at / DAY_MS) : undefined));
 }

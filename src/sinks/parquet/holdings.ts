@@ -86,7 +86,7 @@ export async function pruneLake(lake: Lake, track: Track, before: Instant): Prom
     for (const partition of old.slice(0, FILES_AT_ONCE)) {
       // If it stops here, the next listing finds that the file is gone, and the ledger no longer asks for its rows.
       await store.delete(filePath(scheme, track.stream, track.source, partition));
-      change.later((tx) => dropFile(tx, id, partition));
+      change.later(dropFile(id, partition));
     }
     return old.length > FILES_AT_ONCE;
   });

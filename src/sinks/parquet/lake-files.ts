@@ -16,6 +16,7 @@ import {
   type Partition,
   recordFile,
 } from '../files/event-index.ts';
+import { groupBy } from '../files/group-by.ts';
 import { compareFiles, type Homes, homesOf, type Place, seek, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
@@ -56,16 +57,12 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
   const { sought, others, from } = homes;
   // A millisecond more on both sides: times have microseconds, and the bounds of a file went through a database.
   const window = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
-  const byPartition = new Map<Partition, Incoming[]>();
-  for (const one of others) {
-    window.start = Math.min(window.start, Math.max(EARLIEST, one.at - 1));
-    window.end = Math.max(window.end, Math.min(LATEST, one.at + 1));
-    const partition = partitionOf(scheme, one.at);
-    const known = byPartition.get(partition);
-    if (known) known.push(one);
-    else byPartition.set(partition, [one]);
+  for (const { at } of others) {
+    window.start = Math.min(window.start, Math.max(EARLIEST, at - 1));
+    window.end = Math.max(window.end, Math.min(LATEST, at + 1));
   }
   if (others.length === 0) return;
+  const byPartition = groupBy(others, ({ at }) => partitionOf(scheme, at));
   for (const { partition, oldest, newest } of await filesBeforeIndex(db, track, from, window)) {
     const { start, end } = partitionWindow(scheme, partition);
     const isOfOneDay = oldest >= start && newest < end;
@@ -115,7 +112,7 @@ interface Writing extends TrackFiles {
 
 async function openKnown(state: Queryable, of: Writing, partition: Partition): Promise<PartitionFile | undefined> {
   const present = await openOf(of, partition);
-  if (present?.identity === (await knownFiles(state, of.track, [partition])).get(partition)) return present;
+  if (present?.identity === (await knownFiles(state, of.track, partition)).get(partition)) return present;
   await present?.close();
   throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.source, partition));
 }
@@ -125,7 +122,7 @@ export async function indexLake(state: Queryable, of: Writing, from: Partition, 
   for (const partition of (await knownFiles(state, of.track)).keys()) {
     if (partition < from || partition >= end) continue;
     const present = await openKnown(state, of, partition);
-    if (present) await insertKeys(state, of.track, partition, await whileOpen(present, keysIn));
+    if (present) await state.query(insertKeys(of.track, partition, await whileOpen(present, keysIn)));
   }
 }
 
@@ -146,7 +143,7 @@ export function writableLake(state: Queryable, change: Change, of: Writing): Wri
       await replaceFiles(change, of, nexts, open, now);
       for (const [partition, { added }] of nexts) {
         const keys = added.map(({ key }) => key);
-        change.later((tx) => addKeys(tx, of.track, partition, keys));
+        if (keys.length > 0) change.later(addKeys(of.track, partition, keys));
       }
     },
   };
@@ -174,7 +171,7 @@ async function replaceFiles(
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
     for (const { staged, over, ...made } of ready) {
       const identity = await staged.publish(over);
-      change.later((tx) => recordFile(tx, of.track, { ...made, identity }));
+      change.later(recordFile(of.track, { ...made, identity }));
     }
   } finally {
     for (const { staged } of ready) await staged.discard();

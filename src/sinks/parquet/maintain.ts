@@ -69,13 +69,13 @@ async function fulfil(
   try {
     if (!made) {
       await lake.store.remove(file.path, file.identity);
-      if (id !== undefined) change.later((tx) => dropFile(tx, id, partition));
+      if (id !== undefined) change.later(dropFile(id, partition));
       return;
     }
     const identity = await made.staged.publish(file.identity);
     if (id === undefined) return;
-    change.later((tx) => recordFile(tx, id, { ...made, partition, identity }));
-    change.later((tx) => dropKeys(tx, id, partition, next?.dropped ?? []));
+    change.later(recordFile(id, { ...made, partition, identity }));
+    change.later(dropKeys(id, partition, next?.dropped ?? []));
   } finally {
     await made?.staged.discard();
   }
@@ -95,7 +95,9 @@ export async function tidy(
   const track = { sink: lake.name, stream, source };
   const id = await findTrack(lake.state, track);
   if (id === undefined) return;
-  for (const partition of await quietPartitions(lake.state, id, { quietSeconds, most: MOST })) {
+  for (const { partition } of await lake.state.query<{ partition: Partition }>(
+    quietPartitions(id, quietSeconds, MOST),
+  )) {
     await visitFile(lake, track, partition, async ({ file }) =>
       file.metadata[META.before] === 'yes' ? { columns: file.columns, edits: new Map(), dropped: [] } : 'leave',
     );
@@ -185,7 +187,7 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
     if (victim === 'all') {
       await inChange(lake.state, trackLock(track), async (change) => {
         const id = await findTrack(lake.state, track);
-        if (id !== undefined) change.later((tx) => dropTrack(tx, id));
+        if (id !== undefined) change.later(dropTrack(id));
       });
     }
   }

@@ -92,7 +92,7 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     };
     const count = (db: Queryable, windows: readonly Window[]) => countLake(db, lake, advance, windows);
     const receipt = await storeLoad(state, change, load, { merge, count });
-    change.later((tx) => settleTrack(tx, id));
+    change.later(settleTrack(id));
     return { id, receipt };
   };
   const { id, receipt } = await inChange(state, trackLock(advance), work, commitOnce(state, advance));

@@ -1,4 +1,5 @@
 import { basename } from 'node:path/posix';
+import { sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -59,13 +60,11 @@ export async function reconcile(lake: Lake, track: Track, id: number): Promise<v
     }
     known.delete(partition);
   }
-  for (const partition of known.keys()) await state.transaction((tx) => dropFile(tx, id, partition));
+  for (const partition of known.keys()) await state.query(dropFile(id, partition));
   strays.push(...(await findCopies(lake, track, id, changed)));
-  await state.query({
-    text: `
-      update tributary.lake_tracks set listed_at = now(), strays = $2, changes = changes + $3 where id = $1`,
-    values: [id, JSON.stringify(strays), changed.length + known.size > 0 ? 1 : 0],
-  });
+  await state.query(sql`
+    update tributary.lake_tracks set listed_at = now(), strays = ${JSON.stringify(strays)},
+      changes = changes + ${changed.length + known.size > 0 ? 1 : 0} where id = ${id}`);
 }
 
 const at = ({ modifiedAt }: Listed): string => `written ${toIso(modifiedAt).slice(0, 16).replace('T', ' ')}`;
@@ -124,10 +123,10 @@ async function index(
     why = error.message;
   }
   await state.transaction(async (tx) => {
-    await dropFile(tx, id, partition);
+    await tx.query(dropFile(id, partition));
     if (!found) return;
-    await insertKeys(tx, id, partition, found.keys);
-    await recordFile(tx, id, { partition, identity: found.file.identity, ...extentOf(found.file.file) });
+    await tx.query(insertKeys(id, partition, found.keys));
+    await tx.query(recordFile(id, { partition, identity: found.file.identity, ...extentOf(found.file.file) }));
   });
   return why;
 }
@@ -143,10 +142,9 @@ interface Found {
  */
 async function findCopies(lake: Lake, track: Track, id: number, changed: readonly Partition[]): Promise<Stray[]> {
   const { state } = lake;
-  const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>({
-    text: 'select unsettled, strays from tributary.lake_tracks where id = $1',
-    values: [id],
-  });
+  const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>(
+    sql`select unsettled, strays from tributary.lake_tracks where id = ${id}`,
+  );
   if (!before || before.unsettled) return [];
   const suspects = new Set([...changed, ...before.strays.map(({ partition }) => partition)]);
   const files = suspects.size === 0 ? [] : await filesWithin(state, id, [ALWAYS]);

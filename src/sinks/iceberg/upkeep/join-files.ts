@@ -1,5 +1,6 @@
 import type { Value } from '../../../model/columns.ts';
 import { DAY_MS } from '../../../model/window.ts';
+import { groupBy } from '../../files/group-by.ts';
 import { GROUP_ROWS } from '../../files/layout.ts';
 import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
 import type { Piece } from '../../files/write-file.ts';
@@ -40,13 +41,8 @@ type FindGroups = (files: readonly TableFile[]) => TableFile[][];
 
 /** Small files by day and source, wherever there are several. */
 const smallGroups: FindGroups = (files) => {
-  const groups = new Map<string, TableFile[]>();
-  for (const entry of files) {
-    const { source } = entry;
-    if (source === undefined || entry.file.rows >= FULL_ROWS) continue;
-    const key = `${entry.file.day} ${source}`;
-    groups.set(key, [...(groups.get(key) ?? []), entry]);
-  }
+  const small = files.filter(({ source, file }) => source !== undefined && file.rows < FULL_ROWS);
+  const groups = groupBy(small, ({ source, file }) => `${file.day} ${source}`);
   return [...groups.values()].filter((group) => group.length > 1);
 };
 
