@@ -101,7 +101,7 @@ interface Changes {
 }
 
 async function openChanges(draft: Draft, design: Design): Promise<Changes> {
-  let table = await preparedTable(draft.warehouse.state, draft.warehouse, design);
+  let table = await preparedTable(draft.warehouse, design);
   let [added, removed, sources]: [DataFile[], TableFile[], string[]] = [[], [], []];
   const publish = async (): Promise<void> => {
     if (added.length + removed.length === 0) return;

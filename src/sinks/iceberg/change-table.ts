@@ -55,7 +55,7 @@ export const changeIfThere = <T>(
   work: (draft: Draft, table: Table) => Promise<T>,
 ): Promise<T | undefined> =>
   inDraft(warehouse, design.name, async (draft) => {
-    const table = await loadTable(warehouse.state, warehouse, design);
+    const table = await loadTable(warehouse, design);
     return table && work(draft, table);
   });
 

@@ -48,7 +48,7 @@ export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure):
   const found: string[] = [];
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
-    const table = victim && (await loadTable(warehouse.state, warehouse, design));
+    const table = victim && (await loadTable(warehouse, design));
     if (!victim || !table) continue;
     const place = `${warehouse.namespace}.${design.name}`;
     const refs = Object.entries(table.metadata.refs).filter(([name]) => name !== 'main');

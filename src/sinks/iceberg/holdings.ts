@@ -105,7 +105,7 @@ export async function attestTable(
 ): Promise<Held[]> {
   const design = streamDesign(stream);
   await noteChanges(warehouse, design.name);
-  const table = await loadTable(warehouse.state, warehouse, design);
+  const table = await loadTable(warehouse, design);
   if (!table) return windows.map(() => ({ rows: 0 }));
   const folder = `${tableFolder(warehouse, design.name)}/data`;
   const there = new Set<string>();

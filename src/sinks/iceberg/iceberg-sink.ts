@@ -122,9 +122,9 @@ async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolea
   const { state, catalog } = warehouse;
   let isMoved = false;
   for (const { name } of tablesOf(STREAMS[stream])) {
-    if (!(await catalog.findNewer?.(state, warehouse, name))) continue;
+    if (!(await catalog.findNewer?.(warehouse, name))) continue;
     await inChange(state, tableLock(warehouse, name), async ({ later }) => {
-      const newer = await catalog.findNewer?.(state, warehouse, name);
+      const newer = await catalog.findNewer?.(warehouse, name);
       if (newer) later(async (tx) => catalog.recover?.(tx, warehouse, name, newer));
       isMoved ||= newer !== undefined;
     });
@@ -139,8 +139,8 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   if (found.some(({ level }) => level === 'fault')) return found;
   try {
     for (const { name } of designs()) {
-      await warehouse.catalog.load(warehouse.state, warehouse, name);
-      const newer = await warehouse.catalog.findNewer?.(warehouse.state, warehouse, name);
+      await warehouse.catalog.load(warehouse, name);
+      const newer = await warehouse.catalog.findNewer?.(warehouse, name);
       if (newer) throw olderThanTable(warehouse, name, newer);
     }
     return found;
@@ -152,7 +152,7 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
 /** Creates tables, or adds missing columns. */
 async function prepareDesigns(warehouse: Warehouse, wanted: readonly Design[]): Promise<void> {
   for (const design of wanted) {
-    const there = await loadTable(warehouse.state, warehouse, design);
+    const there = await loadTable(warehouse, design);
     if (there && !evolveSchema(design, presentColumns(there.metadata)).isChanged) continue;
     await inDraft(warehouse, design.name, (draft) => prepareTable(draft, design));
   }
@@ -160,7 +160,7 @@ async function prepareDesigns(warehouse: Warehouse, wanted: readonly Design[]): 
 
 async function prepareTable(draft: Draft, design: Design): Promise<void> {
   const { warehouse } = draft;
-  const table = await loadTable(warehouse.state, warehouse, design);
+  const table = await loadTable(warehouse, design);
   if (!table) {
     await warehouse.catalog.create(draft, design);
     return;
@@ -212,7 +212,7 @@ async function widenFiles(
 async function compareTable(warehouse: Warehouse, comparison: Comparison): Promise<Difference[]> {
   const { stream, source } = comparison;
   const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
-  const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
+  const table = await loadTable(warehouse, streamDesign(stream));
   const isThere = track !== undefined && table !== undefined;
   return compareFiles(
     comparison,
@@ -223,7 +223,7 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
 }
 
 async function* readTable(warehouse: Warehouse, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
-  const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
+  const table = await loadTable(warehouse, streamDesign(stream));
   if (!table) return;
   yield* readFiles(stream, window, async (day) =>
     (await partsOf(warehouse, table, { source, days: [daysOf(day)] })).map((part) => ({ open: () => openPart(part) })),

@@ -56,7 +56,7 @@ export async function maintain(
   const { keep, mostSmall } = maintenance;
   const done: Maintained = {};
   for (const design of designs()) {
-    const listed = await warehouse.catalog.load(warehouse.state, warehouse, design.name);
+    const listed = await warehouse.catalog.load(warehouse, design.name);
     if (!listed) continue;
     // At most once an hour: finding unreferenced files means reading every manifest.
     const isExpiryDue = !isDueOnly || expirable(listed.metadata, withPatience(keep)).length > 0;
@@ -118,7 +118,7 @@ async function removeOrphans(
     if (modifiedAt < Date.now() - keptMs) old.push(path);
   }
   // References are read after the listing, so that a file committed meanwhile is not taken for an orphan.
-  const table = await loadTable(warehouse.state, warehouse, design);
+  const table = await loadTable(warehouse, design);
   return table ? removeUnnamed(warehouse, table, old) : 0;
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Database, Queryable } from '../../cursor/database/index.ts';
+import { sql } from '../../cursor/database/sql.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
@@ -42,12 +43,12 @@ export interface Listed {
 export interface Catalog {
   /** Whether it changes in the state's own transactions. If not, a table may be ahead of the state. */
   readonly isInState: boolean;
-  load(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
+  load(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
   create(draft: Draft, design: Design): Promise<Listed>;
   /** Replaces the version that `next` was made from. If another one is current by now, nothing changes. */
   replace(draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
   /** The newest version in the table's folder, where the one that the catalog names is gone or older: one of them was restored. */
-  findNewer?(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
+  findNewer?(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
   /** Goes on with that one. */
   recover?(tx: Queryable, warehouse: Warehouse, table: string, newer: Listed): Promise<void>;
 }
@@ -169,19 +170,18 @@ export interface TableFile extends Entry {
   source: string | undefined;
 }
 
-export async function loadTable(tx: Queryable, warehouse: Warehouse, design: Design): Promise<Table | undefined> {
-  const listed = await warehouse.catalog.load(tx, warehouse, design.name);
+export async function loadTable(warehouse: Warehouse, design: Design): Promise<Table | undefined> {
+  const listed = await warehouse.catalog.load(warehouse, design.name);
   if (!listed) return undefined;
-  const found = await tx.query<{ source: string }>({
-    text: 'select distinct source from tributary.lake_tracks where sink = $1',
-    values: [warehouse.name],
-  });
+  const found = await warehouse.state.query<{ source: string }>(
+    sql`select distinct source from tributary.lake_tracks where sink = ${warehouse.name}`,
+  );
   return openTable(warehouse, design, listed, new Set(found.map(({ source }) => source)));
 }
 
 /** Where another process may have dropped it since it was prepared. */
-export async function preparedTable(tx: Queryable, warehouse: Warehouse, design: Design): Promise<Table> {
-  const table = await loadTable(tx, warehouse, design);
+export async function preparedTable(warehouse: Warehouse, design: Design): Promise<Table> {
+  const table = await loadTable(warehouse, design);
   if (!table) throw new ShapeChanged(`${warehouse.namespace}.${design.name}`, {});
   return table;
 }

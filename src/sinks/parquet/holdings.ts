@@ -1,5 +1,6 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import type { Track } from '../../cursor/ledger.ts';
+import { sql } from '../../cursor/database/sql.ts';
+import { ofTrack, type Track } from '../../cursor/holdings/window-rows.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
 import { inChange } from '../files/change.ts';
@@ -19,13 +20,10 @@ interface TrackRow {
   due: boolean;
 }
 
-async function readTrack(db: Queryable, { sink, stream, source }: Track): Promise<TrackRow | undefined> {
-  const [row] = await db.query<TrackRow & Record<string, unknown>>({
-    text: `
-      select id, changes, strays, unsettled or strays <> '[]' or listed_at is null or listed_at < now() - interval '1 day' as due
-      from tributary.lake_tracks where sink = $1 and stream = $2 and source = $3`,
-    values: [sink, stream, source],
-  });
+async function readTrack(db: Queryable, track: Track): Promise<TrackRow | undefined> {
+  const [row] = await db.query<TrackRow>(sql`
+    select id, changes, strays, unsettled or strays <> '[]' or listed_at is null or listed_at < now() - interval '1 day' as due
+    from tributary.lake_tracks where ${ofTrack(track)}`);
   return row;
 }
 

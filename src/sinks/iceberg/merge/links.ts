@@ -12,7 +12,7 @@ export function replaceLinks(warehouse: Warehouse, snapshot: LinksSnapshot): Pro
   const { source } = snapshot;
   const { state } = warehouse;
   return inDraft(warehouse, LINKS.name, async (draft) => {
-    const table = await preparedTable(state, warehouse, entityDesign(LINKS));
+    const table = await preparedTable(warehouse, entityDesign(LINKS));
     const parts = (await partsOf(warehouse, table, { source })).filter(({ rows }) => rows > 0);
     return storeListing(state, draft, warehouse.name, snapshot, {
       columns: table.columns,

@@ -24,7 +24,7 @@ export async function joinGroups(
   const find = most === undefined ? smallGroups : dueGroups(most);
   let joined = 0;
   for (;;) {
-    const table = await loadTable(warehouse.state, warehouse, design);
+    const table = await loadTable(warehouse, design);
     const files = table ? await filesOf(warehouse, table, {}) : [];
     if (find(files).length === 0 || signal?.aborted) return { joined, files: files.length };
     const now = await changeIfThere(warehouse, design, async (draft, locked) => {
