@@ -1,4 +1,4 @@
-import { storableJson, storableText } from '../cursor/database/sql.ts';
+import { type Sql, sql, storableJson, storableText } from '../cursor/database/sql.ts';
 import { type Column, isNone, type Value } from '../model/columns.ts';
 import type { Row } from '../model/flatten.ts';
 import { LONGEST_ID } from '../model/identity.ts';
@@ -33,9 +33,9 @@ interface Reading {
 export const outdates = (stored: Reading & { isMissing: boolean }, read: Reading): boolean =>
   !stored.isMissing && stored.runId === read.runId && stored.at > read.at;
 
-/** The same in SQL: `t` is stored, `s` was read by the run that the parameter names. */
-export const outdatesSql = (runId: string): string =>
-  `(t._missing_since is null and t._run_id = ${runId} and t."timestamp" > s."timestamp")`;
+/** The same in SQL: `t` is stored, `s` was read by the run. */
+export const outdatesSql = (runId: string): Sql =>
+  sql`(t._missing_since is null and t._run_id = ${runId} and t."timestamp" > s."timestamp")`;
 
 /** The reading of each event that counts, within a batch of one run. By the id as it will be stored. */
 export function newestById(rows: readonly Row[]): Map<string, Row> {

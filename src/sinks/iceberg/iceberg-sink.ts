@@ -12,7 +12,7 @@ import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import { type Store, whileOpen } from '../files/store/store.ts';
 import { editedPieces } from '../files/write-file.ts';
-import type { Comparison, Difference, SinkWith } from '../sink.ts';
+import type { Comparison, Difference, Sink } from '../sink.ts';
 import { shareCommits } from './batch.ts';
 import { CATALOG, createSqlCatalog } from './catalog.ts';
 import { changeTable } from './change-table.ts';
@@ -59,26 +59,13 @@ interface IcebergSinkOptions {
   rest?: RestCatalogOptions;
 }
 
-export type IcebergSink = SinkWith<
-  | 'recover'
-  | 'publishProgress'
-  | 'erase'
-  | 'check'
-  | 'compare'
-  | 'identify'
-  | 'attest'
-  | 'removeForeign'
-  | 'removeMoved'
-  | 'read'
-  | 'replaceLinks'
-  | 'maintain'
->;
+export type IcebergSink = ReturnType<typeof createIcebergSink>;
 
 /** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
 
 /** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
-export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
+export function createIcebergSink(options: IcebergSinkOptions) {
   const { name, state, readAgainMs, warehouse: path, store, namespace, maintenance, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
   const manifests = createManifestCache();
@@ -112,7 +99,7 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     prune: (stream, source, before) => pruneTable(warehouse, stream, source, before),
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),
-  };
+  } satisfies Sink;
 }
 
 const tablesOf = (stream: Stream): Design[] => [streamDesign(stream), ...entitiesOf(stream).map(entityDesign)];

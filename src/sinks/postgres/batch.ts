@@ -1,6 +1,6 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Database, Transaction } from '../../cursor/database/index.ts';
-import { storableText } from '../../cursor/database/sql.ts';
+import { nameIn, raw, storableText } from '../../cursor/database/sql.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
@@ -30,7 +30,7 @@ import {
 import { copyIntoKeys, ensureMonths, KEY_KINDS } from './months.ts';
 import { readReceipt, writeReceipt } from './receipts.ts';
 import { sendStage } from './staged.ts';
-import { checkShape, describeTable, type Partition, tableName } from './table.ts';
+import { checkShape, describeTable, type Partition } from './table.ts';
 
 export interface BatchOptions {
   db: Database;
@@ -123,8 +123,7 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
   await holdShape(tx, options);
   const distinct = newestById(rows);
   const ids = [...distinct.keys()];
-  const found =
-    ids.length > 0 ? await tx.query<Known & Record<string, unknown>>(selectKnown(options, source, ids)) : [];
+  const found = ids.length > 0 ? await tx.query<Known>(selectKnown(options, source, ids)) : [];
   const known = new Map(found.map(({ event_id, at }) => [event_id, at]));
 
   const [newRows, hits]: [Row[], Row[]] = [[], []];
@@ -181,7 +180,7 @@ function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
 /** Locks the columns of the table until the end of the transaction and checks that the rows fit them. */
 async function holdShape(tx: Transaction, { schema, stream, preparation }: StoreOptions): Promise<void> {
   try {
-    await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
+    await tx.query(raw(`lock table only ${nameIn(schema, stream.name)} in row exclusive mode`));
   } catch (error) {
     // Recovery: somebody dropped the table or its schema; both are made again.
     if (!isMissing(error)) throw error;
