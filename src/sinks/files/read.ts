@@ -76,21 +76,17 @@ async function* rowsInOrder(files: readonly PartitionFile[], stream: Stream, win
   const all = files.map((file) => openRows(file, stream));
   for (let hour = window.start; hour < window.end; hour = nextHour(hour)) {
     const piece = { start: hour, end: Math.min(window.end, nextHour(hour)) };
-    const rows = (await Promise.all(all.map((file) => file.rowsIn(piece)))).flat();
+    const rows = (await Promise.all(all.map((rowsIn) => rowsIn(piece)))).flat();
     if (rows.length > 0) yield rows.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
   }
 }
 
 const nextHour = (at: number): number => (Math.floor(at / HOUR_MS) + 1) * HOUR_MS;
 
-interface OpenFile {
-  rowsIn(window: Window): Promise<Row[]>;
-}
-
 /** A group holds several hours, so the last decoded ones are kept. */
 const GROUPS_KEPT = 2;
 
-function openRows(partition: PartitionFile, stream: Stream): OpenFile {
+function openRows(partition: PartitionFile, stream: Stream): (window: Window) => Promise<Row[]> {
   const columns = columnsOf(stream);
   const reshape = createReshape(partition.file.columns, columns);
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
@@ -123,15 +119,13 @@ function openRows(partition: PartitionFile, stream: Stream): OpenFile {
     return all;
   };
 
-  return {
-    async rowsIn(window) {
-      const found: Row[] = [];
-      for (const group of partition.file.groups) {
-        const { oldest, newest } = timesOf(group);
-        if (oldest >= window.end || newest < window.start) continue;
-        for (const row of await decode(group)) if (holds(window, row.at)) found.push(row);
-      }
-      return found;
-    },
+  return async (window) => {
+    const found: Row[] = [];
+    for (const group of partition.file.groups) {
+      const { oldest, newest } = timesOf(group);
+      if (oldest >= window.end || newest < window.start) continue;
+      for (const row of await decode(group)) if (holds(window, row.at)) found.push(row);
+    }
+    return found;
   };
 }

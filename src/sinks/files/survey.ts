@@ -33,20 +33,19 @@ export interface Findings {
 type GroupNumber = number;
 type RowNumber = number;
 
-export interface Question {
-  rule: MergeRule;
-  /** Events that may be in this file. */
-  candidates: readonly Incoming[];
-  /** Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day. */
-  wholes: readonly Window[];
-}
-
 /**
  * Compares a batch with a file, without changing it. Only groups whose times can match are decoded, and of those only the columns that decide;
  * events that are not found there (their time has changed) are searched for by id in the other groups.
+ *
+ * @param candidates Events that may be in this file.
+ * @param wholes Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day.
  */
-export async function survey(partition: PartitionFile, question: Question): Promise<Findings> {
-  const { rule, candidates, wholes } = question;
+export async function survey(
+  partition: PartitionFile,
+  rule: MergeRule,
+  candidates: readonly Incoming[],
+  wholes: readonly Window[],
+): Promise<Findings> {
   const { groups } = partition.file;
   const sought = new Map(candidates.map((incoming) => [incoming.id, incoming]));
   const findings: Findings = { found: new Set(), changed: new Map(), moved: new Map(), missing: new Map() };

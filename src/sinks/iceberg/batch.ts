@@ -12,28 +12,18 @@ import { holdingsOf } from './holdings.ts';
 import { mergeEntity } from './merge/entities.ts';
 import { createTableWriter, type NewFiles } from './parts.ts';
 import { checkShape, eventFiles, indexTable, writableTable } from './table-files.ts';
-import {
-  type Draft,
-  inDraft,
-  preparedTable,
-  type Table,
-  type TableFile,
-  tableLock,
-  type Warehouse,
-} from './warehouse.ts';
+import { type Draft, inDraft, preparedTable, type TableFile, tableLock, type Warehouse } from './warehouse.ts';
 
 interface Waiting extends Load {
   done(receipt: Receipt): void;
   failed(error: unknown): void;
 }
 
-export type Commits = (load: Load) => Promise<Receipt>;
-
 /** Rows of several sources that are committed together; a batch of one may be larger. */
 const MOST_ROWS = 20_000;
 
 /** Sources that commit to a table while it is being written share the next version of it: many sources do not make many snapshots. */
-export function shareCommits(warehouse: Warehouse): Commits {
+export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Receipt> {
   const queues = new Map<StreamName, Waiting[]>();
 
   const commit = async (loads: readonly Waiting[]): Promise<void> => {
@@ -93,14 +83,10 @@ function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Rece
   );
 }
 
-/** What is to change in a table, published as one version of it. */
-interface Changes {
-  now(): Table;
-  add(source: string, change: NewFiles): Promise<void>;
-  publish(): Promise<void>;
-}
+type Changes = Awaited<ReturnType<typeof openChanges>>;
 
-async function openChanges(draft: Draft, design: Design): Promise<Changes> {
+/** What is to change in a table, published as one version of it. */
+async function openChanges(draft: Draft, design: Design) {
   let table = await preparedTable(draft.warehouse, design);
   let [added, removed, sources]: [DataFile[], TableFile[], string[]] = [[], [], []];
   const publish = async (): Promise<void> => {
@@ -111,7 +97,7 @@ async function openChanges(draft: Draft, design: Design): Promise<Changes> {
   };
   return {
     now: () => table,
-    async add(source, change) {
+    async add(source: string, change: NewFiles): Promise<void> {
       if (change.added.length + change.removed.length === 0) return;
       added.push(...change.added);
       removed.push(...change.removed);

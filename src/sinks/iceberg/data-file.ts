@@ -10,16 +10,10 @@ import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, typ
 const JSON_COLUMNS = 'tributary.json';
 const COMPRESSION = 'zstd';
 
-export interface NewFile {
-  table: Table;
-  source: string;
-  day: number | undefined;
-}
-
 /** Writes a file, which readers do not see before a snapshot lists it. Without rows there is none. */
 export async function writeDataFile(
   draft: Draft,
-  { table, source, day }: NewFile,
+  { table, source, day }: { table: Table; source: string; day: number | undefined },
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
 ): Promise<DataFile[]> {
   const path = newDataPath(draft.warehouse, table, source, day);

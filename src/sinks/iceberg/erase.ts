@@ -9,7 +9,7 @@ import type { Erasure } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import type { Design } from './format/schema.ts';
 import { designs, removeUnnamed } from './maintain.ts';
-import { createTableWriter, type NewFiles, openPart, partsOf } from './parts.ts';
+import { createTableWriter, openPart, partsOf } from './parts.ts';
 import type { Stranger } from './strangers.ts';
 import { type Draft, loadTable, type Table, tableFolder, type Warehouse } from './warehouse.ts';
 
@@ -93,11 +93,7 @@ async function everyFile(warehouse: Warehouse, design: Design): Promise<string[]
   return paths;
 }
 
-interface Erased extends NewFiles {
-  rows: number;
-}
-
-async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all'): Promise<Erased> {
+async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all') {
   const { warehouse } = draft;
   const { name, isByDay } = table.design;
   const of = { sink: warehouse.name, stream: name as StreamName, source };

@@ -66,26 +66,21 @@ export interface NewFiles {
   removed: TableFile[];
 }
 
-/** Writes the files of a source in a table. */
-export interface TableWriter extends NewFiles {
-  /** Rows in the table's order, as a new file. */
-  add(rows: readonly LakeRow[], day?: number): Promise<void>;
-  /** The opened part with some of its groups edited; untouched ones are copied as they are. */
-  replace(part: Part, present: PartitionFile, edits: Edits): Promise<void>;
-  /** Rows of other sources that another program joined with it are written anew. */
-  drop(part: Part): Promise<void>;
-}
+export type TableWriter = ReturnType<typeof createTableWriter>;
 
-export function createTableWriter(draft: Draft, table: Table, source: string): TableWriter {
+/** Writes the files of a source in a table. */
+export function createTableWriter(draft: Draft, table: Table, source: string) {
   const [added, removed]: [DataFile[], TableFile[]] = [[], []];
   const target = (day: number | undefined) => ({ table, source, day });
   return {
     added,
     removed,
-    async add(rows, day) {
+    /** Rows in the table's order, as a new file. */
+    async add(rows: readonly LakeRow[], day?: number): Promise<void> {
       added.push(...(await writeDataFile(draft, target(day), [{ rows }])));
     },
-    async replace({ entry, stranger }, present, edits) {
+    /** The opened part with some of its groups edited; untouched ones are copied as they are. */
+    async replace({ entry, stranger }: Part, present: PartitionFile, edits: Edits): Promise<void> {
       removed.push(entry);
       const pieces = editedPieces(present, table.columns, edits);
       added.push(
@@ -94,7 +89,8 @@ export function createTableWriter(draft: Draft, table: Table, source: string): T
           : await writeDataFile(draft, target(entry.file.day), pieces)),
       );
     },
-    async drop({ entry, stranger }) {
+    /** Rows of other sources that another program joined with it are written anew. */
+    async drop({ entry, stranger }: Part): Promise<void> {
       removed.push(entry);
       if (!stranger) return;
       const sources = stranger.sources.filter((one) => one !== source);

@@ -15,12 +15,6 @@ export interface RestCatalogOptions {
 
 const SILENCE_MS = 30_000;
 
-/** The server's answer. Without a status it is unknown whether the request arrived. */
-interface Answer {
-  status: number | undefined;
-  body: unknown;
-}
-
 /**
  * A catalog that speaks Iceberg's REST protocol: Polaris, Lakekeeper, Glue, S3 Tables. No transaction spans it and the state: a table
  * changes first, and names the commit; if the state missed it, recovery reads it from the table.
@@ -29,7 +23,8 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
   const base = uri.replace(/\/+$/, '');
   let prefix: Promise<string> | undefined;
 
-  const ask = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+  /** Without a status it is unknown whether the request arrived. */
+  const ask = async (method: string, path: string, body?: unknown) => {
     try {
       const response = await fetch(`${base}/v1/${path}`, {
         method,

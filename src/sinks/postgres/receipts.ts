@@ -35,18 +35,6 @@ export const cursorCopy: Table = {
   indexes: [],
 };
 
-/**
- * The receipt of the last commit of a track. It stays: one that is not the state's last commit says that the tables were restored from
- * a backup, or the state was.
- */
-export interface ReceiptRow {
-  commitId: string;
-  /** Undefined once the state has been told; otherwise it would undo a later reset of the cursor. */
-  advance: Advance | undefined;
-  /** The commit that the state knew before this one: only then may the state be told of it. */
-  follows: string | undefined;
-}
-
 export async function writeReceipt(
   tx: Queryable,
   schema: string,
@@ -61,14 +49,24 @@ export async function writeReceipt(
       set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`);
 }
 
-export async function readReceipt(db: Queryable, schema: string, track: Track): Promise<ReceiptRow | undefined> {
+/**
+ * The receipt of the last commit of a track. It stays: one that is not the state's last commit says that the tables were restored from
+ * a backup, or the state was.
+ */
+export async function readReceipt(db: Queryable, schema: string, track: Track) {
   if (!(await isThere(db, schema, RECEIPTS))) return undefined;
   const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>(
     sql`select commit_id as id, advance from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)}`,
   );
   if (!receipt) return undefined;
   const { follows, ...advance } = receipt.advance;
-  return { commitId: receipt.id, advance: advance.commitId ? readBack(advance as Advance) : undefined, follows };
+  return {
+    commitId: receipt.id,
+    /** Undefined once the state has been told; otherwise it would undo a later reset of the cursor. */
+    advance: advance.commitId ? readBack(advance as Advance) : undefined,
+    /** The commit that the state knew before this one: only then may the state be told of it. */
+    follows,
+  };
 }
 
 /** The state knows of the commit. Its name stays: it tells whether the tables are those of the state's last commit. */

@@ -41,7 +41,7 @@ const ENDING = '.lock';
  * A rename is unconditional. So a writer holds this lock while it checks that the file is still the one it has
  * read, and renames. It is for writers that do not share a state database; those that do never meet here.
  */
-export async function lockFile(target: string, file: string): Promise<{ release(): Promise<void> }> {
+export async function lockFile(target: string, file: string) {
   const lock = join(dirname(target), `.${basename(target)}${ENDING}`);
   const held = holdName(basename(target), 'lock');
   const mine = join(dirname(target), held.name);
@@ -103,13 +103,8 @@ const ABANDONED_AFTER_MS = 10 * 60_000;
 const inUse = new Set<string>();
 let count = 0;
 
-export interface Held {
-  name: string;
-  release(): void;
-}
-
 /** The name of a temporary file. */
-export function holdName(name: string, ending: 'tmp' | 'lock'): Held {
+export function holdName(name: string, ending: 'tmp' | 'lock') {
   count += 1;
   const held = `.${name}.${process.pid}@${hostname()}.${count}.${ending}`;
   inUse.add(held);

@@ -14,17 +14,7 @@ import {
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
 import { onDisk } from '../../../model/io-errors.ts';
-import {
-  type Held,
-  holdName,
-  identityOf,
-  isAbandoned,
-  isLeft,
-  isLock,
-  lockFile,
-  openFile,
-  writeAt,
-} from './folder-file.ts';
+import { holdName, identityOf, isAbandoned, isLeft, isLock, lockFile, openFile, writeAt } from './folder-file.ts';
 import { type Listed, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
 
 /** A lake in a folder. A rename within one directory is atomic: readers see the old file or the new one, complete. */
@@ -60,7 +50,33 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
     // A file of this name from another writer is not ours to overwrite.
     const handle = await open(temp, 'wx');
     if (fileMode !== undefined) await handle.chmod(fileMode);
-    return stageAt(handle, { root, temp, target, file, held });
+    let isThere = true;
+    return {
+      write: (bytes, at) => writeAt(handle, bytes, at),
+      async finish() {
+        await handle.sync();
+        await handle.close();
+        return openFile(await open(temp, 'r'), file);
+      },
+      async publish(over) {
+        const lock = await lockFile(target, file);
+        try {
+          if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
+          await rename(temp, target);
+          isThere = false;
+          // Syncs the folder, which holds the name: without this, a power cut could bring back the old file.
+          await syncFolders(root, dirname(target), over === undefined);
+          return identityOf(await lstat(target, { bigint: true }));
+        } finally {
+          await lock.release();
+        }
+      },
+      async discard() {
+        await handle.close();
+        if (isThere) await rm(temp, { force: true });
+        held.release();
+      },
+    };
   };
 
   return onDisk<Store>(root, {
@@ -124,44 +140,6 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
 /** The real path of a folder, or of its nearest existing parent. */
 const nearestReal = async (folder: string): Promise<string> =>
   (await realpath(folder).catch(ifAbsent)) ?? nearestReal(dirname(folder));
-
-interface Place {
-  root: string;
-  temp: string;
-  target: string;
-  file: string;
-  held: Held;
-}
-
-function stageAt(handle: FileHandle, { root, temp, target, file, held }: Place): Staged {
-  let isThere = true;
-  return {
-    write: (bytes, at) => writeAt(handle, bytes, at),
-    async finish() {
-      await handle.sync();
-      await handle.close();
-      return openFile(await open(temp, 'r'), file);
-    },
-    async publish(over) {
-      const lock = await lockFile(target, file);
-      try {
-        if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
-        await rename(temp, target);
-        isThere = false;
-        // Syncs the folder, which holds the name: without this, a power cut could bring back the old file.
-        await syncFolders(root, dirname(target), over === undefined);
-        return identityOf(await lstat(target, { bigint: true }));
-      } finally {
-        await lock.release();
-      }
-    },
-    async discard() {
-      await handle.close();
-      if (isThere) await rm(temp, { force: true });
-      held.release();
-    },
-  };
-}
 
 async function openExisting(target: string, file: string): Promise<FileHandle | undefined> {
   try {
