@@ -6,6 +6,7 @@ import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, holds, startOfDay, type Window } from '../../model/window.ts';
 import type { StoredGroup } from '../parquet/format/index.ts';
 import { columnsOf, createReshape, type PartitionFile, timesOf } from './partition-file.ts';
+import { whileOpen } from './store/store.ts';
 
 /**
  * Rows without the sink's own columns, in order of time. An hour at a time, which bounds the memory; from every file that may
@@ -48,13 +49,10 @@ export async function countRows(files: readonly Counted[], windows: readonly Win
       window.start <= newest && window.end > oldest ? [{ window, i }] : [],
     );
     const isWhole = touched.every(({ window: { start, end } }) => start <= oldest && end > newest);
-    const file = isWhole ? undefined : await open();
-    if (!isWhole && !file) continue;
-    try {
+    await whileOpen(isWhole ? undefined : await open(), async (file) => {
+      if (!isWhole && !file) return;
       for (const { window, i } of touched) counts[i] = (counts[i] ?? 0) + (file ? await countIn(file, window) : rows);
-    } finally {
-      await file?.close();
-    }
+    });
   }
   return counts;
 }

@@ -80,10 +80,9 @@ export async function survey(
     });
   };
 
-  const times = candidates.map(({ at }) => at).sort((a, b) => a - b);
   const rest: Array<[GroupNumber, StoredGroup]> = [];
   for (const [i, group] of groups.entries()) {
-    if (group.ranges.has('timestamp') && mayHold(timesOf(group), times, wholes)) await examine(i, group);
+    if (group.ranges.has('timestamp') && mayHold(timesOf(group), candidates, wholes)) await examine(i, group);
     else rest.push([i, group]);
   }
   for (const [i, group] of rest) {
@@ -108,22 +107,11 @@ function createSpread(all: readonly string[], some: readonly string[]): (row: La
 
 const mayHold = (
   { oldest, newest }: { oldest: Instant; newest: Instant },
-  times: readonly Instant[],
+  candidates: readonly Incoming[],
   wholes: readonly Window[],
 ): boolean =>
-  (times[firstFrom(times, oldest)] ?? Number.POSITIVE_INFINITY) <= newest ||
+  candidates.some(({ at }) => at >= oldest && at <= newest) ||
   wholes.some(({ start, end }) => start <= newest && end > oldest);
-
-/** The index of the first of sorted times that is not before a bound. */
-function firstFrom(times: readonly Instant[], bound: Instant): number {
-  let [low, high] = [0, times.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((times[middle] ?? 0) < bound) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
 
 /** Turns the findings of a survey into edits of the groups. */
 export function editsOf(

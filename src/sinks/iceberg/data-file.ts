@@ -1,6 +1,7 @@
 import type { Value } from '../../model/columns.ts';
 import { StopStream } from '../../model/errors.ts';
 import { type LakeRow, META, type PartitionFile, partitionFile } from '../files/partition-file.ts';
+import { whileStaged } from '../files/store/store.ts';
 import { type Piece, writeFile } from '../files/write-file.ts';
 import { compareText, type FileColumn, leavesOf, type PlacedGroup, readFooter } from '../parquet/format/index.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
@@ -17,8 +18,7 @@ export async function writeDataFile(
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
 ): Promise<DataFile[]> {
   const path = newDataPath(draft.warehouse, table, source, day);
-  const staged = await stageFile(draft, path);
-  try {
+  return whileStaged(await stageFile(draft, path), async (staged) => {
     const { columns } = table;
     const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
     const metadata = { [META.source]: source, [META.stream]: table.design.name, [JSON_COLUMNS]: json.join() };
@@ -36,9 +36,7 @@ export async function writeDataFile(
         sortOrderId: table.metadata['default-sort-order-id'],
       },
     ];
-  } finally {
-    await staged.discard();
-  }
+  });
 }
 
 /** Times as numbers, text by its bytes: as Iceberg orders them. */

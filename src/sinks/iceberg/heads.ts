@@ -84,9 +84,7 @@ async function readHead(db: Queryable, warehouse: Warehouse, table: string): Pro
 }
 
 /** What happened since: nothing, commits of ours that the state did not hear of, compaction by others, or anything else. */
-type ChangeSince = 'none' | 'ours' | 'compacted' | 'any';
-
-function changeSince(metadata: Metadata, { uuid, snapshot }: Head): ChangeSince {
+function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ours' | 'compacted' | 'any' {
   if (metadata['table-uuid'] !== uuid) return 'any';
   const byId = new Map(metadata.snapshots.map((one) => [String(one['snapshot-id']), one]));
   const since: Snapshot[] = [];

@@ -25,7 +25,7 @@ import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, strea
 import { identifyElsewhere, identifyInState } from './heads.ts';
 import { attestTable, removeForeign, removeMoved } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
-import { replaceLinks } from './merge/links.ts';
+import { replaceLinks } from './merge/entities.ts';
 import { openPart, partsOf } from './parts.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';

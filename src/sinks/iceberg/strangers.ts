@@ -1,17 +1,25 @@
 import { storableText } from '../../cursor/database/sql.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
-import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { groupBy } from '../files/group-by.ts';
 import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
-import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
+import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
 import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
-import { type Draft, filesOf, OWN_SPEC, pathOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
+import {
+  type Draft,
+  filesOf,
+  isNoFileOfOurs,
+  OWN_SPEC,
+  pathOf,
+  type Table,
+  type TableFile,
+  type Warehouse,
+} from './warehouse.ts';
 
 /**
  * Files of other writers in our tables: what compaction leaves, and what was appended, deleted or overwritten. A row of theirs is one of
@@ -93,15 +101,7 @@ async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile
     });
   } catch (error) {
     // Recovery: it counts as a file that nobody can read, and is named.
-    if (
-      !(
-        error instanceof UnreadableFile ||
-        error instanceof StopStream ||
-        error instanceof ConfigError ||
-        error instanceof RangeError
-      )
-    )
-      throw error;
+    if (!isNoFileOfOurs(error) && !(error instanceof RangeError)) throw error;
     return { entry, file: undefined, rows: [] };
   }
 }

@@ -74,6 +74,7 @@ export const writableTable = (
   async write({ works, newEvents, gone, rule, now }) {
     for (const part of gone) await writer.drop(part);
     const fresh = [...newEvents];
+    const inOrder = orderOf(table);
     for (const { place, findings } of works) {
       const { file } = place;
       await whileOpen(await openPart(file), async (present) => {
@@ -84,7 +85,10 @@ export const writableTable = (
       if (track !== undefined && moved.length > 0)
         change.later(dropKeys(track, partitionOf(file.entry.file.day ?? 0), moved));
     }
-    for (const [day, rows] of byDay(table, fresh)) {
+    fresh.sort((a, b) => inOrder(a.row, b.row));
+    for (const [day, rows] of groupBy(fresh, ({ at }) =>
+      table.design.isByDay ? Math.floor(at / DAY_MS) : undefined,
+    )) {
       await writer.add(
         rows.map(({ row }) => row),
         day,
@@ -118,11 +122,4 @@ export function checkShape(stream: Stream, { columns, design }: Table): void {
   unitedColumns(stream, columns);
   const there = new Set(columns.map(({ name }) => name));
   if (stream.columns.some(({ name }) => !there.has(name))) throw new ShapeChanged(design.name, {});
-}
-
-/** By day, in the table's order. */
-function byDay(table: Table, rows: readonly Incoming[]): Map<number | undefined, Incoming[]> {
-  const inOrder = orderOf(table);
-  const sorted = [...rows].sort((a, b) => inOrder(a.row, b.row));
-  return groupBy(sorted, ({ at }) => (table.design.isByDay ? Math.floor(at / DAY_MS) : undefined));
 }

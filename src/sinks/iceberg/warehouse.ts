@@ -8,7 +8,7 @@ import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
 import type { ReadAgainMs } from '../files/event-index.ts';
 import { META } from '../files/partition-file.ts';
-import { fileName, type Staged, type Store, whileOpen } from '../files/store/store.ts';
+import { fileName, type Staged, type Store, whileOpen, whileStaged } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
@@ -121,14 +121,11 @@ export async function stageFile({ warehouse, made }: Draft, path: string): Promi
 }
 
 export async function createFile(draft: Draft, path: string, bytes: Buffer): Promise<void> {
-  const staged = await stageFile(draft, path);
-  try {
+  await whileStaged(await stageFile(draft, path), async (staged) => {
     await staged.write(bytes, 0);
     await (await staged.finish()).close();
     await staged.publish(undefined);
-  } finally {
-    await staged.discard();
-  }
+  });
 }
 
 export async function readBytes(warehouse: Warehouse, location: string): Promise<Buffer> {
@@ -214,15 +211,14 @@ export function newDataPath(warehouse: Warehouse, { design }: Table, source: str
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}`)}`;
 }
 
-/** The source of a file's rows by its name, which other writers do not give. */
-const nameOf = ({ path }: DataFile): string | undefined =>
-  /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/.exec(path)?.[1];
+/** The name of a file of ours, with its source. Other writers give no such name. */
+const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/;
 
 /** Whether files with a name that no source of this sink has are ours, by path: files never change. */
 const footers = new Map<string, boolean>();
 
 async function ownerOf(warehouse: Warehouse, { sources }: Table, file: DataFile): Promise<string | undefined> {
-  const name = nameOf(file);
+  const name = NAME.exec(file.path)?.[1];
   if (name === undefined || sources.has(name)) return name;
   const isOurs = footers.get(file.path) ?? (await hasOurFooter(warehouse, file, name));
   footers.set(file.path, isOurs);
@@ -236,10 +232,14 @@ async function hasOurFooter(warehouse: Warehouse, { path }: DataFile, source: st
     return open ? (await whileOpen(open, readFooter)).metadata[META.source] === source : false;
   } catch (error) {
     // Recovery: the file of another writer, wherever it is.
-    if (error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError) return false;
+    if (isNoFileOfOurs(error)) return false;
     throw error;
   }
 }
+
+/** It is damaged, gone, or out of reach. */
+export const isNoFileOfOurs = (error: unknown): boolean =>
+  error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError;
 
 /** The files of a source and those of other writers, which may hold its rows; limited to `days` if given. */
 export async function filesOf(

@@ -185,8 +185,7 @@ async function prepareFile(
   open: Open,
   now: Instant,
 ): Promise<Ready> {
-  const present = await open(partition);
-  try {
+  return whileOpen(await open(partition), async (present) => {
     const columns = present ? unitedColumns(stream, present.file.columns) : columnsOf(stream);
     const rule = createMergeRule(stream, columns);
     const moved = present && findings ? await extractMoved(present, findings, rule, columns) : [];
@@ -200,9 +199,7 @@ async function prepareFile(
     });
     if (!made) throw new Error('a merge leaves every row');
     return { ...made, partition, over: present?.identity };
-  } finally {
-    await present?.close();
-  }
+  });
 }
 
 /** The file's metadata. The window is the last one merged into it. */

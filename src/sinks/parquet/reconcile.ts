@@ -113,7 +113,8 @@ async function index(
 ): Promise<string | undefined> {
   const { state, store } = lake;
   const isIndexed = partition >= (await indexedFrom(state, id));
-  let [found, why]: [Found | undefined, string | undefined] = [undefined, undefined];
+  let found: { file: PartitionFile; keys: readonly bigint[] } | undefined;
+  let why: string | undefined;
   try {
     const file = await openPartition(store, path, track);
     found = file && (await whileOpen(file, async () => ({ file, keys: isIndexed ? await keysIn(file) : [] })));
@@ -129,11 +130,6 @@ async function index(
     await tx.query(recordFile(id, { partition, identity: found.file.identity, ...extentOf(found.file.file) }));
   });
   return why;
-}
-
-interface Found {
-  file: PartitionFile;
-  keys: readonly bigint[];
 }
 
 /**

@@ -27,20 +27,10 @@ import { describeTable, type Present } from './table.ts';
  * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
  */
 
-interface ComparedColumn {
-  name: string;
-  kind: Kind;
-  /** Where the value stands in a row of `createSanitizer`. */
-  place: number;
-}
-
-const comparedColumns = (stream: Stream): ComparedColumn[] => [
-  ...ownColumns(stream).map((column) => ({
-    name: column.name,
-    kind: column.kind,
-    place: stream.columns.indexOf(column),
-  })),
-  { name: '_extra', kind: 'json', place: stream.columns.length },
+/** With the place of each value in a row of `createSanitizer`. */
+const comparedColumns = (stream: Stream) => [
+  ...ownColumns(stream).map((column) => ({ ...column, place: stream.columns.indexOf(column) })),
+  { name: '_extra', kind: 'json' as const, place: stream.columns.length },
 ];
 
 /** What is compared of known rows. */

@@ -57,8 +57,6 @@ interface Change {
   empties?: (column: string) => boolean;
 }
 
-const EVENTS_OF_CUSTOMERS = ['leads', 'sales'] as const;
-
 function changesFor(erasure: Erasure): Change[] {
   const { source, kind } = erasure;
   if (kind === 'source') {
@@ -74,7 +72,11 @@ function changesFor(erasure: Erasure): Change[] {
     ...(kind === 'customer'
       ? [{ table: 'customers', where: of('customer_id') }]
       : ['clicks', keysName('clicks')].map((table) => ({ table, where: of('event_id', fitId(id)) }))),
-    ...EVENTS_OF_CUSTOMERS.map((table) => ({ table, where: of(`${kind}_id`), empties: isEmptied(kind, table) })),
+    ...(['leads', 'sales'] as const).map((table) => ({
+      table,
+      where: of(`${kind}_id`),
+      empties: isEmptied(kind, table),
+    })),
   ];
 }
 

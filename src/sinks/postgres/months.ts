@@ -37,12 +37,8 @@ function monthOf(at: Instant): Month {
 const startOf = (year: number, month: number): string => new Date(Date.UTC(year, month)).toISOString();
 
 /** Each month once, in order. */
-export function monthsOf(instants: Iterable<Instant>): Month[] {
-  const months = new Map<string, Month>();
-  for (const at of instants) {
-    const month = monthOf(at);
-    months.set(month.suffix, month);
-  }
+export function monthsOf(instants: readonly Instant[]): Month[] {
+  const months = new Map(instants.map(monthOf).map((month) => [month.suffix, month]));
   return [...months.values()].sort((a, b) => ((a.from ?? '') < (b.from ?? '') ? -1 : 1));
 }
 
@@ -80,7 +76,7 @@ export async function ensureMonths(
   db: Database,
   schema: string,
   stream: StreamName,
-  instants: Iterable<Instant>,
+  instants: readonly Instant[],
 ): Promise<void> {
   const needed = monthsOf(instants);
   if (needed.length === 0 || (await missing(db, schema, stream, needed)).length === 0) return;

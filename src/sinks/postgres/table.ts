@@ -158,9 +158,6 @@ const TIMESTAMPTZ = 'timestamp with time zone';
 
 export const formatOf = (type: string): string => (type === POSTGRES_TYPES.timestamp ? TIMESTAMPTZ : type);
 
-export const kindOfFormat = (format: string): Kind | undefined =>
-  (Object.keys(POSTGRES_TYPES) as Kind[]).find((kind) => formatOf(POSTGRES_TYPES[kind]) === format);
-
 /**
  * How a column's values are carried into a wider type without loss; undefined where nothing needs to be done, or where somebody has
  * given the column a type of their own.
@@ -219,7 +216,7 @@ export function checkWidenable(table: Table, present: Present, evolved: Readonly
   for (const { name, type } of table.columns) {
     const found = present.columns[name];
     if (found === undefined || fits(found, type) || widening(name, found, type) !== undefined) continue;
-    const kind = kindOfFormat(found);
+    const kind = (Object.keys(POSTGRES_TYPES) as Kind[]).find((one) => formatOf(POSTGRES_TYPES[one]) === found);
     if (evolved.has(name) && kind !== undefined && widening(name, formatOf(type), found) !== undefined)
       wider[name] = kind;
     else foreign.push(`${name} is ${found} and must be ${formatOf(type)}`);

@@ -41,7 +41,7 @@ const ENDING = '.lock';
  * A rename is unconditional. So a writer holds this lock while it checks that the file is still the one it has
  * read, and renames. It is for writers that do not share a state database; those that do never meet here.
  */
-export async function lockFile(target: string, file: string) {
+export async function whileLocked<T>(target: string, file: string, work: () => Promise<T>): Promise<T> {
   const lock = join(dirname(target), `.${basename(target)}${ENDING}`);
   const held = holdName(basename(target), 'lock');
   const mine = join(dirname(target), held.name);
@@ -68,12 +68,12 @@ export async function lockFile(target: string, file: string) {
       });
     }
   }
-  return {
-    async release() {
-      await rm(lock, { force: true });
-      held.release();
-    },
-  };
+  try {
+    return await work();
+  } finally {
+    await rm(lock, { force: true });
+    held.release();
+  }
 }
 
 /** The content of a lock file names its holder. */

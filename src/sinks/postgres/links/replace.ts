@@ -4,6 +4,7 @@ import { toIso } from '../../../model/instant.ts';
 import { LINK_COUNTERS, LINKS } from '../../../model/streams.ts';
 import { createSanitizer, POSTGRES_TEXT } from '../../merge-rule.ts';
 import type { LinksSnapshot, Receipt } from '../../sink.ts';
+import { picked } from '../compare.ts';
 import { entityStage, mergedValue } from '../merge.ts';
 import { type Staged, sendStage } from '../staged.ts';
 import { keepHistory } from './history.ts';
@@ -12,7 +13,9 @@ import { keepHistory } from './history.ts';
 export async function replaceLinks(tx: Transaction, schema: string, snapshot: LinksSnapshot): Promise<Receipt> {
   const { rows } = snapshot;
   const sanitizer = createSanitizer(LINKS, POSTGRES_TEXT);
-  const staged = await sendStage(tx, entityStage(LINKS), valuesOf(sanitizer.all(rows)), rows.length);
+  // Without `_extra`, which the table of links does not have.
+  const values = picked(sanitizer.all(rows), [...LINKS.columns.keys()]);
+  const staged = await sendStage(tx, entityStage(LINKS), values, rows.length);
   const [done] = await tx.query<{ new: number; changed: number }>(mergeListing(schema, staged, snapshot));
   const missing = snapshot.isProven ? await tx.query(markMissing(schema, snapshot)) : [];
   if (snapshot.keepHistory) await tx.query(keepHistory(schema, snapshot));
@@ -21,11 +24,6 @@ export async function replaceLinks(tx: Transaction, schema: string, snapshot: Li
     ...{ new: added, changed: changed + missing.length, unchanged: rows.length - added - changed },
     sanitized: sanitizer.sanitized(),
   };
-}
-
-/** Without `_extra`, which the table of links does not have. */
-function* valuesOf<T>(rows: Iterable<T[]>): Generator<T[]> {
-  for (const row of rows) yield row.slice(0, LINKS.columns.length);
 }
 
 const names = LINKS.columns.map(({ name }) => quoteIdent(name));

@@ -52,7 +52,7 @@ async function makeView(tx: Queryable, schema: string, view: View, present: Pres
     await tx.query(definition);
   } catch (error) {
     // Recovery: `replace` keeps columns as they are. A view of ours with other columns is made anew, with the grants it had.
-    if (codeOf(error) !== OTHER_COLUMNS || !present?.isOurs) throw error;
+    if ((error as { code?: string }).code !== OTHER_COLUMNS || !present?.isOurs) throw error;
     await tx.query(sql`rollback to savepoint a_view; drop view ${name}`);
     await tx.query(definition);
     for (const grant of present.grants) await tx.query(grantOn(name, grant));
@@ -136,8 +136,6 @@ export function viewDefinition(schema: string, view: View): string {
     ),
   ].join('\n');
 }
-
-const codeOf = (error: unknown): string | undefined => (error as { code?: string } | null)?.code;
 
 const OTHER_COLUMNS = '42P16';
 

@@ -64,7 +64,9 @@ export function prepareWarehouse(
     if (stream) await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
     // The tables of other streams only have to exist, so that the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream?.name)) {
-      await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
+      const table = streamTable(STREAMS[name], partition, indexes);
+      const present = await describeTable(tx, schema, name);
+      if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
     }
     if (partition !== 'none') {
       for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
@@ -117,9 +119,4 @@ function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
       cause: error,
     },
   );
-}
-
-async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
-  const present = await describeTable(tx, schema, table.name);
-  if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
 }
