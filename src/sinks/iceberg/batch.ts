@@ -123,14 +123,14 @@ async function writeLoad(
   const counted = new Map<string, readonly Held[]>();
   const receipt = await storeLoad(state, draft, load, {
     async merge(rows) {
-      const of = { warehouse, table: before, track, source };
+      const of = { table: before, track, source };
       checkShape(stream, before);
       // A sink that was renamed, a state that was lost, a table that others changed.
       if (isUnsettled) await emptyIndex(state, track);
       const start = indexStart(now, warehouse.readAgainMs, advance);
       await moveIndex(state, draft, track, start, (end) => indexTable(of, start, end));
       const writer = createTableWriter(draft, before, source);
-      const writable = writableTable(draft, eventFiles(state, of), { table: before, track, writer });
+      const writable = writableTable(draft, eventFiles(of), { table: before, track, writer });
       const merged = await mergeEvents({ stream, rows, advance, now }, writable);
       files = writer;
       await storeEntities(draft, { stream, source, rows, now, entities });
@@ -139,7 +139,7 @@ async function writeLoad(
     // Asked for again when what was foreseen is written: files are read once.
     async count(_, windows) {
       const asked = JSON.stringify(windows);
-      const held = counted.get(asked) ?? (await holdingsOf(warehouse, before, { source, windows, ...files }));
+      const held = counted.get(asked) ?? (await holdingsOf(before, { source, windows, ...files }));
       counted.set(asked, held);
       return held.map(({ rows }) => rows);
     },

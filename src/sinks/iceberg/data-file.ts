@@ -17,7 +17,7 @@ export async function writeDataFile(
   { table, source, day }: { table: Table; source: string; day: number | undefined },
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
 ): Promise<DataFile[]> {
-  const path = newDataPath(draft.warehouse, table, source, day);
+  const path = newDataPath(table, source, day);
   return whileStaged(await stageFile(draft, path), async (staged) => {
     const { columns } = table;
     const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);

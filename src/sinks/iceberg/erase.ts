@@ -54,7 +54,7 @@ export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure):
     const refs = Object.entries(table.metadata.refs).filter(([name]) => name !== 'main');
     for (const [name, { type }] of refs) found.push(`the ${type} ${name} of ${place}`);
     if (table.deletes.length > 0) found.push(`delete files of another writer in ${place}`);
-    for (const { stranger } of await partsOf(warehouse, table, erasure)) {
+    for (const { stranger } of await partsOf(table, erasure)) {
       if (stranger && !stranger.isCompaction && (await mayName(stranger, victim, erasure.source)))
         found.push(`${place}/${stranger.by}`);
     }
@@ -103,7 +103,7 @@ async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victi
   let rows = 0;
   if (victim === 'all' && track !== undefined) draft.later(dropTrack(track));
   // Of other programs' files only those that join files of ours: others were refused.
-  for (const part of await partsOf(warehouse, table, { source })) {
+  for (const part of await partsOf(table, { source })) {
     if (part.rows === 0) continue;
     if (victim === 'all') {
       rows += part.rows;

@@ -154,7 +154,7 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
   }
   const evolved = evolveSchema(design, presentColumns(table.metadata));
   if (!evolved.isChanged) return;
-  const removed = await filesWith(warehouse, table, evolved.widened);
+  const removed = await filesWith(table, evolved.widened);
   if (removed.length === 0) {
     await warehouse.catalog.replace(draft, design.name, table, withColumns(table.metadata, evolved));
     return;
@@ -164,10 +164,10 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
 }
 
 /** Files that hold a value of one of these columns. */
-async function filesWith(warehouse: Warehouse, table: Table, names: readonly string[]): Promise<TableFile[]> {
+async function filesWith(table: Table, names: readonly string[]): Promise<TableFile[]> {
   if (names.length === 0) return [];
   const ids = table.columns.flatMap(({ name, fieldIds }) => (names.includes(name) ? (fieldIds ?? []) : []));
-  return (await filesOf(warehouse, table, {})).filter(({ file }) =>
+  return (await filesOf(table, {})).filter(({ file }) =>
     ids.some((id) => {
       const metrics = file.columns.get(id);
       return metrics !== undefined && metrics.nulls < metrics.values;
@@ -184,7 +184,7 @@ async function widenFiles(
 ): Promise<DataFile[]> {
   const wider = { ...table, columns: columnsIn(evolved) };
   const added: DataFile[] = [];
-  for (const stranger of await openStrangers(draft.warehouse, table, files))
+  for (const stranger of await openStrangers(table, files))
     added.push(...(await replaceStranger(draft, wider, stranger)));
   for (const { file, source } of files) {
     if (source === undefined) continue;
@@ -203,9 +203,7 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
   const isThere = track !== undefined && table !== undefined;
   return compareFiles(
     comparison,
-    isThere
-      ? eventFiles(warehouse.state, { warehouse, table, track, source })
-      : { columns: columnsOf(stream), find: async () => [] },
+    isThere ? eventFiles({ table, track, source }) : { columns: columnsOf(stream), find: async () => [] },
   );
 }
 
@@ -213,6 +211,6 @@ async function* readTable(warehouse: Warehouse, stream: Stream, source: string, 
   const table = await loadTable(warehouse, streamDesign(stream));
   if (!table) return;
   yield* readFiles(stream, window, async (day) =>
-    (await partsOf(warehouse, table, { source, days: [daysOf(day)] })).map((part) => ({ open: () => openPart(part) })),
+    (await partsOf(table, { source, days: [daysOf(day)] })).map((part) => ({ open: () => openPart(part) })),
   );
 }

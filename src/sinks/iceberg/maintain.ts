@@ -91,7 +91,7 @@ export async function pruneTable(
 ): Promise<boolean> {
   const isMore = await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
     const days = [{ first: Number.MIN_SAFE_INTEGER, last: before / DAY_MS - 1 }];
-    const old = (await filesOf(warehouse, table, { source, days })).filter((file) => file.source === source);
+    const old = (await filesOf(table, { source, days })).filter((file) => file.source === source);
     const removed = old.slice(0, PRUNED_AT_ONCE);
     if (removed.length === 0) return false;
     await changeTable(draft, table, { operation: 'delete', added: [], removed, sources: [source] });

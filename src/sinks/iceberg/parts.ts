@@ -4,16 +4,7 @@ import { type Edits, editedPieces } from '../files/write-file.ts';
 import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
-import {
-  type DayRange,
-  type Draft,
-  filesOf,
-  type Table,
-  type TableFile,
-  timeIn,
-  timesOf,
-  type Warehouse,
-} from './warehouse.ts';
+import { type DayRange, type Draft, filesOf, type Table, type TableFile, timeIn, timesOf } from './warehouse.ts';
 
 /** The rows of a source in one file of a table: all of a file of ours, and some of one that another program wrote. */
 export interface Part extends Counted {
@@ -22,13 +13,9 @@ export interface Part extends Counted {
 }
 
 /** Files of ours first. */
-export async function partsOf(
-  warehouse: Warehouse,
-  table: Table,
-  of: { source: string; days?: readonly DayRange[] },
-): Promise<Part[]> {
+export async function partsOf(table: Table, of: { source: string; days?: readonly DayRange[] }): Promise<Part[]> {
   const { source } = of;
-  const listed = await filesOf(warehouse, table, of);
+  const listed = await filesOf(table, of);
   const own = listed
     .filter((entry) => entry.source === source)
     .map(
@@ -36,10 +23,10 @@ export async function partsOf(
         entry,
         rows: entry.file.rows,
         ...timesOf(entry, timeIn(table)),
-        open: () => openIfThere(warehouse, entry.file),
+        open: () => openIfThere(table.warehouse, entry.file),
       }),
     );
-  const strangers = (await openStrangers(warehouse, table, listed)).map((stranger): Part => {
+  const strangers = (await openStrangers(table, listed)).map((stranger): Part => {
     const times = stranger.times(source);
     return {
       entry: stranger.entry,

@@ -1,4 +1,3 @@
-import type { Queryable } from '../../cursor/database/index.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import type { Change } from '../files/change.ts';
@@ -11,10 +10,9 @@ import { editsOf, extractMoved, type Incoming } from '../files/survey.ts';
 import { ShapeChanged } from '../sink.ts';
 import { orderOf } from './data-file.ts';
 import { openPart, type Part, partsOf, type TableWriter } from './parts.ts';
-import { daysOf, type Table, type Warehouse } from './warehouse.ts';
+import { daysOf, type Table } from './warehouse.ts';
 
 interface TableTrack {
-  warehouse: Warehouse;
   table: Table;
   /** Of the index. */
   track: number;
@@ -22,11 +20,10 @@ interface TableTrack {
 }
 
 /** The files of a source in a table, for reading. Which day each event is in, the index says; an older one is in the day of its time. */
-export const eventFiles = (db: Queryable, of: TableTrack): Files<Part> => ({
-  columns: of.table.columns,
+export const eventFiles = ({ table, track, source }: TableTrack): Files<Part> => ({
+  columns: table.columns,
   async find(incoming, wholes) {
-    const { warehouse, table, track, source } = of;
-    const { sought, others, from } = await homesOf(db, track, incoming);
+    const { sought, others, from } = await homesOf(table.warehouse.state, track, incoming);
     for (const one of others) {
       const partition = partitionOf(Math.floor(one.at / DAY_MS));
       if (partition < from) seek(sought, partition, [one]);
@@ -38,7 +35,7 @@ export const eventFiles = (db: Queryable, of: TableTrack): Files<Part> => ({
     if (days.length === 0) return [];
     const soughtIn = (day: number | undefined): Map<string, Incoming> =>
       day === undefined ? new Map(incoming.map((one) => [one.id, one])) : (sought.get(partitionOf(day)) ?? new Map());
-    const parts = (await partsOf(warehouse, table, { source, days })).map((file) => {
+    const parts = (await partsOf(table, { source, days })).map((file) => {
       const { oldest, newest, entry, stranger, open } = file;
       const here = soughtIn(entry.file.day);
       const hits = [...here.values()].filter(({ at }) => at >= oldest && at <= newest).length;
@@ -53,11 +50,11 @@ export const eventFiles = (db: Queryable, of: TableTrack): Files<Part> => ({
 });
 
 /** All files of a source, which may hold any of its links or customers. */
-export const entityFiles = ({ warehouse, table, source }: Omit<TableTrack, 'track'>): Files<Part> => ({
+export const entityFiles = ({ table, source }: Omit<TableTrack, 'track'>): Files<Part> => ({
   columns: table.columns,
   async find(incoming) {
     const sought = new Map(incoming.map((one) => [one.id, one]));
-    return (await partsOf(warehouse, table, { source })).map((file) => ({ file, sought, wholes: [], open: file.open }));
+    return (await partsOf(table, { source })).map((file) => ({ file, sought, wholes: [], open: file.open }));
   },
 });
 
@@ -104,16 +101,13 @@ export const writableTable = (
 const partitionOf = (day: number): Partition => day * 24;
 
 /** Adds the events of the days from one partition to another to the index. */
-export async function indexTable(
-  { warehouse, table, track, source }: TableTrack,
-  from: Partition,
-  end: Partition,
-): Promise<void> {
+export async function indexTable({ table, track, source }: TableTrack, from: Partition, end: Partition): Promise<void> {
+  const { state } = table.warehouse;
   const days = [{ first: from / 24, last: end / 24 - 1 }];
-  for (const { entry, newest, open } of await partsOf(warehouse, table, { source, days })) {
+  for (const { entry, newest, open } of await partsOf(table, { source, days })) {
     const { day = Math.floor(newest / DAY_MS) } = entry.file;
     const present = await open();
-    if (present) await warehouse.state.query(insertKeys(track, partitionOf(day), await whileOpen(present, keysIn)));
+    if (present) await state.query(insertKeys(track, partitionOf(day), await whileOpen(present, keysIn)));
   }
 }
 

@@ -145,6 +145,7 @@ export async function readIfThere(warehouse: Warehouse, location: string): Promi
 
 /** A table in one of its versions. */
 export interface Table extends Listed {
+  warehouse: Warehouse;
   design: Design;
   columns: readonly FileColumn[];
   manifests: readonly Manifest[];
@@ -173,7 +174,20 @@ export async function loadTable(warehouse: Warehouse, design: Design): Promise<T
   const found = await warehouse.state.query<{ source: string }>(
     sql`select distinct source from tributary.lake_tracks where sink = ${warehouse.name}`,
   );
-  return openTable(warehouse, design, listed, new Set(found.map(({ source }) => source)));
+  const { metadata } = listed;
+  const snapshot = currentSnapshot(metadata);
+  const all = snapshot ? decodeManifestList(await readBytes(warehouse, snapshot['manifest-list'])) : [];
+  // Another program may have repartitioned the table: the bounds of its manifests are no days.
+  const live = all.map((manifest) => (manifest.specId === OWN_SPEC ? manifest : { ...manifest, days: undefined }));
+  return {
+    ...listed,
+    warehouse,
+    design,
+    columns: columnsIn(presentColumns(metadata)),
+    manifests: live.filter(({ content }) => content === 'data'),
+    deletes: live.filter(({ content }) => content === 'deletes'),
+    sources: new Set(found.map(({ source }) => source)),
+  };
 }
 
 /** Where another process may have dropped it since it was prepared. */
@@ -183,30 +197,8 @@ export async function preparedTable(warehouse: Warehouse, design: Design): Promi
   return table;
 }
 
-async function openTable(
-  warehouse: Warehouse,
-  design: Design,
-  listed: Listed,
-  sources: ReadonlySet<string>,
-): Promise<Table> {
-  const { metadata } = listed;
-  const snapshot = currentSnapshot(metadata);
-  const all = snapshot ? decodeManifestList(await readBytes(warehouse, snapshot['manifest-list'])) : [];
-  const own = specOf(metadata)['spec-id'];
-  // Another program may have repartitioned the table: the bounds of its manifests are no days.
-  const live = all.map((manifest) => (manifest.specId === own ? manifest : { ...manifest, days: undefined }));
-  return {
-    ...listed,
-    design,
-    columns: columnsIn(presentColumns(metadata)),
-    manifests: live.filter(({ content }) => content === 'data'),
-    deletes: live.filter(({ content }) => content === 'deletes'),
-    sources,
-  };
-}
-
 /** The path of a new file of a source. */
-export function newDataPath(warehouse: Warehouse, { design }: Table, source: string, day: number | undefined): string {
+export function newDataPath({ warehouse, design }: Table, source: string, day: number | undefined): string {
   const date = day === undefined ? '' : `/${design.sortedBy}_day=${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}`)}`;
 }
@@ -217,7 +209,7 @@ const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/;
 /** Whether files with a name that no source of this sink has are ours, by path: files never change. */
 const footers = new Map<string, boolean>();
 
-async function ownerOf(warehouse: Warehouse, { sources }: Table, file: DataFile): Promise<string | undefined> {
+async function ownerOf({ warehouse, sources }: Table, file: DataFile): Promise<string | undefined> {
   const name = NAME.exec(file.path)?.[1];
   if (name === undefined || sources.has(name)) return name;
   const isOurs = footers.get(file.path) ?? (await hasOurFooter(warehouse, file, name));
@@ -243,7 +235,6 @@ export const isNoFileOfOurs = (error: unknown): boolean =>
 
 /** The files of a source and those of other writers, which may hold its rows; limited to `days` if given. */
 export async function filesOf(
-  warehouse: Warehouse,
   table: Table,
   { source, days }: { source?: string; days?: readonly DayRange[] },
 ): Promise<TableFile[]> {
@@ -252,10 +243,10 @@ export async function filesOf(
     days === undefined || days.some((range) => range.first <= last && first <= range.last);
   for (const manifest of table.manifests) {
     if (manifest.days && !overlaps(manifest.days)) continue;
-    for (const entry of await manifestFiles(warehouse, table.metadata, manifest)) {
+    for (const entry of await manifestFiles(table.warehouse, table.metadata, manifest)) {
       const { day } = entry.file;
       if (day !== undefined && !overlaps({ first: day, last: day })) continue;
-      const owner = await ownerOf(warehouse, table, entry.file);
+      const owner = await ownerOf(table, entry.file);
       if (source === undefined || owner === undefined || owner === source)
         found.push({ ...entry, manifest, source: owner });
     }

@@ -34,7 +34,7 @@ export async function mergeEntity(options: EntityMerge): Promise<NewFiles> {
   const { draft, table, entity, source, now } = options;
   const writer = createTableWriter(draft, table, source);
   const incoming = readings(options);
-  const files = entityFiles({ warehouse: draft.warehouse, table, source });
+  const files = entityFiles({ table, source });
   const rule = createEntityRule(table, entity);
   if (incoming.length > 0)
     await mergeRows(writableTable(draft, files, { table, writer }), { rule, incoming, wholes: [] }, now);
@@ -77,7 +77,7 @@ export function replaceLinks(warehouse: Warehouse, snapshot: LinksSnapshot): Pro
   const { state } = warehouse;
   return inDraft(warehouse, LINKS.name, async (draft) => {
     const table = await preparedTable(warehouse, entityDesign(LINKS));
-    const parts = (await partsOf(warehouse, table, { source })).filter(({ rows }) => rows > 0);
+    const parts = (await partsOf(table, { source })).filter(({ rows }) => rows > 0);
     return storeListing(state, draft, warehouse.name, snapshot, {
       columns: table.columns,
       async read(show) {

@@ -25,10 +25,10 @@ export async function joinGroups(
   let joined = 0;
   for (;;) {
     const table = await loadTable(warehouse, design);
-    const files = table ? await filesOf(warehouse, table, {}) : [];
+    const files = table ? await filesOf(table, {}) : [];
     if (find(files).length === 0 || signal?.aborted) return { joined, files: files.length };
     const now = await changeIfThere(warehouse, design, async (draft, locked) => {
-      const [group = []] = find(await filesOf(warehouse, locked, {}));
+      const [group = []] = find(await filesOf(locked, {}));
       if (group.length > 0) await joinFiles(draft, locked, group);
       return group.length;
     });
