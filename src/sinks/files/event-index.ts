@@ -8,7 +8,7 @@ import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
 import type { Change } from './change.ts';
 import { groupBy } from './group-by.ts';
-import type { Extent, PartitionFile } from './partition-file.ts';
+import { type Extent, idsIn, type PartitionFile } from './partition-file.ts';
 
 /** The first hour of a partition, counted from 1970. */
 export type Partition = number;
@@ -22,7 +22,6 @@ export type Partition = number;
 /** How far back a stream is read again: that far, and a day more, an event that moves to another day is found at once. */
 export type ReadAgainMs = (source: string, stream: StreamName) => number;
 
-/** A file, as it was last written. */
 interface KnownFile {
   partition: Partition;
   identity: string;
@@ -113,7 +112,6 @@ export function filesBeforeIndex(tx: Queryable, track: number, from: Partition, 
       or to_timestamp(partition * 3600.0) between ${start}::timestamptz - interval '1 day' and ${end})`);
 }
 
-/** The first partition that the index covers. */
 export async function indexedFrom(db: Queryable, track: number): Promise<Partition> {
   const [found] = await db.query<{ from: Partition | null }>(
     sql`select indexed_from as from from tributary.lake_tracks where id = ${track}`,
@@ -121,7 +119,6 @@ export async function indexedFrom(db: Queryable, track: number): Promise<Partiti
   return found?.from ?? Number.POSITIVE_INFINITY;
 }
 
-/** Where the index has to begin now. */
 export function indexStart(now: Instant, readAgainMs: ReadAgainMs, of: Pick<Track, 'source' | 'stream'>): Partition {
   return Math.floor(startOfDay(now - readAgainMs(of.source, of.stream) - DAY_MS) / HOUR_MS);
 }
@@ -179,12 +176,7 @@ export const insertKeys = (track: number, partition: Partition, keys: readonly b
   insert into tributary.lake_index (track, key, partition)
   select ${track}, key, ${partition} from unnest(${keys.map(String)}::bigint[]) as key order by key on conflict do nothing`;
 
-/** Of all its events. */
-export async function keysIn({ file, rows }: PartitionFile): Promise<bigint[]> {
-  const keys: bigint[] = [];
-  for (const group of file.groups) for (const [id] of await rows(group, ['event_id'])) keys.push(keyOf(String(id)));
-  return keys;
-}
+export const keysIn = async (file: PartitionFile): Promise<bigint[]> => (await idsIn(file)).map(keyOf);
 
 export const dropKeys = (track: number, partition: Partition, keys: readonly bigint[]): Sql => sql`
   delete from tributary.lake_index

@@ -58,7 +58,6 @@ function layoutAround(kept: readonly ByteRange[]) {
 /** Large enough to compress well and to be skipped by readers, small enough to fit in memory. */
 export const GROUP_ROWS = 20_000;
 
-/** A row group of the current file. */
 export interface PresentGroup {
   rows: number;
   oldest: Instant;

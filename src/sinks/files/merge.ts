@@ -174,12 +174,10 @@ interface Ready {
   stream: Stream;
   source: string;
   rows: readonly Row[];
-  /** The sink's own columns. */
   own: readonly Value[];
   sanitizer: Sanitizer;
 }
 
-/** The distinct events of a batch as rows of a file. */
 function readyRows<F>({ columns }: Files<F>, { stream, source, rows, own, sanitizer }: Ready): Incoming[] {
   const reshape = createReshape(columnsOf(stream), columns);
   const distinct = newestById(rows);

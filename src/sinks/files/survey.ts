@@ -22,7 +22,6 @@ export interface Changed extends Incoming {
 
 /** What a batch changes in the rows of one file. Row numbers are within the group. */
 export interface Findings {
-  /** Events that are in this file. */
   found: Set<string>;
   changed: Map<GroupNumber, Map<RowNumber, Changed>>;
   /** Events whose time changed: they may belong to another group. */
@@ -113,7 +112,6 @@ const mayHold = (
   candidates.some(({ at }) => at >= oldest && at <= newest) ||
   wholes.some(({ start, end }) => start <= newest && end > oldest);
 
-/** Turns the findings of a survey into edits of the groups. */
 export function editsOf(
   findings: Findings,
   rule: MergeRule,

@@ -34,7 +34,6 @@ import {
 const SMALL_FILES = 100;
 const MOST_SMALL = 16;
 
-/** The change of a table. */
 interface Change {
   operation: 'append' | 'overwrite' | 'delete' | 'replace';
   added: readonly DataFile[];
@@ -59,7 +58,6 @@ export const changeIfThere = <T>(
     return table && work(draft, table);
   });
 
-/** Writes the next version of a table and commits it to the catalog. */
 export async function changeTable(
   draft: Draft,
   table: Table,

@@ -43,7 +43,6 @@ export async function writeDataFile(
 export const compareValues = (a: Value, b: Value): number =>
   typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);
 
-/** The order of a file's rows. */
 export function orderOf({ columns, design }: Table): (a: LakeRow, b: LakeRow) => number {
   const place = columns.findIndex(({ name }) => name === design.sortedBy);
   return (a, b) => compareValues(a[place] ?? null, b[place] ?? null);

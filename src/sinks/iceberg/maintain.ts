@@ -38,7 +38,6 @@ export const MAINTENANCE: Maintenance = {
   mostSmall: 8,
 };
 
-/** Every existing table that Tributary writes. */
 export const designs = (): Design[] => [
   ...STREAM_NAMES.map((name) => streamDesign(STREAMS[name])),
   ...ENTITIES.map(entityDesign),
@@ -130,7 +129,6 @@ export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths:
   return orphans.length;
 }
 
-/** Every file that the metadata refers to. */
 async function referencedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
   const named = new Set([location, ...metadata['metadata-log'].map((entry) => entry['metadata-file'])]);
   for (const snapshot of metadata.snapshots) {

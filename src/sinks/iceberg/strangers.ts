@@ -3,7 +3,7 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { groupBy } from '../files/group-by.ts';
-import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
+import { idsIn, type LakeRow, type PartitionFile } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
@@ -99,10 +99,7 @@ async function ownIds(table: Table, rows: readonly PlacedRow[]): Promise<Map<str
     // A file that somebody deleted has no ids: it is counted, and named, elsewhere.
     const present = ids && (await openIfThere(table.warehouse, file));
     if (!present) continue;
-    await whileOpen(present, async () => {
-      for (const group of present.file.groups)
-        for (const [id] of await present.rows(group, [table.design.key[1]])) ids.add(String(id));
-    });
+    for (const id of await whileOpen(present, () => idsIn(present, table.design.key[1]))) ids.add(id);
   }
   return seen;
 }

@@ -197,7 +197,6 @@ export async function preparedTable(warehouse: Warehouse, design: Design): Promi
   return table;
 }
 
-/** The path of a new file of a source. */
 export function newDataPath({ warehouse, design }: Table, source: string, day: number | undefined): string {
   const date = day === undefined ? '' : `/${design.sortedBy}_day=${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}`)}`;
@@ -262,7 +261,6 @@ export const OWN_SPEC = 0;
 const specBy = (metadata: Metadata, id: number): PartitionSpec =>
   metadata['partition-specs'].find((spec) => spec['spec-id'] === id) ?? { 'spec-id': id, fields: [] };
 
-/** The files that a manifest lists as present. */
 export async function manifestFiles(warehouse: Warehouse, metadata: Metadata, manifest: Manifest): Promise<Entry[]> {
   const spec = specBy(metadata, manifest.specId);
   const entries = await warehouse.manifests.read(manifest.path, async () =>
@@ -278,11 +276,9 @@ export const daysOf = ({ start, end }: Window): DayRange => ({
   last: Math.floor((end - 1) / DAY_MS),
 });
 
-/** The number of the column with the times. */
 export const timeIn = ({ columns }: Table): number =>
   columns.find(({ name }) => name === 'timestamp')?.fieldIds?.[0] ?? 0;
 
-/** The times of a file's first and last event. */
 export function timesOf({ file }: Pick<TableFile, 'file'>, time: number): { oldest: Instant; newest: Instant } {
   const { lower, upper } = file.columns.get(time) ?? {};
   const instant = (bytes?: Buffer): Instant | undefined => bytes && Number(bytes.readBigInt64LE()) / 1000;

@@ -60,7 +60,6 @@ export async function attestLake(
   });
 }
 
-/** Deletes files that are not ours. */
 export async function removeStrays(lake: Lake, track: Track, windows: readonly Window[]): Promise<void> {
   const row = await readTrack(lake.state, track);
   if (!row) return;
@@ -73,7 +72,6 @@ export async function removeStrays(lake: Lake, track: Track, windows: readonly W
 
 const FILES_AT_ONCE = 24;
 
-/** Deletes files of partitions that end before a moment. */
 export async function pruneLake(lake: Lake, track: Track, before: Instant): Promise<boolean> {
   const { state, scheme, store } = lake;
   return inChange(state, trackLock(track), async (change) => {

@@ -19,22 +19,13 @@ import {
 import { groupBy } from '../files/group-by.ts';
 import { compareFiles, type Homes, homesOf, type Place, seek, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
-import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import { columnsOf, META, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
 import { type Counted, countRows, readFiles } from '../files/read.ts';
 import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { filePath, type Lake, partitionOf, partitionWindow, type Scheme } from './lake.ts';
+import { filePath, type Lake, openOf, partitionOf, partitionWindow, type Scheme } from './lake.ts';
 import { type Rewritten, writeNext } from './next-file.ts';
-
-interface TrackFiles {
-  lake: Lake;
-  stream: Pick<Stream, 'name'>;
-  source: string;
-}
-
-const openOf = ({ lake, stream: { name: stream }, source }: TrackFiles, partition: Partition) =>
-  openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
 
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
 async function findPlaces(
@@ -73,37 +64,36 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
 }
 
 /** The files that hold events of these windows. */
-async function filesIn(db: Queryable, of: TrackFiles, windows: readonly Window[]): Promise<Counted[]> {
-  const { lake, stream, source } = of;
-  const track = await findTrack(db, { sink: lake.name, stream: stream.name, source });
-  const files = track === undefined ? [] : await filesWithin(db, track, windows);
-  return files.map((file) => ({ ...file, open: () => openOf(of, file.partition) }));
+async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]): Promise<Counted[]> {
+  const id = await findTrack(db, track);
+  const files = id === undefined ? [] : await filesWithin(db, id, windows);
+  return files.map((file) => ({ ...file, open: () => openOf(lake, track, file.partition) }));
 }
 
-export const readLake = (lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> =>
-  readFiles(stream, window, (day) => filesIn(lake.state, { lake, stream, source }, [day]));
+export function readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
+  const track = { sink: lake.name, stream: stream.name, source };
+  return readFiles(stream, window, (day) => filesIn(lake.state, lake, track, [day]));
+}
 
-export const countLake = async (
-  db: Queryable,
-  lake: Lake,
-  { source, stream: name }: Track,
-  windows: readonly Window[],
-): Promise<number[]> => countRows(await filesIn(db, { lake, source, stream: { name } }, windows), windows);
+export const countLake = async (db: Queryable, lake: Lake, track: Track, windows: readonly Window[]) =>
+  countRows(await filesIn(db, lake, track, windows), windows);
 
 export async function compareLake(lake: Lake, comparison: Comparison): Promise<Difference[]> {
   const { stream, source } = comparison;
-  const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
+  const track = { sink: lake.name, stream: stream.name, source };
+  const id = await findTrack(lake.state, track);
   return compareFiles(comparison, {
     columns: columnsOf(stream),
     find: (incoming, wholes) =>
-      findPlaces(lake.state, lake, track, incoming, wholes, (partition) => openOf({ lake, stream, source }, partition)),
+      findPlaces(lake.state, lake, id, incoming, wholes, (partition) => openOf(lake, track, partition)),
   });
 }
 
 /** Thrown before anything is replaced: the file is not the one in the index, and may hold events that are not in the index either. */
 export class UnknownFile extends ReplacedMeanwhile {}
 
-interface Writing extends TrackFiles {
+interface Writing {
+  lake: Lake;
   /** In the index. */
   track: number;
   stream: Stream;
@@ -111,10 +101,10 @@ interface Writing extends TrackFiles {
 }
 
 async function openKnown(state: Queryable, of: Writing, partition: Partition): Promise<PartitionFile | undefined> {
-  const present = await openOf(of, partition);
+  const present = await openOf(of.lake, of.advance, partition);
   if (present?.identity === (await knownFiles(state, of.track, partition)).get(partition)) return present;
   await present?.close();
-  throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.source, partition));
+  throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.advance.source, partition));
 }
 
 /** Adds the events of all files from one partition to another to the index. */
@@ -179,7 +169,7 @@ async function replaceFiles(
 }
 
 async function prepareFile(
-  { lake, stream, source, advance }: Writing,
+  { lake, stream, advance }: Writing,
   partition: Partition,
   { findings, added }: Next,
   open: Open,
@@ -190,7 +180,7 @@ async function prepareFile(
     const rule = createMergeRule(stream, columns);
     const moved = present && findings ? await extractMoved(present, findings, rule, columns) : [];
     const made = await writeNext(lake, {
-      path: filePath(lake.scheme, stream.name, source, partition),
+      path: filePath(lake.scheme, stream.name, advance.source, partition),
       present,
       columns,
       edits: findings ? editsOf(findings, rule, columns, now) : new Map(),

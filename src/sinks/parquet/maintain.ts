@@ -21,12 +21,12 @@ import {
   trackLock,
 } from '../files/event-index.ts';
 import { findMoved, withoutMoved } from '../files/moved.ts';
-import { META, openPartition, type PartitionFile, widestColumns } from '../files/partition-file.ts';
+import { META, type PartitionFile, widestColumns } from '../files/partition-file.ts';
 import { fileName, whileOpen } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
 import { hideCoverage, shownColumns } from './catalog.ts';
 import { type FileColumn, fitsSchema } from './format/index.ts';
-import { filePath, type Lake, partitionAt } from './lake.ts';
+import { type Lake, openOf, partitionAt } from './lake.ts';
 import { eraseLinks } from './links.ts';
 import { writeNext } from './next-file.ts';
 
@@ -45,8 +45,7 @@ async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void>
 async function visitFile(lake: Lake, track: Track, partition: Partition, visit: Visit): Promise<void> {
   const { state } = lake;
   await inChange(state, trackLock(track), async (change) => {
-    const path = filePath(lake.scheme, track.stream, track.source, partition);
-    const file = await openPartition(lake.store, path, track);
+    const file = await openOf(lake, track, partition);
     if (!file) return;
     await whileOpen(file, async () => {
       const wish = await visit(file, change);
@@ -150,8 +149,7 @@ export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
 export async function removeMoved(lake: Lake, track: Track, window: Window): Promise<void> {
   const id = await findTrack(lake.state, track);
   if (id === undefined) return;
-  const opener = (partition: Partition) => () =>
-    openPartition(lake.store, filePath(lake.scheme, track.stream, track.source, partition), track);
+  const opener = (partition: Partition) => () => openOf(lake, track, partition);
   const suspects = (await filesWithin(lake.state, id, [window])).map(({ partition }) => partition);
   const all = [...(await knownFiles(lake.state, id)).keys()];
   const moved = await findMoved(suspects.map(opener), all.map(opener));

@@ -73,7 +73,7 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
     listings.delete(id);
     const merge = async (rows: readonly Row[]) => {
-      const of = { lake, track: id, stream, source: advance.source, advance };
+      const of = { lake, track: id, stream, advance };
       const files = writableLake(state, change, of);
       const start = indexStart(now, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {

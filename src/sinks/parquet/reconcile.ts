@@ -15,10 +15,10 @@ import {
   recordFile,
   sourcesIn,
 } from '../files/event-index.ts';
-import { extentOf, openPartition, type PartitionFile } from '../files/partition-file.ts';
+import { extentOf, idsIn, openPartition, type PartitionFile } from '../files/partition-file.ts';
 import { fileName, type Listed, whileOpen } from '../files/store/store.ts';
 import { readFooter } from './format/index.ts';
-import { filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
+import { filePath, type Lake, openOf, partitionAt, partitionWindow } from './lake.ts';
 
 /** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
 export interface Stray extends Window {
@@ -144,31 +144,21 @@ async function findCopies(lake: Lake, track: Track, id: number, changed: readonl
   if (!before || before.unsettled) return [];
   const suspects = new Set([...changed, ...before.strays.map(({ partition }) => partition)]);
   const files = suspects.size === 0 ? [] : await filesWithin(state, id, [ALWAYS]);
-  const pathOf = (partition: Partition): string => filePath(lake.scheme, track.stream, track.source, partition);
+  const idsOf = async (partition: Partition): Promise<string[]> =>
+    whileOpen(await openOf(lake, track, partition), async (file) => (file ? idsIn(file) : []));
   const copies: Stray[] = [];
   for (const { partition, oldest, newest } of files.filter((file) => suspects.has(file.partition))) {
     const alike = files.filter(
       (file) => file.oldest <= newest && file.newest >= oldest && file.partition !== partition,
     );
-    const path = pathOf(partition);
-    const ids = alike.length === 0 ? new Set<string>() : await idsIn(lake, track, path);
+    const ids = new Set(alike.length === 0 ? [] : await idsOf(partition));
     const shared = new Set<string>();
-    for (const file of alike)
-      for (const each of await idsIn(lake, track, pathOf(file.partition))) if (ids.has(each)) shared.add(each);
+    for (const file of alike) for (const id of await idsOf(file.partition)) if (ids.has(id)) shared.add(id);
     if (shared.size === 0) continue;
+    const path = filePath(lake.scheme, track.stream, track.source, partition);
     const { start, end } = partitionWindow(lake.scheme, partition);
     const what = `${path} holds ${shared.size} events that another file holds too`;
     copies.push({ path, partition, what, start: Math.min(start, oldest), end: Math.max(end, newest + 1) });
   }
   return copies;
-}
-
-async function idsIn(lake: Lake, track: Track, path: string): Promise<Set<string>> {
-  const ids = new Set<string>();
-  const file = await openPartition(lake.store, path, track);
-  if (!file) return ids;
-  return whileOpen(file, async () => {
-    for (const group of file.file.groups) for (const [id] of await file.rows(group, ['event_id'])) ids.add(String(id));
-    return ids;
-  });
 }

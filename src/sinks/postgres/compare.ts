@@ -33,7 +33,6 @@ const comparedColumns = (stream: Stream) => [
   { name: '_extra', kind: 'json' as const, place: stream.columns.length },
 ];
 
-/** What is compared of known rows. */
 export const seenStage = (stream: Stream): Stage => ({ name: 'seen', columns: comparedColumns(stream) });
 
 /** Sends that half of the rows, which are as `createSanitizer` makes them. */

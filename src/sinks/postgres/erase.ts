@@ -37,7 +37,6 @@ export async function erase(
   });
 }
 
-/** How many rows of which table `erase` would touch. */
 export async function countErased(db: Queryable, schema: string, erasure: Erasure): Promise<Touched> {
   const touched: Touched = {};
   for (const { table, where } of changesFor(erasure)) {

@@ -21,7 +21,6 @@ export const isOurs = (t: string, stream: Stream): Sql =>
     `(${t}._run_id ~ ${quoteLiteral(RUN_ID)} and coalesce(lower(${t}.event), '') not in (${kindsOfOthers(stream).map(quoteLiteral).join(', ')})) is true`,
   );
 
-/** What rows of the other streams call themselves. */
 const kindsOfOthers = ({ name }: Stream): string[] =>
   Object.values(STREAMS).flatMap((other) => (other.name === name ? [] : [other.event]));
 
@@ -98,7 +97,6 @@ function selectCounts(of: Of, windows: readonly Window[]): Sql {
 
 type Counts = Record<'ours' | 'others', number>;
 
-/** Counts the rows of a source that are ours. */
 export const countRows =
   (db: Queryable, of: Of): CountRows =>
   async (windows) =>

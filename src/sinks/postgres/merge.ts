@@ -27,7 +27,6 @@ export interface Known {
   at: Instant;
 }
 
-/** Which of these events there are. */
 export const selectKnown = ({ schema, stream, partition }: Target, source: string, ids: readonly string[]): Sql => sql`
   select event_id, ${instantOf('"timestamp"')} as at
   from ${partition === 'month' ? keysPlace(schema, stream) : nameIn(schema, stream.name)}
@@ -55,7 +54,6 @@ export function joinKnown(
 
 const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.map(({ at }) => at));
 
-/** Rows that changed. */
 export const changedStage = ({ columns }: Stream): Stage => ({
   name: 'stage',
   columns: [...columns, { name: '_extra', kind: 'json' }],

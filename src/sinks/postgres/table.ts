@@ -53,7 +53,6 @@ export function streamTable(
   };
 }
 
-/** One row per link or customer. */
 export function entityTable(entity: Entity): Table {
   const { name, doc, key } = entity;
   return {
@@ -143,7 +142,6 @@ function columnDefinition({ name, type, nullable }: TableColumn): string {
   return `${quoteIdent(name)} ${type}${nullable ? '' : ' not null'}${isWritten ? ' default now()' : ''}`;
 }
 
-/** How Postgres holds each kind of column. */
 export const POSTGRES_TYPES: Readonly<Record<Kind, string>> = {
   text: 'text',
   integer: 'bigint',

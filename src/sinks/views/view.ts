@@ -14,7 +14,6 @@ export interface View {
 
 /** What differs between the databases. Everything is SQL. */
 export interface Dialect {
-  /** A table or view of ours by its name. */
   table(name: string): Sql;
   types: Readonly<Record<Kind, string>>;
   /** The UTC day of an event in the table that goes by this alias, in the form that an index or the folders know. */

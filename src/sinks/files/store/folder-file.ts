@@ -4,7 +4,6 @@ import { basename, dirname, join } from 'node:path';
 import { RetryLater } from '../../../model/errors.ts';
 import type { OpenFile } from './store.ts';
 
-/** Random access to a local file. */
 export async function openFile(handle: FileHandle, name: string): Promise<OpenFile> {
   const stats = await handle.stat({ bigint: true });
   return {
@@ -103,7 +102,6 @@ const ABANDONED_AFTER_MS = 10 * 60_000;
 const inUse = new Set<string>();
 let count = 0;
 
-/** The name of a temporary file. */
 export function holdName(name: string, ending: 'tmp' | 'lock') {
   count += 1;
   const held = `.${name}.${process.pid}@${hostname()}.${count}.${ending}`;

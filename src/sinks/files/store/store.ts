@@ -51,7 +51,6 @@ export async function whileOpen<F extends { close(): Promise<void> } | undefined
   }
 }
 
-/** Removes the file afterwards, unless it was published. */
 export async function whileStaged<T>(staged: Staged, work: (staged: Staged) => Promise<T>): Promise<T> {
   try {
     return await work(staged);

@@ -41,7 +41,6 @@ export async function mergeEntity(options: EntityMerge): Promise<NewFiles> {
   return writer;
 }
 
-/** The entities of a batch, as rows of the table. */
 function readings({ table, entity, stream, source, rows, now }: EntityMerge): Incoming[] {
   const newest = newestEntities(entity, stream, rows, UTF8_TEXT);
   const toRow = createEntityRow(table.columns, stream.columns, { _source: source, _observed_at: now });

@@ -36,7 +36,6 @@ export async function joinGroups(
   }
 }
 
-/** Groups of files to be joined. */
 type FindGroups = (files: readonly TableFile[]) => TableFile[][];
 
 /** Small files by day and source, wherever there are several. */

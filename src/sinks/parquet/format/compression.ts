@@ -2,7 +2,6 @@ import * as zlib from 'node:zlib';
 import { compressUsingDict, createCCtx, decompress, init } from '@bokuweb/zstd-wasm';
 import { type FileMetaData, parquetMetadata, parquetScan, type SchemaElement } from 'hyparquet';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
-import type { ByteSource } from './types.ts';
 
 export type Compression = 'zstd' | 'snappy' | 'gzip';
 
@@ -80,7 +79,7 @@ export function parseMetadata(footer: Uint8Array): Metadata {
 }
 
 /** Columns of the single group in the metadata: integers and instants as BigInt, text and JSON as text. */
-export async function openGroup(metadata: Metadata, read: ByteSource['read']) {
+export async function openGroup(metadata: Metadata, read: (start: number, end: number) => Promise<Uint8Array>) {
   const scan = await parquetScan({
     metadata,
     file: {
