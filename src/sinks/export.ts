@@ -12,7 +12,7 @@ import type { Row } from '../model/flatten.ts';
 import { toIso } from '../model/instant.ts';
 import { onDisk } from '../model/io-errors.ts';
 import { stringifyJson } from '../model/json.ts';
-import { STREAMS, type Stream, type StreamName } from '../model/streams.ts';
+import { STREAMS, type StreamName } from '../model/streams.ts';
 import { createSanitizer, UTF8_TEXT } from './merge-rule.ts';
 import { encodeFooter, encodeGroup, type FileColumn, MAGIC, type PlacedGroup } from './parquet/format/index.ts';
 
@@ -32,62 +32,78 @@ export interface ByteTarget {
   abandon(): Promise<void>;
 }
 
-/** The columns of an export: those of the stream, and `_extra`. */
-const exportColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
-
 export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 export type Format = (typeof FORMATS)[number];
 
-interface RowFileOptions extends CsvOptions {
+interface RowFileOptions {
   /** Undeclared fields that have columns in the tables get the same columns here. */
   evolved: readonly EvolvedColumn[];
+  /** In CSV, leaves cells that begin with = + - @ as they are. Spreadsheets run them as formulas. */
+  keepFormulas: boolean;
 }
 
 export function createRowFile(
   format: Format,
   name: StreamName,
   target: ByteTarget,
-  { evolved, ...csv }: RowFileOptions,
+  { evolved, keepFormulas }: RowFileOptions,
 ): RowFile {
   const stream = evolvedStream(STREAMS[name], evolved);
+  const columns = [
+    ...stream.columns.map(({ name, kind, nullable }) => ({ name, kind, nullable })),
+    { name: '_extra', kind: 'json', nullable: true } as const,
+  ];
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
-  const file =
-    format === 'parquet'
-      ? createParquetFile(stream, target)
-      : format === 'ndjson'
-        ? createNdjsonFile(stream, target)
-        : createCsvFile(stream, target, csv);
-  return { ...file, write: (rows) => file.write(sanitizer.all(promote(STREAMS[name], evolved, rows))) };
+  const { header, encode, end } =
+    format === 'parquet' ? asParquet(columns) : format === 'ndjson' ? asNdjson(columns) : asCsv(columns, keepFormulas);
+  let isBegun = false;
+  const send = async (pieces: Iterable<Piece> | AsyncIterable<Piece>): Promise<void> => {
+    if (!isBegun && header.length > 0) await target.write(header);
+    isBegun = true;
+    for await (const piece of pieces) await target.write(piece);
+  };
+  return {
+    write: (rows) => send(encode(sanitizer.all(promote(STREAMS[name], evolved, rows)))),
+    async finish(metadata) {
+      await send(end(metadata));
+      await target.finish();
+    },
+    abandon: () => target.abandon(),
+  };
 }
 
-/** A row file that takes the values of its columns as they can be stored, JSON as text. */
-interface ValueFile extends Omit<RowFile, 'write'> {
-  write(rows: Iterable<readonly Value[]>): Promise<void>;
+type Piece = Uint8Array | string;
+
+/** Takes the values of the columns as they can be stored, JSON as text. */
+interface Encoding {
+  header: Piece;
+  encode(rows: Iterable<readonly Value[]>): Iterable<Piece> | AsyncIterable<Piece>;
+  end(metadata: Readonly<Record<string, string>>): Iterable<Piece> | AsyncIterable<Piece>;
 }
+
+const asText = (header: string, line: (values: readonly Value[]) => string): Encoding => ({
+  header,
+  *encode(rows) {
+    const lines = Array.from(rows, (values) => `${line(values)}\n`);
+    if (lines.length > 0) yield lines.join('');
+  },
+  end: () => [],
+});
 
 /** One JSON object a line, every column named, integers exact. */
-function createNdjsonFile(stream: Stream, target: ByteTarget): ValueFile {
-  const names = exportColumns(stream).map((name) => JSON.stringify(name));
-  const kinds = kindsOf(stream);
-  const shown = (value: Value, kind: Kind | undefined): string => {
+function asNdjson(columns: readonly FileColumn[]): Encoding {
+  const shown = (value: Value, kind: Kind): string => {
     if (kind === 'json') return value === null ? 'null' : String(value);
     return stringifyJson(kind === 'timestamp' && typeof value === 'number' ? toIso(value) : value);
   };
-  return textFile(
-    target,
-    undefined,
-    (values) => `{${names.map((name, i) => `${name}:${shown(values[i] ?? null, kinds[i])}`).join()}}`,
-  );
-}
-
-interface CsvOptions {
-  /** Leaves cells that begin with = + - @ as they are. Spreadsheets run them as formulas. */
-  keepFormulas: boolean;
+  return asText('', (values) => {
+    const fields = columns.map(({ name, kind }, i) => `${JSON.stringify(name)}:${shown(values[i] ?? null, kind)}`);
+    return `{${fields.join()}}`;
+  });
 }
 
 /** RFC 4180: commas, quotes where needed, one header line. An empty cell is null; an empty text is "". */
-function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: CsvOptions): ValueFile {
-  const kinds = kindsOf(stream);
+function asCsv(columns: readonly FileColumn[], keepFormulas: boolean): Encoding {
   const cell = (value: Value, kind: Kind): string => {
     if (value === null) return '';
     if (kind === 'timestamp' && typeof value === 'number') return toIso(value);
@@ -96,8 +112,8 @@ function createCsvFile(stream: Stream, target: ByteTarget, { keepFormulas }: Csv
     const isStrangers = kind === 'text' || kind === 'json';
     return quoted(isStrangers && !keepFormulas && FORMULA.test(text) ? `'${text}` : text);
   };
-  const header = exportColumns(stream).map(quoted).join(',');
-  return textFile(target, header, (values) => kinds.map((kind, i) => cell(values[i] ?? null, kind)).join(','));
+  const header = `${columns.map(({ name }) => quoted(name)).join(',')}\n`;
+  return asText(header, (values) => columns.map(({ kind }, i) => cell(values[i] ?? null, kind)).join(','));
 }
 
 /** The start of a formula for spreadsheets, in full width too, and after blanks or characters that nobody sees. */
@@ -106,70 +122,30 @@ const FORMULA = /^[\s\p{C}]*[=+\-@\uff1d\uff0b\uff0d\uff20]/u;
 const quoted = (text: string): string =>
   text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
-const kindsOf = (stream: Stream): Kind[] => [...stream.columns.map(({ kind }) => kind), 'json'];
-
-function textFile(
-  target: ByteTarget,
-  header: string | undefined,
-  line: (values: readonly Value[]) => string,
-): ValueFile {
-  let isBegun = false;
-  const begin = async (): Promise<void> => {
-    if (!isBegun && header !== undefined) await target.write(`${header}\n`);
-    isBegun = true;
-  };
-  return {
-    async write(rows) {
-      await begin();
-      const lines = Array.from(rows, (values) => `${line(values)}\n`);
-      if (lines.length > 0) await target.write(lines.join(''));
-    },
-    async finish() {
-      await begin();
-      await target.finish();
-    },
-    abandon: () => target.abandon(),
-  };
-}
-
 /** Rows that a group holds: they are in memory until it is full. */
 const GROUP_ROWS = 20_000;
 
-function createParquetFile(stream: Stream, target: ByteTarget): ValueFile {
-  const columns: FileColumn[] = [
-    ...stream.columns.map(({ name, kind, nullable }) => ({ name, kind, nullable })),
-    { name: '_extra', kind: 'json', nullable: true },
-  ];
+function asParquet(columns: readonly FileColumn[]): Encoding {
   const groups: PlacedGroup[] = [];
   let waiting: (readonly Value[])[] = [];
-  let isBegun = false;
-
-  const begin = async (): Promise<void> => {
-    if (!isBegun) await target.write(MAGIC);
-    isBegun = true;
-  };
-  const flush = async (): Promise<void> => {
-    await begin();
-    if (waiting.length === 0) return;
+  const flush = async (): Promise<Uint8Array> => {
     const { bytes, ...group } = await encodeGroup(columns, waiting, 'zstd');
     waiting = [];
-    await target.write(bytes);
     groups.push(group);
+    return bytes;
   };
-
   return {
-    async write(rows) {
+    header: MAGIC,
+    async *encode(rows) {
       for (const values of rows) {
         waiting.push(values);
-        if (waiting.length === GROUP_ROWS) await flush();
+        if (waiting.length === GROUP_ROWS) yield await flush();
       }
     },
-    async finish(metadata) {
-      await flush();
-      await target.write(encodeFooter(columns, groups, metadata));
-      await target.finish();
+    async *end(metadata) {
+      if (waiting.length > 0) yield await flush();
+      yield encodeFooter(columns, groups, metadata);
     },
-    abandon: () => target.abandon(),
   };
 }
 

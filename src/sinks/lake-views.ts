@@ -1,4 +1,4 @@
-import { quoteIdent, quoteLiteral } from '../cursor/database/sql.ts';
+import { nameIn, quoteIdent, quoteLiteral } from '../cursor/database/sql.ts';
 import {
   ENTITIES,
   type Entity,
@@ -39,8 +39,6 @@ export function duckdbViews(schema: string, lake: string, { isListed = false } =
     ),
   ].join('\n\n');
 }
-
-const nameIn = (schema: string, name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
 
 const dialectOf = (schema: string): Dialect => ({
   table: (name) => nameIn(schema, name),

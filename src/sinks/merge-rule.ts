@@ -1,4 +1,4 @@
-import { storableJson, storableText } from '../cursor/database/sql.ts';
+import { type Sql, sql, storableJson, storableText } from '../cursor/database/sql.ts';
 import { type Column, isNone, type Value } from '../model/columns.ts';
 import type { Row } from '../model/flatten.ts';
 import { LONGEST_ID } from '../model/identity.ts';
@@ -33,9 +33,9 @@ interface Reading {
 export const outdates = (stored: Reading & { isMissing: boolean }, read: Reading): boolean =>
   !stored.isMissing && stored.runId === read.runId && stored.at > read.at;
 
-/** The same in SQL: `t` is stored, `s` was read by the run that the parameter names. */
-export const outdatesSql = (runId: string): string =>
-  `(t._missing_since is null and t._run_id = ${runId} and t."timestamp" > s."timestamp")`;
+/** The same in SQL: `t` is stored, `s` was read by the run. */
+export const outdatesSql = (runId: string): Sql =>
+  sql`(t._missing_since is null and t._run_id = ${runId} and t."timestamp" > s."timestamp")`;
 
 /** The reading of each event that counts, within a batch of one run. By the id as it will be stored. */
 export function newestById(rows: readonly Row[]): Map<string, Row> {
@@ -90,19 +90,13 @@ export const UTF8_TEXT: TextRules = {
       : text,
 };
 
-export interface Sanitizer {
-  /** The values in front, the stream's columns, `_extra`; JSON as text. */
-  one(row: Row, front: readonly Value[]): Value[];
-  all(rows: readonly Row[], front?: readonly Value[]): Generator<Value[]>;
-  /** How many rows were sanitized so far. */
-  sanitized(): number;
-}
+export type Sanitizer = ReturnType<typeof createSanitizer>;
 
 /**
  * Rows as the sink can store them. Other characters become U+FFFD, and `_extra` names the columns where that happened, so that nobody
  * takes them for the service's text. An event's id is the same in every sink: it follows the rule of Postgres.
  */
-export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: TextRules): Sanitizer {
+export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: TextRules) {
   let count = 0;
 
   /** Characters are replaced in the text of JSON, which is fast; only where there are any, its names are looked at. */
@@ -111,6 +105,7 @@ export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: Tex
     return fit === text ? text : rules.json(stringifyJson(renameFields(value, rules.text)));
   };
 
+  /** The values in front, the stream's columns, `_extra`; JSON as text. */
   const one = ({ values, extra }: Row, front: readonly Value[]): Value[] => {
     const stored: Value[] = [...front];
     const sanitized: string[] = [];
@@ -144,9 +139,10 @@ export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: Tex
 
   return {
     one,
-    *all(rows, front = []) {
+    *all(rows: readonly Row[], front: readonly Value[] = []): Generator<Value[]> {
       for (const row of rows) yield one(row, front);
     },
+    /** How many rows were sanitized so far. */
     sanitized: () => count,
   };
 }

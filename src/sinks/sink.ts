@@ -101,32 +101,21 @@ export interface Refilled {
   rows: number;
 }
 
-/** A sink that is known to have these abilities. */
-export type SinkWith<A extends keyof Abilities> = Sink & Pick<Abilities, A>;
-
-const WITHOUT: Readonly<Record<keyof Abilities, string>> = {
-  recover: 'cannot be recovered',
-  publishProgress: 'cannot show how far it is',
+/** What callers cannot do without. */
+const WITHOUT = {
   erase: 'cannot erase rows',
-  countErased: 'cannot say what it would erase',
-  check: 'cannot be checked',
   compare: 'cannot be compared with the service',
   identify: 'cannot identify itself',
   attest: 'cannot count its rows',
   glance: 'cannot be looked at',
-  releaseKeys: 'remembers no keys',
   removeForeign: 'cannot remove rows of other writers',
-  removeMoved: 'finds every event by its id',
-  refillEntities: 'has no tables of links and customers',
   prune: 'cannot delete old rows',
   read: 'cannot be read back',
-  rewrite: 'has no files to rewrite',
   replaceLinks: 'cannot hold a listing of links',
-  maintain: 'needs no maintenance',
-};
+} as const satisfies Partial<Record<keyof Abilities, string>>;
 
 /** The ability, or an error that names the sink if it lacks it. */
-export function abilityOf<A extends keyof Abilities>(sink: Sink, ability: A): Abilities[A] {
+export function abilityOf<A extends keyof typeof WITHOUT>(sink: Sink, ability: A): Abilities[A] {
   const found = sink[ability];
   if (found) return found.bind(sink) as Abilities[A];
   throw new ConfigError(`sink "${sink.name}" ${WITHOUT[ability]}`, {

@@ -93,7 +93,7 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       const writer = await createWriter(place, stream, 'three');
       const sink = place.createSink();
       const window = { start: NOON, end: NOON + 60 * MINUTE };
-      const identify = () => sink.identify(place.state, { source: 'three', stream: 'sales' }, undefined);
+      const identify = () => sink.identify(place.state, { source: 'three', stream: 'sales' });
       await writer.commit([rowOf(stream, 'a', NOON)]);
       // The first look takes note of what happened before.
       expect(await sink.attest(stream, 'three', [window])).toEqual([{ rows: 1 }]);
@@ -144,7 +144,7 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       const sink = place.createSink();
       await writer.commit([sale('a', 0)]);
       await sink.attest(stream, 'one', []);
-      const identity = await sink.identify(place.state, { source: 'one', stream: 'sales' }, undefined);
+      const identity = await sink.identify(place.state, { source: 'one', stream: 'sales' });
       fate = { after: 503 };
       expect(await writer.commit([sale('b', 1)])).toMatchObject({ new: 1 });
       fate = { before: 502 };
@@ -153,7 +153,7 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       fate = 'pass';
       expect(await writer.commit([sale('a', 0), sale('b', 1), sale('c', 2)])).toMatchObject({ new: 1, unchanged: 2 });
       expect(await held()).toBe(3);
-      expect(await sink.identify(place.state, { source: 'one', stream: 'sales' }, undefined)).toBe(identity);
+      expect(await sink.identify(place.state, { source: 'one', stream: 'sales' })).toBe(identity);
       await writer.lease.release();
     });
 

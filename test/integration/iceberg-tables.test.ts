@@ -70,7 +70,7 @@ describe('a snapshot', () => {
     await writer.commit([sale('a')], { spans: [certified(NOON, NOON + MINUTE, 1)] });
     const before = await place.lookAt('sales');
     const track = { source: 'one', stream: 'sales' } as const;
-    const identify = () => sink.identify(place.state, track, undefined);
+    const identify = () => sink.identify(place.state, track);
     const identity = await identify();
     const shown: unknown[] = [];
     for (let minute = 2; minute <= 40; minute++) {

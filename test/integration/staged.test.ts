@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { sql } from '../../src/cursor/database/sql.ts';
 import type { Kind, Value } from '../../src/model/columns.ts';
 import { EARLIEST, LATEST } from '../../src/model/instant.ts';
 import { sendStage } from '../../src/sinks/postgres/staged.ts';
@@ -60,10 +61,11 @@ it.each(Object.keys(VALUES) as Kind[])('%s', async (kind) => {
   await db.transaction(async (tx) => {
     const few = await sendStage(tx, { name: 'few', columns }, rows, rows.length);
     const many = await sendStage(tx, { name: 'many', columns }, rows, MANY);
-    expect([few.values.length, many.values.length]).toEqual([1, 0]);
+    expect([few('few').values?.length, many('many').values?.length]).toEqual([1, 0]);
     // As text: equal numbers may be written with more or fewer zeros.
-    const text = `select few.n, few::text as few, many::text as many from ${few.from('few', '$1')} full join ${many.from('many', '$1')} using (n) order by n`;
-    const met = await tx.query<{ few: string; many: string }>({ text, values: few.values });
+    const met = await tx.query<{ few: string; many: string }>(
+      sql`select few.n, few::text as few, many::text as many from ${few('few')} full join ${many('many')} using (n) order by n`,
+    );
     expect(met).toHaveLength(rows.length);
     expect(met.map((row) => row.few)).toEqual(met.map((row) => row.many));
   });

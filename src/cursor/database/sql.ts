@@ -55,6 +55,9 @@ export function quoteIdent(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
+/** A table or view. */
+export const nameIn = (schema: string, name: string): Sql => raw(`${quoteIdent(schema)}.${quoteIdent(name)}`);
+
 /** For the places where Postgres takes no parameter: DDL, comments, settings. Everywhere else, use `values`. */
 export function quoteLiteral(text: string): string {
   const doubled = text.replaceAll("'", "''");

@@ -132,7 +132,8 @@ export async function reopen(tx: Queryable, track: Track, windows: readonly Reop
       and exists (select from ${ranges} where r.end_at > c.since and r.start_at < c.complete_through)`);
 }
 
-const rangesOf = (windows: readonly Window[]): Sql => sql`unnest(
+/** What stands in a FROM clause: the beginning and the end of each. */
+export const rangesOf = (windows: readonly Window[]): Sql => sql`unnest(
   ${windows.map(({ start }) => toIso(start))}::timestamptz[], ${windows.map(({ end }) => toIso(end))}::timestamptz[])`;
 
 /** Windows that were only waiting for their next try are read by the next run. */

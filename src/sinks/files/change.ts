@@ -1,5 +1,6 @@
 import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
 import { type Lock, takeLock } from '../../cursor/database/lock.ts';
+import type { Sql } from '../../cursor/database/sql.ts';
 
 /**
  * A change of files, and of what the state says about them. The files are written first, behind locks, and no transaction is open
@@ -9,7 +10,7 @@ export interface Change {
   /** Waits until nobody else works on what has this name. Held until the state is written. */
   lock(name: string): Promise<void>;
   /** What is written to the state at the end, in this order. What moves a cursor is also tried before: see `foresee`. */
-  later(write: Write, options?: { movesCursor?: boolean }): void;
+  later(write: Write | Sql, options?: { movesCursor?: boolean }): void;
   /** Reads how far cursors will be once the state is written. */
   foresee<T>(read: (db: Queryable) => Promise<T>): Promise<T>;
 }
@@ -44,7 +45,8 @@ export async function inChange<T>(
   let isWritten = false;
   try {
     await lock(name);
-    const later: Change['later'] = (write, { movesCursor = false } = {}) => void writes.push({ write, movesCursor });
+    const later: Change['later'] = (write, { movesCursor = false } = {}) =>
+      void writes.push({ write: typeof write === 'function' ? write : (tx) => tx.query(write), movesCursor });
     const result = await work({ lock, later, foresee });
     if (writes.length === 0) return result;
     await commit(async (tx) => {

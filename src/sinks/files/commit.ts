@@ -33,7 +33,6 @@ export function gather(stream: Stream, commit: (load: Load) => Promise<Receipt>)
 }
 
 interface Merging {
-  /** Writes the rows into files. */
   merge(rows: readonly Row[]): Promise<Stored & { isAfterCrash: boolean }>;
   /** As the commit leaves them. */
   count(db: Queryable, windows: readonly Window[]): Promise<number[]>;
@@ -58,7 +57,6 @@ export async function storeLoad(state: Queryable, change: Change, load: Load, me
   return receipt;
 }
 
-/** The transaction of this commit. */
 export const commitOnce =
   (state: Database, advance: Advance): Commit =>
   (write) =>

@@ -7,14 +7,7 @@ import { MAGIC, type ParquetFile } from '../parquet/format/index.ts';
  * its groups and its footer stay where they are, replaced groups included, and new data goes after it, or where
  * the version before the current one had data. So each file holds two versions: the new one and the previous one.
  */
-export interface Layout {
-  /** The parts copied from the current file, each to its old position. */
-  readonly kept: readonly ByteRange[];
-  /** A position with room for this many bytes. */
-  place(length: number): number;
-  /** The position of the footer, after everything else. */
-  end(): number;
-}
+export type Layout = ReturnType<typeof layoutAround>;
 
 export interface ByteRange {
   start: number;
@@ -37,7 +30,7 @@ export function createLayout(
 /** A fresh layout without replaced data: nothing that was erased may stay in a file. */
 export const freshLayout = (): Layout => layoutAround([]);
 
-function layoutAround(kept: readonly ByteRange[]): Layout {
+function layoutAround(kept: readonly ByteRange[]) {
   const gaps: ByteRange[] = [];
   let end = MAGIC.length;
   for (const range of [...kept].sort((a, b) => a.start - b.start)) {
@@ -45,8 +38,10 @@ function layoutAround(kept: readonly ByteRange[]): Layout {
     end = range.end;
   }
   return {
+    /** The parts copied from the current file, each to its old position. */
     kept: kept.map(({ start, end: last }) => ({ start, end: last })),
-    place(length) {
+    /** A position with room for this many bytes. */
+    place(length: number): number {
       const gap = gaps.find((room) => room.end - room.start >= length);
       if (!gap) {
         end += length;
@@ -55,6 +50,7 @@ function layoutAround(kept: readonly ByteRange[]): Layout {
       gap.start += length;
       return gap.start - length;
     },
+    /** The position of the footer, after everything else. */
     end: () => end,
   };
 }
@@ -62,7 +58,6 @@ function layoutAround(kept: readonly ByteRange[]): Layout {
 /** Large enough to compress well and to be skipped by readers, small enough to fit in memory. */
 export const GROUP_ROWS = 20_000;
 
-/** A row group of the current file. */
 export interface PresentGroup {
   rows: number;
   oldest: Instant;

@@ -91,13 +91,8 @@ function mergeListing(
   now: Instant,
 ): { rows: LakeRow[]; receipt: Receipt } {
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const [id, observed, listed, missing] = [
-    place(LINKS.key),
-    place('_observed_at'),
-    place('_listed_at'),
-    place('_missing_since'),
-  ];
-  const created = place('link_created_at');
+  const [id, created, observed] = [place(LINKS.key), place('link_created_at'), place('_observed_at')];
+  const [listed, missing] = [place('_listed_at'), place('_missing_since')];
   const merge = createMergeLink(columns);
   const compared = columns.flatMap(({ name, kind }, i) => (OWN.has(name) ? [] : [{ i, kind }]));
   const sanitizer = createSanitizer(LINKS, UTF8_TEXT);

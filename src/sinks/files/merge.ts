@@ -81,7 +81,7 @@ export async function homesOf(db: Queryable, track: number, incoming: readonly I
   const from = await indexedFrom(db, track);
   const homes = await findHomes(db, track, from, keys);
   const sought = new Map<Partition, Sought>();
-  for (const one of incoming) for (const partition of homes.get(one.key) ?? []) seek(sought, partition, [one]);
+  for (const one of incoming) for (const { partition } of homes.get(one.key) ?? []) seek(sought, partition, [one]);
   return { sought, others: incoming.filter(({ key }) => !homes.has(key)), from };
 }
 
@@ -147,12 +147,8 @@ interface Look {
   wholes: readonly Window[];
 }
 
-interface Looked<F> extends Pick<Changes<F>, 'works' | 'gone'> {
-  /** Ids of events that are in the files. */
-  stored: ReadonlySet<string>;
-}
-
-async function lookInto<F>(files: Files<F>, { rule, incoming, wholes }: Look): Promise<Looked<F>> {
+/** Also returns the ids of events that are in the files. */
+async function lookInto<F>(files: Files<F>, { rule, incoming, wholes }: Look) {
   const [works, gone, stored]: [Work<F>[], F[], Set<string>] = [[], [], new Set()];
   for (const place of await files.find(incoming, wholes)) {
     if (place.sought.size === 0 && place.wholes.length === 0) continue;
@@ -162,8 +158,7 @@ async function lookInto<F>(files: Files<F>, { rule, incoming, wholes }: Look): P
       continue;
     }
     await whileOpen(present, async () => {
-      const candidates = [...place.sought.values()];
-      const findings = await survey(present, { rule, candidates, wholes: place.wholes });
+      const findings = await survey(present, rule, [...place.sought.values()], place.wholes);
       for (const id of findings.found) {
         stored.add(id);
         place.sought.delete(id);
@@ -179,12 +174,10 @@ interface Ready {
   stream: Stream;
   source: string;
   rows: readonly Row[];
-  /** The sink's own columns. */
   own: readonly Value[];
   sanitizer: Sanitizer;
 }
 
-/** The distinct events of a batch as rows of a file. */
 function readyRows<F>({ columns }: Files<F>, { stream, source, rows, own, sanitizer }: Ready): Incoming[] {
   const reshape = createReshape(columnsOf(stream), columns);
   const distinct = newestById(rows);

@@ -2,7 +2,7 @@ import type { Instant } from '../../model/instant.ts';
 import { keyOf } from './event-index.ts';
 import type { PartitionFile } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
-import type { Edit, Edits } from './write-file.ts';
+import type { Edit } from './write-file.ts';
 
 /**
  * Beyond the index, an event that moves to another day is written there like a new one. Its row in the first day is marked as missing when that
@@ -46,15 +46,8 @@ async function eachRow(files: readonly Open[], visit: (row: IdRow) => unknown): 
   }
 }
 
-interface WithoutMoved {
-  edits: Edits;
-  /** Keys and times of the rows that are removed. */
-  dropped: bigint[];
-  deleted: Instant[];
-}
-
-/** Removes the marked rows of these events. */
-export async function withoutMoved(file: PartitionFile, moved: ReadonlySet<string>): Promise<WithoutMoved> {
+/** Removes the marked rows of these events. Also returns their keys and times. */
+export async function withoutMoved(file: PartitionFile, moved: ReadonlySet<string>) {
   const gone = (await idRows(file)).filter(({ id, isMarked }) => isMarked && moved.has(id));
   const edits = new Map<number, Edit>();
   for (const group of new Set(gone.map((row) => row.group))) {

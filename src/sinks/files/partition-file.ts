@@ -36,7 +36,6 @@ export interface PartitionFile {
   /** Rows of a group, or only some columns in the given order. JSON comes as text. */
   rows(group: StoredGroup, names?: readonly string[]): Promise<LakeRow[]>;
   readonly size: number;
-  /** A range of the file, a chunk at a time. */
   bytes(range: { start: number; end: number }): AsyncIterable<Uint8Array>;
   close(): Promise<void>;
 }
@@ -75,11 +74,17 @@ export function partitionFile(path: string, open: OpenFile, file: ReadableFile):
   };
 }
 
-/** The times of a group's first and last event. */
 export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant } {
   const range = group.ranges.get('timestamp');
   if (typeof range?.min !== 'number' || typeof range.max !== 'number') throw new Error('a group without times');
   return { oldest: range.min, newest: range.max };
+}
+
+/** Of all its rows. */
+export async function idsIn({ file, rows }: PartitionFile, column = 'event_id'): Promise<string[]> {
+  const ids: string[] = [];
+  for (const group of file.groups) for (const [id] of await rows(group, [column])) ids.push(String(id));
+  return ids;
 }
 
 /** What the index says of a file. */
@@ -111,7 +116,6 @@ const notOurs = (path: string, source: string): RetryLater =>
 /** One row of a file: values in the order of its columns, JSON as text. */
 export type LakeRow = Value[];
 
-/** The columns of a stream's files. */
 export const columnsOf = (stream: Stream): FileColumn[] => streamColumns(stream).map(({ doc, ...column }) => column);
 
 /**

@@ -6,6 +6,7 @@ import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, holds, startOfDay, type Window } from '../../model/window.ts';
 import type { StoredGroup } from '../parquet/format/index.ts';
 import { columnsOf, createReshape, type PartitionFile, timesOf } from './partition-file.ts';
+import { whileOpen } from './store/store.ts';
 
 /**
  * Rows without the sink's own columns, in order of time. An hour at a time, which bounds the memory; from every file that may
@@ -48,13 +49,10 @@ export async function countRows(files: readonly Counted[], windows: readonly Win
       window.start <= newest && window.end > oldest ? [{ window, i }] : [],
     );
     const isWhole = touched.every(({ window: { start, end } }) => start <= oldest && end > newest);
-    const file = isWhole ? undefined : await open();
-    if (!isWhole && !file) continue;
-    try {
+    await whileOpen(isWhole ? undefined : await open(), async (file) => {
+      if (!isWhole && !file) return;
       for (const { window, i } of touched) counts[i] = (counts[i] ?? 0) + (file ? await countIn(file, window) : rows);
-    } finally {
-      await file?.close();
-    }
+    });
   }
   return counts;
 }
@@ -76,21 +74,17 @@ async function* rowsInOrder(files: readonly PartitionFile[], stream: Stream, win
   const all = files.map((file) => openRows(file, stream));
   for (let hour = window.start; hour < window.end; hour = nextHour(hour)) {
     const piece = { start: hour, end: Math.min(window.end, nextHour(hour)) };
-    const rows = (await Promise.all(all.map((file) => file.rowsIn(piece)))).flat();
+    const rows = (await Promise.all(all.map((rowsIn) => rowsIn(piece)))).flat();
     if (rows.length > 0) yield rows.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
   }
 }
 
 const nextHour = (at: number): number => (Math.floor(at / HOUR_MS) + 1) * HOUR_MS;
 
-interface OpenFile {
-  rowsIn(window: Window): Promise<Row[]>;
-}
-
 /** A group holds several hours, so the last decoded ones are kept. */
 const GROUPS_KEPT = 2;
 
-function openRows(partition: PartitionFile, stream: Stream): OpenFile {
+function openRows(partition: PartitionFile, stream: Stream): (window: Window) => Promise<Row[]> {
   const columns = columnsOf(stream);
   const reshape = createReshape(partition.file.columns, columns);
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
@@ -123,15 +117,13 @@ function openRows(partition: PartitionFile, stream: Stream): OpenFile {
     return all;
   };
 
-  return {
-    async rowsIn(window) {
-      const found: Row[] = [];
-      for (const group of partition.file.groups) {
-        const { oldest, newest } = timesOf(group);
-        if (oldest >= window.end || newest < window.start) continue;
-        for (const row of await decode(group)) if (holds(window, row.at)) found.push(row);
-      }
-      return found;
-    },
+  return async (window) => {
+    const found: Row[] = [];
+    for (const group of partition.file.groups) {
+      const { oldest, newest } = timesOf(group);
+      if (oldest >= window.end || newest < window.start) continue;
+      for (const row of await decode(group)) if (holds(window, row.at)) found.push(row);
+    }
+    return found;
   };
 }

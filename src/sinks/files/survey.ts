@@ -22,7 +22,6 @@ export interface Changed extends Incoming {
 
 /** What a batch changes in the rows of one file. Row numbers are within the group. */
 export interface Findings {
-  /** Events that are in this file. */
   found: Set<string>;
   changed: Map<GroupNumber, Map<RowNumber, Changed>>;
   /** Events whose time changed: they may belong to another group. */
@@ -33,20 +32,19 @@ export interface Findings {
 type GroupNumber = number;
 type RowNumber = number;
 
-export interface Question {
-  rule: MergeRule;
-  /** Events that may be in this file. */
-  candidates: readonly Incoming[];
-  /** Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day. */
-  wholes: readonly Window[];
-}
-
 /**
  * Compares a batch with a file, without changing it. Only groups whose times can match are decoded, and of those only the columns that decide;
  * events that are not found there (their time has changed) are searched for by id in the other groups.
+ *
+ * @param candidates Events that may be in this file.
+ * @param wholes Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day.
  */
-export async function survey(partition: PartitionFile, question: Question): Promise<Findings> {
-  const { rule, candidates, wholes } = question;
+export async function survey(
+  partition: PartitionFile,
+  rule: MergeRule,
+  candidates: readonly Incoming[],
+  wholes: readonly Window[],
+): Promise<Findings> {
   const { groups } = partition.file;
   const sought = new Map(candidates.map((incoming) => [incoming.id, incoming]));
   const findings: Findings = { found: new Set(), changed: new Map(), moved: new Map(), missing: new Map() };
@@ -81,10 +79,9 @@ export async function survey(partition: PartitionFile, question: Question): Prom
     });
   };
 
-  const times = candidates.map(({ at }) => at).sort((a, b) => a - b);
   const rest: Array<[GroupNumber, StoredGroup]> = [];
   for (const [i, group] of groups.entries()) {
-    if (group.ranges.has('timestamp') && mayHold(timesOf(group), times, wholes)) await examine(i, group);
+    if (group.ranges.has('timestamp') && mayHold(timesOf(group), candidates, wholes)) await examine(i, group);
     else rest.push([i, group]);
   }
   for (const [i, group] of rest) {
@@ -109,24 +106,12 @@ function createSpread(all: readonly string[], some: readonly string[]): (row: La
 
 const mayHold = (
   { oldest, newest }: { oldest: Instant; newest: Instant },
-  times: readonly Instant[],
+  candidates: readonly Incoming[],
   wholes: readonly Window[],
 ): boolean =>
-  (times[firstFrom(times, oldest)] ?? Number.POSITIVE_INFINITY) <= newest ||
+  candidates.some(({ at }) => at >= oldest && at <= newest) ||
   wholes.some(({ start, end }) => start <= newest && end > oldest);
 
-/** The index of the first of sorted times that is not before a bound. */
-function firstFrom(times: readonly Instant[], bound: Instant): number {
-  let [low, high] = [0, times.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((times[middle] ?? 0) < bound) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** Turns the findings of a survey into edits of the groups. */
 export function editsOf(
   findings: Findings,
   rule: MergeRule,

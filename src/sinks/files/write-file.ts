@@ -122,9 +122,7 @@ export function editedPieces(
 
 /** By time, then by id: the same rows make the same file. */
 export function inOrder(columns: readonly FileColumn[]): (a: LakeRow, b: LakeRow) => number {
-  const [time, id] = ['timestamp', 'event_id'].map((wanted) => columns.findIndex(({ name }) => name === wanted)) as [
-    number,
-    number,
-  ];
+  const place = (wanted: string): number => columns.findIndex(({ name }) => name === wanted);
+  const [time, id] = [place('timestamp'), place('event_id')];
   return (a, b) => Number(a[time]) - Number(b[time]) || (String(a[id]) < String(b[id]) ? -1 : 1);
 }

@@ -12,28 +12,18 @@ import { holdingsOf } from './holdings.ts';
 import { mergeEntity } from './merge/entities.ts';
 import { createTableWriter, type NewFiles } from './parts.ts';
 import { checkShape, eventFiles, indexTable, writableTable } from './table-files.ts';
-import {
-  type Draft,
-  inDraft,
-  preparedTable,
-  type Table,
-  type TableFile,
-  tableLock,
-  type Warehouse,
-} from './warehouse.ts';
+import { type Draft, inDraft, preparedTable, type TableFile, tableLock, type Warehouse } from './warehouse.ts';
 
 interface Waiting extends Load {
   done(receipt: Receipt): void;
   failed(error: unknown): void;
 }
 
-export type Commits = (load: Load) => Promise<Receipt>;
-
 /** Rows of several sources that are committed together; a batch of one may be larger. */
 const MOST_ROWS = 20_000;
 
 /** Sources that commit to a table while it is being written share the next version of it: many sources do not make many snapshots. */
-export function shareCommits(warehouse: Warehouse): Commits {
+export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Receipt> {
   const queues = new Map<StreamName, Waiting[]>();
 
   const commit = async (loads: readonly Waiting[]): Promise<void> => {
@@ -93,15 +83,11 @@ function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Rece
   );
 }
 
-/** What is to change in a table, published as one version of it. */
-interface Changes {
-  now(): Table;
-  add(source: string, change: NewFiles): Promise<void>;
-  publish(): Promise<void>;
-}
+type Changes = Awaited<ReturnType<typeof openChanges>>;
 
-async function openChanges(draft: Draft, design: Design): Promise<Changes> {
-  let table = await preparedTable(draft.warehouse.state, draft.warehouse, design);
+/** What is to change in a table, published as one version of it. */
+async function openChanges(draft: Draft, design: Design) {
+  let table = await preparedTable(draft.warehouse, design);
   let [added, removed, sources]: [DataFile[], TableFile[], string[]] = [[], [], []];
   const publish = async (): Promise<void> => {
     if (added.length + removed.length === 0) return;
@@ -111,7 +97,7 @@ async function openChanges(draft: Draft, design: Design): Promise<Changes> {
   };
   return {
     now: () => table,
-    async add(source, change) {
+    async add(source: string, change: NewFiles): Promise<void> {
       if (change.added.length + change.removed.length === 0) return;
       added.push(...change.added);
       removed.push(...change.removed);
@@ -137,14 +123,14 @@ async function writeLoad(
   const counted = new Map<string, readonly Held[]>();
   const receipt = await storeLoad(state, draft, load, {
     async merge(rows) {
-      const of = { warehouse, table: before, track, source };
+      const of = { table: before, track, source };
       checkShape(stream, before);
       // A sink that was renamed, a state that was lost, a table that others changed.
       if (isUnsettled) await emptyIndex(state, track);
       const start = indexStart(now, warehouse.readAgainMs, advance);
       await moveIndex(state, draft, track, start, (end) => indexTable(of, start, end));
       const writer = createTableWriter(draft, before, source);
-      const writable = writableTable(draft, eventFiles(state, of), { table: before, track, writer });
+      const writable = writableTable(draft, eventFiles(of), { table: before, track, writer });
       const merged = await mergeEvents({ stream, rows, advance, now }, writable);
       files = writer;
       await storeEntities(draft, { stream, source, rows, now, entities });
@@ -153,13 +139,13 @@ async function writeLoad(
     // Asked for again when what was foreseen is written: files are read once.
     async count(_, windows) {
       const asked = JSON.stringify(windows);
-      const held = counted.get(asked) ?? (await holdingsOf(warehouse, before, { source, windows, ...files }));
+      const held = counted.get(asked) ?? (await holdingsOf(before, { source, windows, ...files }));
       counted.set(asked, held);
       return held.map(({ rows }) => rows);
     },
   });
   await table.add(source, files);
-  draft.later((tx) => settleTrack(tx, track));
+  draft.later(settleTrack(track));
   return receipt;
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
+import { raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import { RetryLater } from '../../model/errors.ts';
 import { type Metadata, metadataText, newMetadata, nextVersion, parseMetadata } from './format/metadata.ts';
 import { moveHead, recordHead, unsettleTracks } from './heads.ts';
@@ -20,14 +21,14 @@ import {
 export const CATALOG = 'tributary';
 
 /** As pyiceberg's SqlCatalog and Java's JdbcCatalog create and share them. */
-const TABLES = `
+const TABLES = raw(`
   create table if not exists public.iceberg_tables (
     catalog_name varchar(255) not null, table_namespace varchar(255) not null, table_name varchar(255) not null,
     metadata_location varchar(1000), previous_metadata_location varchar(1000), iceberg_type varchar(5),
     primary key (catalog_name, table_namespace, table_name));
   create table if not exists public.iceberg_namespace_properties (
     catalog_name varchar(255) not null, namespace varchar(255) not null, property_key varchar(255) not null,
-    property_value varchar(1000) not null, primary key (catalog_name, namespace, property_key));`;
+    property_value varchar(1000) not null, primary key (catalog_name, namespace, property_key));`);
 
 /** The catalog in the state's own database: a table changes in the same transaction as ledger and cursor. */
 export function createSqlCatalog(): Catalog {
@@ -44,17 +45,16 @@ export function createSqlCatalog(): Catalog {
 
   const currentOf = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<string | null> => {
     // Not by to_regclass: after waiting for an advisory lock it may answer from this connection's cache.
-    const [row] = await tx.query<{ location: string | null }>({
-      text: 'select tributary.iceberg_location($1, $2, $3) as location',
-      values: [CATALOG, namespace, table],
-    });
+    const [row] = await tx.query<{ location: string | null }>(
+      sql`select tributary.iceberg_location(${CATALOG}, ${namespace}, ${table}) as location`,
+    );
     return row?.location ?? null;
   };
 
   return {
     isInState: true,
-    async load(tx, warehouse, table) {
-      const location = await currentOf(tx, warehouse, table);
+    async load(warehouse, table) {
+      const location = await currentOf(warehouse.state, warehouse, table);
       if (location === null) return undefined;
       const held = known.get(table);
       if (held?.location === location) return held;
@@ -64,8 +64,8 @@ export function createSqlCatalog(): Catalog {
       known.set(table, listed);
       return listed;
     },
-    async findNewer(tx, warehouse, table) {
-      const location = await currentOf(tx, warehouse, table);
+    async findNewer(warehouse, table) {
+      const location = await currentOf(warehouse.state, warehouse, table);
       if (location === null || checked.get(table) === location || !isBelow(warehouse, location)) return undefined;
       const newer = await findNewer(warehouse, table, location);
       if (!newer) checked.set(table, location);
@@ -73,9 +73,9 @@ export function createSqlCatalog(): Catalog {
     },
     async recover(tx, warehouse, table, newer) {
       const location = await currentOf(tx, warehouse, table);
-      await tx.query({ text: SWAP, values: [CATALOG, warehouse.namespace, table, newer.location, location] });
-      await moveHead(tx, warehouse, table, newer, { by: 1, from: location ?? undefined });
-      await unsettleTracks(tx, warehouse, table);
+      await tx.query(swap(warehouse, table, newer, location));
+      await tx.query(moveHead(warehouse, table, newer, 1, location));
+      await tx.query(unsettleTracks(warehouse, table));
     },
     async create(draft, design) {
       const { warehouse } = draft;
@@ -89,10 +89,9 @@ export function createSqlCatalog(): Catalog {
       const version = (versionOf(before.location) ?? 0) + 1;
       const listed = await write(draft, table, nextVersion(metadata, before.location, Date.now()), version);
       draft.later(async (tx) => {
-        const values = [CATALOG, warehouse.namespace, table, listed.location, before.location];
-        const swapped = await tx.query({ text: SWAP, values });
+        const swapped = await tx.query(swap(warehouse, table, listed, before.location));
         if (swapped.length === 0) throw changedMeanwhile(warehouse, table);
-        await recordHead(tx, warehouse, table, listed, before.location);
+        await tx.query(recordHead(warehouse, table, listed, before.location));
         known.set(table, listed);
         checked.set(table, listed.location);
       });
@@ -103,26 +102,21 @@ export function createSqlCatalog(): Catalog {
 
 async function insert(tx: Queryable, warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
   // Two processes that create a table at once collide in Postgres' own catalog, even with `if not exists`.
-  await tx.query({ text: "select pg_advisory_xact_lock(hashtext('tributary iceberg catalog'))" });
-  await tx.query({ text: TABLES });
-  await tx.query({
-    text: `
-          insert into public.iceberg_namespace_properties (catalog_name, namespace, property_key, property_value)
-          values ($1, $2, 'exists', 'true') on conflict do nothing`,
-    values: [CATALOG, warehouse.namespace],
-  });
-  await tx.query({
-    text: `
-          insert into public.iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type)
-          values ($1, $2, $3, $4, 'TABLE')`,
-    values: [CATALOG, warehouse.namespace, table, listed.location],
-  });
-  await recordHead(tx, warehouse, table, listed, undefined);
+  await tx.query(sql`select pg_advisory_xact_lock(hashtext('tributary iceberg catalog'))`);
+  await tx.query(TABLES);
+  const { namespace } = warehouse;
+  await tx.query(sql`
+    insert into public.iceberg_namespace_properties (catalog_name, namespace, property_key, property_value)
+    values (${CATALOG}, ${namespace}, 'exists', 'true') on conflict do nothing`);
+  await tx.query(sql`
+    insert into public.iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type)
+    values (${CATALOG}, ${namespace}, ${table}, ${listed.location}, 'TABLE')`);
+  await tx.query(recordHead(warehouse, table, listed, null));
 }
 
-const SWAP = `
-  update public.iceberg_tables set metadata_location = $4, previous_metadata_location = $5
-  where catalog_name = $1 and table_namespace = $2 and table_name = $3 and metadata_location = $5 returning 1`;
+const swap = ({ namespace }: Warehouse, table: string, to: Listed, from: string | null): Sql => sql`
+  update public.iceberg_tables set metadata_location = ${to.location}, previous_metadata_location = ${from}
+  where (catalog_name, table_namespace, table_name, metadata_location) = (${CATALOG}, ${namespace}, ${table}, ${from}) returning 1`;
 
 export const changedMeanwhile = ({ namespace }: Warehouse, table: string): RetryLater =>
   new RetryLater(`another program changed the Iceberg table ${namespace}.${table} while this one was writing to it`, {

@@ -34,7 +34,6 @@ import {
 const SMALL_FILES = 100;
 const MOST_SMALL = 16;
 
-/** The change of a table. */
 interface Change {
   operation: 'append' | 'overwrite' | 'delete' | 'replace';
   added: readonly DataFile[];
@@ -55,11 +54,10 @@ export const changeIfThere = <T>(
   work: (draft: Draft, table: Table) => Promise<T>,
 ): Promise<T | undefined> =>
   inDraft(warehouse, design.name, async (draft) => {
-    const table = await loadTable(warehouse.state, warehouse, design);
+    const table = await loadTable(warehouse, design);
     return table && work(draft, table);
   });
 
-/** Writes the next version of a table and commits it to the catalog. */
 export async function changeTable(
   draft: Draft,
   table: Table,

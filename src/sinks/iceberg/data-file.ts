@@ -1,6 +1,7 @@
 import type { Value } from '../../model/columns.ts';
 import { StopStream } from '../../model/errors.ts';
 import { type LakeRow, META, type PartitionFile, partitionFile } from '../files/partition-file.ts';
+import { whileStaged } from '../files/store/store.ts';
 import { type Piece, writeFile } from '../files/write-file.ts';
 import { compareText, type FileColumn, leavesOf, type PlacedGroup, readFooter } from '../parquet/format/index.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
@@ -10,21 +11,14 @@ import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, typ
 const JSON_COLUMNS = 'tributary.json';
 const COMPRESSION = 'zstd';
 
-export interface NewFile {
-  table: Table;
-  source: string;
-  day: number | undefined;
-}
-
 /** Writes a file, which readers do not see before a snapshot lists it. Without rows there is none. */
 export async function writeDataFile(
   draft: Draft,
-  { table, source, day }: NewFile,
+  { table, source, day }: { table: Table; source: string; day: number | undefined },
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
 ): Promise<DataFile[]> {
-  const path = newDataPath(draft.warehouse, table, source, day);
-  const staged = await stageFile(draft, path);
-  try {
+  const path = newDataPath(table, source, day);
+  return whileStaged(await stageFile(draft, path), async (staged) => {
     const { columns } = table;
     const json = columns.filter(({ kind }) => kind === 'json').map(({ name }) => name);
     const metadata = { [META.source]: source, [META.stream]: table.design.name, [JSON_COLUMNS]: json.join() };
@@ -42,16 +36,13 @@ export async function writeDataFile(
         sortOrderId: table.metadata['default-sort-order-id'],
       },
     ];
-  } finally {
-    await staged.discard();
-  }
+  });
 }
 
 /** Times as numbers, text by its bytes: as Iceberg orders them. */
 export const compareValues = (a: Value, b: Value): number =>
   typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);
 
-/** The order of a file's rows. */
 export function orderOf({ columns, design }: Table): (a: LakeRow, b: LakeRow) => number {
   const place = columns.findIndex(({ name }) => name === design.sortedBy);
   return (a, b) => compareValues(a[place] ?? null, b[place] ?? null);

@@ -9,7 +9,7 @@ import type { Erasure } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import type { Design } from './format/schema.ts';
 import { designs, removeUnnamed } from './maintain.ts';
-import { createTableWriter, type NewFiles, openPart, partsOf } from './parts.ts';
+import { createTableWriter, openPart, partsOf } from './parts.ts';
 import type { Stranger } from './strangers.ts';
 import { type Draft, loadTable, type Table, tableFolder, type Warehouse } from './warehouse.ts';
 
@@ -48,13 +48,13 @@ export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure):
   const found: string[] = [];
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
-    const table = victim && (await loadTable(warehouse.state, warehouse, design));
+    const table = victim && (await loadTable(warehouse, design));
     if (!victim || !table) continue;
     const place = `${warehouse.namespace}.${design.name}`;
     const refs = Object.entries(table.metadata.refs).filter(([name]) => name !== 'main');
     for (const [name, { type }] of refs) found.push(`the ${type} ${name} of ${place}`);
     if (table.deletes.length > 0) found.push(`delete files of another writer in ${place}`);
-    for (const { stranger } of await partsOf(warehouse, table, erasure)) {
+    for (const { stranger } of await partsOf(table, erasure)) {
       if (stranger && !stranger.isCompaction && (await mayName(stranger, victim, erasure.source)))
         found.push(`${place}/${stranger.by}`);
     }
@@ -93,11 +93,7 @@ async function everyFile(warehouse: Warehouse, design: Design): Promise<string[]
   return paths;
 }
 
-interface Erased extends NewFiles {
-  rows: number;
-}
-
-async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all'): Promise<Erased> {
+async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all') {
   const { warehouse } = draft;
   const { name, isByDay } = table.design;
   const of = { sink: warehouse.name, stream: name as StreamName, source };
@@ -105,9 +101,9 @@ async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victi
   const now = await databaseNow(warehouse.state);
   const writer = createTableWriter(draft, table, source);
   let rows = 0;
-  if (victim === 'all' && track !== undefined) draft.later((tx) => dropTrack(tx, track));
+  if (victim === 'all' && track !== undefined) draft.later(dropTrack(track));
   // Of other programs' files only those that join files of ours: others were refused.
-  for (const part of await partsOf(warehouse, table, { source })) {
+  for (const part of await partsOf(table, { source })) {
     if (part.rows === 0) continue;
     if (victim === 'all') {
       rows += part.rows;
@@ -124,7 +120,7 @@ async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victi
       if (name === 'clicks') draft.later((tx) => carryRows(tx, of, { added: [], removed: erased.deleted }));
       const { dropped } = erased.rework;
       const partition = (part.entry.file.day ?? 0) * 24;
-      if (track !== undefined && dropped.length > 0) draft.later((tx) => dropKeys(tx, track, partition, dropped));
+      if (track !== undefined && dropped.length > 0) draft.later(dropKeys(track, partition, dropped));
     });
   }
   return { ...writer, rows };

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import { type Sql, sql } from '../../cursor/database/sql.ts';
 import { inChange } from '../files/change.ts';
 import { UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
@@ -29,22 +30,19 @@ const idOf = (metadata: Metadata): string | null => {
   return id === undefined ? null : String(id);
 };
 
+const writeHead = ({ name }: Warehouse, table: string, { location, metadata }: Listed, newChanges: Sql): Sql => sql`
+  insert into tributary.iceberg_heads as h (sink, table_name, table_uuid, snapshot, location)
+  values (${name}, ${table}, ${metadata['table-uuid']}, ${idOf(metadata)}, ${location})
+  on conflict (sink, table_name) do update set table_uuid = excluded.table_uuid, snapshot = excluded.snapshot,
+    location = excluded.location, changes = h.changes + ${newChanges}`;
+
 /** Records what a change of ours left. Where it was made from another version than the last of ours, somebody else was there in between. */
-export async function recordHead(
-  tx: Queryable,
-  { name }: Warehouse,
-  table: string,
-  { location, metadata }: Listed,
-  before: string | undefined,
-): Promise<void> {
-  await tx.query({
-    text: `
-      insert into tributary.iceberg_heads as h (sink, table_name, table_uuid, snapshot, location) values ($1, $2, $3, $4, $5)
-      on conflict (sink, table_name) do update set table_uuid = excluded.table_uuid, snapshot = excluded.snapshot,
-        location = excluded.location, changes = h.changes + case when h.location = $6 then 0 else 1 end`,
-    values: [name, table, metadata['table-uuid'], idOf(metadata), location, before ?? null],
-  });
-}
+export const recordHead = (warehouse: Warehouse, table: string, listed: Listed, before: string | null): Sql =>
+  writeHead(warehouse, table, listed, sql`case when h.location = ${before} then 0 else 1 end`);
+
+/** To a version that is not of our making, from the last of ours. */
+export const moveHead = (warehouse: Warehouse, table: string, listed: Listed, by: 0 | 1, from: string | null): Sql =>
+  writeHead(warehouse, table, listed, sql`${by} where h.location = ${from}`);
 
 export const NO_TABLE = `no table${UNSETTLED}`;
 
@@ -53,28 +51,26 @@ const identityOf = ({ uuid, changes }: Head): string => `${uuid}, changed by oth
 /** An identity that ends with a question mark asks for a close look (see `sync/attest.ts`), which `settleHead` takes. */
 const unsettled = (location: string): string => `${location}${UNSETTLED}`;
 
-const SELECT_HEAD =
-  'select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = $1 and table_name = $2';
+const selectHead = ({ name }: Warehouse, table: string): Sql => sql`
+  select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = ${name} and table_name = ${table}`;
 
 /** With the catalog in the state: one statement, and no file. */
 export async function identifyInState(
   db: Queryable,
-  { name, namespace }: Warehouse,
+  warehouse: Warehouse,
   catalog: string,
   table: string,
 ): Promise<string> {
-  const [found] = await db.query<Partial<Head> & { current: string | null }>({
-    text: `
-      select h.*, tributary.iceberg_location($3, $4, $2) as current from (select) one left join (${SELECT_HEAD}) h on true`,
-    values: [name, table, catalog, namespace],
-  });
+  const [found] = await db.query<Partial<Head> & { current: string | null }>(sql`
+    select h.*, tributary.iceberg_location(${catalog}, ${warehouse.namespace}, ${table}) as current
+    from (select) one left join (${selectHead(warehouse, table)}) h on true`);
   if (!found || found.current === null) return NO_TABLE;
   return found.location === found.current ? identityOf(found as Head) : unsettled(found.current);
 }
 
 /** With another catalog: one table is loaded. After a crash between catalog and state, what is ahead is ours. */
 export async function identifyElsewhere(db: Queryable, warehouse: Warehouse, table: string): Promise<string> {
-  const listed = await warehouse.catalog.load(db, warehouse, table);
+  const listed = await warehouse.catalog.load(warehouse, table);
   if (!listed) return NO_TABLE;
   const head = await readHead(db, warehouse, table);
   const isSame =
@@ -82,15 +78,13 @@ export async function identifyElsewhere(db: Queryable, warehouse: Warehouse, tab
   return isSame ? identityOf(head) : unsettled(listed.location);
 }
 
-async function readHead(db: Queryable, { name }: Warehouse, table: string): Promise<Head | undefined> {
-  const [head] = await db.query<Head & Record<string, unknown>>({ text: SELECT_HEAD, values: [name, table] });
+async function readHead(db: Queryable, warehouse: Warehouse, table: string): Promise<Head | undefined> {
+  const [head] = await db.query<Head>(selectHead(warehouse, table));
   return head;
 }
 
 /** What happened since: nothing, commits of ours that the state did not hear of, compaction by others, or anything else. */
-type ChangeSince = 'none' | 'ours' | 'compacted' | 'any';
-
-function changeSince(metadata: Metadata, { uuid, snapshot }: Head): ChangeSince {
+function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ours' | 'compacted' | 'any' {
   if (metadata['table-uuid'] !== uuid) return 'any';
   const byId = new Map(metadata.snapshots.map((one) => [String(one['snapshot-id']), one]));
   const since: Snapshot[] = [];
@@ -120,43 +114,22 @@ export async function settleHead(warehouse: Warehouse, table: string, listed: Li
   const change = head ? changeSince(listed.metadata, head) : 'any';
   const by = change === 'none' || change === 'ours' ? 0 : 1;
   await state.transaction(async (tx) => {
-    await moveHead(tx, warehouse, table, listed, { by, from: head?.location });
-    if (change === 'ours' || change === 'any') await unsettleTracks(tx, warehouse, table);
+    await tx.query(moveHead(warehouse, table, listed, by, head?.location ?? null));
+    if (change === 'ours' || change === 'any') await tx.query(unsettleTracks(warehouse, table));
   });
 }
 
 /** The same, behind the lock of commits where there is something to note. */
 export async function noteChanges(warehouse: Warehouse, table: string): Promise<void> {
   const { state, catalog } = warehouse;
-  const listed = await catalog.load(state, warehouse, table);
+  const listed = await catalog.load(warehouse, table);
   if (!listed || (await readHead(state, warehouse, table))?.location === listed.location) return;
   await inChange(state, tableLock(warehouse, table), async () => {
-    const now = await catalog.load(state, warehouse, table);
+    const now = await catalog.load(warehouse, table);
     if (now) await settleHead(warehouse, table, now);
   });
 }
 
-/** To a version that is not of our making. */
-export async function moveHead(
-  tx: Queryable,
-  { name }: Warehouse,
-  table: string,
-  { location, metadata }: Listed,
-  { by, from }: { by: number; from: string | undefined },
-): Promise<void> {
-  await tx.query({
-    text: `
-      insert into tributary.iceberg_heads as h (sink, table_name, table_uuid, snapshot, location) values ($1, $2, $3, $4, $5)
-      on conflict (sink, table_name) do update set table_uuid = excluded.table_uuid, snapshot = excluded.snapshot,
-        location = excluded.location, changes = h.changes + $6 where h.location = $7`,
-    values: [name, table, metadata['table-uuid'], idOf(metadata), location, by, from ?? null],
-  });
-}
-
 /** The next commit of each source looks where its events are. */
-export async function unsettleTracks(tx: Queryable, { name }: Warehouse, stream: string): Promise<void> {
-  await tx.query({
-    text: 'update tributary.lake_tracks set unsettled = true where sink = $1 and stream = $2',
-    values: [name, stream],
-  });
-}
+export const unsettleTracks = ({ name }: Warehouse, stream: string): Sql =>
+  sql`update tributary.lake_tracks set unsettled = true where sink = ${name} and stream = ${stream}`;

@@ -39,30 +39,28 @@ interface Question {
 
 /** What a table holds of a source in each of these windows. A file of ours is opened only if its times reach beyond a window. */
 export async function holdingsOf(
-  warehouse: Warehouse,
   table: Table,
   { source, windows, added = [], removed = [] }: Question,
   isThere: (file: DataFile) => boolean = () => true,
 ): Promise<Held[]> {
   const gone = new Set(removed.map(({ file }) => file.path));
-  const parts = (await partsOf(warehouse, table, { source, days: windows.map(daysOf) })).filter(
+  const parts = (await partsOf(table, { source, days: windows.map(daysOf) })).filter(
     ({ entry: { file } }) => !gone.has(file.path) && isThere(file),
   );
   const newParts = added.map((file) => ({
     ...timesOf({ file }, timeIn(table)),
     rows: file.rows,
-    open: () => openIfThere(warehouse, file),
+    open: () => openIfThere(table.warehouse, file),
   }));
   const counts = await countRows([...parts, ...newParts], windows);
   const strangers = parts.flatMap(({ stranger }) => stranger ?? []);
   return windows.map((window, i) => {
-    const foreign = describeForeign(warehouse, table, { source, window, strangers });
+    const foreign = describeForeign(table, { source, window, strangers });
     return { rows: counts[i] ?? 0, ...(foreign !== undefined && { foreign }) };
   });
 }
 
 function describeForeign(
-  { namespace }: Warehouse,
   table: Table,
   { source, window, strangers }: { source: string; window: Window; strangers: readonly Stranger[] },
 ): string | undefined {
@@ -84,7 +82,7 @@ function describeForeign(
   );
   if (deletes > 0) found.push(`${deletes} delete ${deletes === 1 ? 'file' : 'files'} of another writer`);
   if (found.length === 0) return undefined;
-  return `${namespace}.${table.design.name} holds ${found.slice(0, 3).join(', ')}; run verify --repair, which removes what is not ours`;
+  return `${table.warehouse.namespace}.${table.design.name} holds ${found.slice(0, 3).join(', ')}; run verify --repair, which removes what is not ours`;
 }
 
 const counted = (n: number): string => `${n} ${n === 1 ? 'row' : 'rows'}`;
@@ -105,7 +103,7 @@ export async function attestTable(
 ): Promise<Held[]> {
   const design = streamDesign(stream);
   await noteChanges(warehouse, design.name);
-  const table = await loadTable(warehouse.state, warehouse, design);
+  const table = await loadTable(warehouse, design);
   if (!table) return windows.map(() => ({ rows: 0 }));
   const folder = `${tableFolder(warehouse, design.name)}/data`;
   const there = new Set<string>();
@@ -114,7 +112,7 @@ export async function attestTable(
     const path = location.includes(`${folder}/`) ? pathOf(warehouse, location) : undefined;
     return path === undefined || there.has(path);
   };
-  return holdingsOf(warehouse, table, { source, windows }, isThere);
+  return holdingsOf(table, { source, windows }, isThere);
 }
 
 /** Writes the days of these windows without rows and deletes of other writers: their rows that are ours move into files of ours. */
@@ -122,7 +120,7 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
   const design = streamDesign(stream);
   const days = windows.map(daysOf);
   await changeIfThere(warehouse, design, async (draft, table) => {
-    const strangers = await openStrangers(warehouse, table, await filesOf(warehouse, table, { days }));
+    const strangers = await openStrangers(table, await filesOf(table, { days }));
     const unwanted = strangers.filter(({ isCompaction }) => !isCompaction);
     const gone = new Set(deletesOn(table, days));
     if (unwanted.length === 0 && gone.size === 0) return;
@@ -139,7 +137,7 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
 
 export async function removeMoved(warehouse: Warehouse, stream: Stream, source: string, window: Window): Promise<void> {
   await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
-    const parts = await partsOf(warehouse, table, { source });
+    const parts = await partsOf(table, { source });
     const suspects = parts.filter(({ oldest, newest }) => oldest < window.end && newest >= window.start);
     const moved = await findMoved(
       suspects.map(({ open }) => open),
@@ -155,7 +153,7 @@ export async function removeMoved(warehouse: Warehouse, stream: Stream, source: 
         if (edits.size === 0) return;
         await writer.replace(part, present, edits);
         draft.later((tx) => carryRows(tx, of, { added: [], removed: deleted }));
-        if (track !== undefined) draft.later((tx) => dropKeys(tx, track, (part.entry.file.day ?? 0) * 24, dropped));
+        if (track !== undefined) draft.later(dropKeys(track, (part.entry.file.day ?? 0) * 24, dropped));
       });
     }
     const { added, removed } = writer;

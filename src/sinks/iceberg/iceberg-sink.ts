@@ -12,7 +12,7 @@ import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import { type Store, whileOpen } from '../files/store/store.ts';
 import { editedPieces } from '../files/write-file.ts';
-import type { Comparison, Difference, SinkWith } from '../sink.ts';
+import type { Comparison, Difference, Sink } from '../sink.ts';
 import { shareCommits } from './batch.ts';
 import { CATALOG, createSqlCatalog } from './catalog.ts';
 import { changeTable } from './change-table.ts';
@@ -25,7 +25,7 @@ import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, strea
 import { identifyElsewhere, identifyInState } from './heads.ts';
 import { attestTable, removeForeign, removeMoved } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
-import { replaceLinks } from './merge/links.ts';
+import { replaceLinks } from './merge/entities.ts';
 import { openPart, partsOf } from './parts.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
@@ -59,26 +59,13 @@ interface IcebergSinkOptions {
   rest?: RestCatalogOptions;
 }
 
-export type IcebergSink = SinkWith<
-  | 'recover'
-  | 'publishProgress'
-  | 'erase'
-  | 'check'
-  | 'compare'
-  | 'identify'
-  | 'attest'
-  | 'removeForeign'
-  | 'removeMoved'
-  | 'read'
-  | 'replaceLinks'
-  | 'maintain'
->;
+export type IcebergSink = ReturnType<typeof createIcebergSink>;
 
 /** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
 
 /** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
-export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
+export function createIcebergSink(options: IcebergSinkOptions) {
   const { name, state, readAgainMs, warehouse: path, store, namespace, maintenance, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
   const manifests = createManifestCache();
@@ -112,7 +99,7 @@ export function createIcebergSink(options: IcebergSinkOptions): IcebergSink {
     prune: (stream, source, before) => pruneTable(warehouse, stream, source, before),
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),
-  };
+  } satisfies Sink;
 }
 
 const tablesOf = (stream: Stream): Design[] => [streamDesign(stream), ...entitiesOf(stream).map(entityDesign)];
@@ -122,9 +109,9 @@ async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolea
   const { state, catalog } = warehouse;
   let isMoved = false;
   for (const { name } of tablesOf(STREAMS[stream])) {
-    if (!(await catalog.findNewer?.(state, warehouse, name))) continue;
+    if (!(await catalog.findNewer?.(warehouse, name))) continue;
     await inChange(state, tableLock(warehouse, name), async ({ later }) => {
-      const newer = await catalog.findNewer?.(state, warehouse, name);
+      const newer = await catalog.findNewer?.(warehouse, name);
       if (newer) later(async (tx) => catalog.recover?.(tx, warehouse, name, newer));
       isMoved ||= newer !== undefined;
     });
@@ -139,8 +126,8 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   if (found.some(({ level }) => level === 'fault')) return found;
   try {
     for (const { name } of designs()) {
-      await warehouse.catalog.load(warehouse.state, warehouse, name);
-      const newer = await warehouse.catalog.findNewer?.(warehouse.state, warehouse, name);
+      await warehouse.catalog.load(warehouse, name);
+      const newer = await warehouse.catalog.findNewer?.(warehouse, name);
       if (newer) throw olderThanTable(warehouse, name, newer);
     }
     return found;
@@ -152,7 +139,7 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
 /** Creates tables, or adds missing columns. */
 async function prepareDesigns(warehouse: Warehouse, wanted: readonly Design[]): Promise<void> {
   for (const design of wanted) {
-    const there = await loadTable(warehouse.state, warehouse, design);
+    const there = await loadTable(warehouse, design);
     if (there && !evolveSchema(design, presentColumns(there.metadata)).isChanged) continue;
     await inDraft(warehouse, design.name, (draft) => prepareTable(draft, design));
   }
@@ -160,14 +147,14 @@ async function prepareDesigns(warehouse: Warehouse, wanted: readonly Design[]): 
 
 async function prepareTable(draft: Draft, design: Design): Promise<void> {
   const { warehouse } = draft;
-  const table = await loadTable(warehouse.state, warehouse, design);
+  const table = await loadTable(warehouse, design);
   if (!table) {
     await warehouse.catalog.create(draft, design);
     return;
   }
   const evolved = evolveSchema(design, presentColumns(table.metadata));
   if (!evolved.isChanged) return;
-  const removed = await filesWith(warehouse, table, evolved.widened);
+  const removed = await filesWith(table, evolved.widened);
   if (removed.length === 0) {
     await warehouse.catalog.replace(draft, design.name, table, withColumns(table.metadata, evolved));
     return;
@@ -177,10 +164,10 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
 }
 
 /** Files that hold a value of one of these columns. */
-async function filesWith(warehouse: Warehouse, table: Table, names: readonly string[]): Promise<TableFile[]> {
+async function filesWith(table: Table, names: readonly string[]): Promise<TableFile[]> {
   if (names.length === 0) return [];
   const ids = table.columns.flatMap(({ name, fieldIds }) => (names.includes(name) ? (fieldIds ?? []) : []));
-  return (await filesOf(warehouse, table, {})).filter(({ file }) =>
+  return (await filesOf(table, {})).filter(({ file }) =>
     ids.some((id) => {
       const metrics = file.columns.get(id);
       return metrics !== undefined && metrics.nulls < metrics.values;
@@ -197,7 +184,7 @@ async function widenFiles(
 ): Promise<DataFile[]> {
   const wider = { ...table, columns: columnsIn(evolved) };
   const added: DataFile[] = [];
-  for (const stranger of await openStrangers(draft.warehouse, table, files))
+  for (const stranger of await openStrangers(table, files))
     added.push(...(await replaceStranger(draft, wider, stranger)));
   for (const { file, source } of files) {
     if (source === undefined) continue;
@@ -212,20 +199,18 @@ async function widenFiles(
 async function compareTable(warehouse: Warehouse, comparison: Comparison): Promise<Difference[]> {
   const { stream, source } = comparison;
   const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
-  const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
+  const table = await loadTable(warehouse, streamDesign(stream));
   const isThere = track !== undefined && table !== undefined;
   return compareFiles(
     comparison,
-    isThere
-      ? eventFiles(warehouse.state, { warehouse, table, track, source })
-      : { columns: columnsOf(stream), find: async () => [] },
+    isThere ? eventFiles({ table, track, source }) : { columns: columnsOf(stream), find: async () => [] },
   );
 }
 
 async function* readTable(warehouse: Warehouse, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
-  const table = await loadTable(warehouse.state, warehouse, streamDesign(stream));
+  const table = await loadTable(warehouse, streamDesign(stream));
   if (!table) return;
   yield* readFiles(stream, window, async (day) =>
-    (await partsOf(warehouse, table, { source, days: [daysOf(day)] })).map((part) => ({ open: () => openPart(part) })),
+    (await partsOf(table, { source, days: [daysOf(day)] })).map((part) => ({ open: () => openPart(part) })),
   );
 }

@@ -38,7 +38,6 @@ export const MAINTENANCE: Maintenance = {
   mostSmall: 8,
 };
 
-/** Every existing table that Tributary writes. */
 export const designs = (): Design[] => [
   ...STREAM_NAMES.map((name) => streamDesign(STREAMS[name])),
   ...ENTITIES.map(entityDesign),
@@ -56,7 +55,7 @@ export async function maintain(
   const { keep, mostSmall } = maintenance;
   const done: Maintained = {};
   for (const design of designs()) {
-    const listed = await warehouse.catalog.load(warehouse.state, warehouse, design.name);
+    const listed = await warehouse.catalog.load(warehouse, design.name);
     if (!listed) continue;
     // At most once an hour: finding unreferenced files means reading every manifest.
     const isExpiryDue = !isDueOnly || expirable(listed.metadata, withPatience(keep)).length > 0;
@@ -91,13 +90,13 @@ export async function pruneTable(
 ): Promise<boolean> {
   const isMore = await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
     const days = [{ first: Number.MIN_SAFE_INTEGER, last: before / DAY_MS - 1 }];
-    const old = (await filesOf(warehouse, table, { source, days })).filter((file) => file.source === source);
+    const old = (await filesOf(table, { source, days })).filter((file) => file.source === source);
     const removed = old.slice(0, PRUNED_AT_ONCE);
     if (removed.length === 0) return false;
     await changeTable(draft, table, { operation: 'delete', added: [], removed, sources: [source] });
     const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
     const partitions = new Set(removed.map(({ file }) => (file.day ?? 0) * 24));
-    if (track !== undefined) for (const partition of partitions) draft.later((tx) => dropFile(tx, track, partition));
+    if (track !== undefined) for (const partition of partitions) draft.later(dropFile(track, partition));
     return old.length > removed.length;
   });
   return isMore ?? false;
@@ -118,7 +117,7 @@ async function removeOrphans(
     if (modifiedAt < Date.now() - keptMs) old.push(path);
   }
   // References are read after the listing, so that a file committed meanwhile is not taken for an orphan.
-  const table = await loadTable(warehouse.state, warehouse, design);
+  const table = await loadTable(warehouse, design);
   return table ? removeUnnamed(warehouse, table, old) : 0;
 }
 
@@ -130,7 +129,6 @@ export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths:
   return orphans.length;
 }
 
-/** Every file that the metadata refers to. */
 async function referencedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
   const named = new Set([location, ...metadata['metadata-log'].map((entry) => entry['metadata-file'])]);
   for (const snapshot of metadata.snapshots) {

@@ -4,16 +4,7 @@ import { type Edits, editedPieces } from '../files/write-file.ts';
 import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
-import {
-  type DayRange,
-  type Draft,
-  filesOf,
-  type Table,
-  type TableFile,
-  timeIn,
-  timesOf,
-  type Warehouse,
-} from './warehouse.ts';
+import { type DayRange, type Draft, filesOf, type Table, type TableFile, timeIn, timesOf } from './warehouse.ts';
 
 /** The rows of a source in one file of a table: all of a file of ours, and some of one that another program wrote. */
 export interface Part extends Counted {
@@ -22,13 +13,9 @@ export interface Part extends Counted {
 }
 
 /** Files of ours first. */
-export async function partsOf(
-  warehouse: Warehouse,
-  table: Table,
-  of: { source: string; days?: readonly DayRange[] },
-): Promise<Part[]> {
+export async function partsOf(table: Table, of: { source: string; days?: readonly DayRange[] }): Promise<Part[]> {
   const { source } = of;
-  const listed = await filesOf(warehouse, table, of);
+  const listed = await filesOf(table, of);
   const own = listed
     .filter((entry) => entry.source === source)
     .map(
@@ -36,10 +23,10 @@ export async function partsOf(
         entry,
         rows: entry.file.rows,
         ...timesOf(entry, timeIn(table)),
-        open: () => openIfThere(warehouse, entry.file),
+        open: () => openIfThere(table.warehouse, entry.file),
       }),
     );
-  const strangers = (await openStrangers(warehouse, table, listed)).map((stranger): Part => {
+  const strangers = (await openStrangers(table, listed)).map((stranger): Part => {
     const times = stranger.times(source);
     return {
       entry: stranger.entry,
@@ -66,26 +53,21 @@ export interface NewFiles {
   removed: TableFile[];
 }
 
-/** Writes the files of a source in a table. */
-export interface TableWriter extends NewFiles {
-  /** Rows in the table's order, as a new file. */
-  add(rows: readonly LakeRow[], day?: number): Promise<void>;
-  /** The opened part with some of its groups edited; untouched ones are copied as they are. */
-  replace(part: Part, present: PartitionFile, edits: Edits): Promise<void>;
-  /** Rows of other sources that another program joined with it are written anew. */
-  drop(part: Part): Promise<void>;
-}
+export type TableWriter = ReturnType<typeof createTableWriter>;
 
-export function createTableWriter(draft: Draft, table: Table, source: string): TableWriter {
+/** Writes the files of a source in a table. */
+export function createTableWriter(draft: Draft, table: Table, source: string) {
   const [added, removed]: [DataFile[], TableFile[]] = [[], []];
   const target = (day: number | undefined) => ({ table, source, day });
   return {
     added,
     removed,
-    async add(rows, day) {
+    /** Rows in the table's order, as a new file. */
+    async add(rows: readonly LakeRow[], day?: number): Promise<void> {
       added.push(...(await writeDataFile(draft, target(day), [{ rows }])));
     },
-    async replace({ entry, stranger }, present, edits) {
+    /** The opened part with some of its groups edited; untouched ones are copied as they are. */
+    async replace({ entry, stranger }: Part, present: PartitionFile, edits: Edits): Promise<void> {
       removed.push(entry);
       const pieces = editedPieces(present, table.columns, edits);
       added.push(
@@ -94,7 +76,8 @@ export function createTableWriter(draft: Draft, table: Table, source: string): T
           : await writeDataFile(draft, target(entry.file.day), pieces)),
       );
     },
-    async drop({ entry, stranger }) {
+    /** Rows of other sources that another program joined with it are written anew. */
+    async drop({ entry, stranger }: Part): Promise<void> {
       removed.push(entry);
       if (!stranger) return;
       const sources = stranger.sources.filter((one) => one !== source);

@@ -15,12 +15,6 @@ export interface RestCatalogOptions {
 
 const SILENCE_MS = 30_000;
 
-/** The server's answer. Without a status it is unknown whether the request arrived. */
-interface Answer {
-  status: number | undefined;
-  body: unknown;
-}
-
 /**
  * A catalog that speaks Iceberg's REST protocol: Polaris, Lakekeeper, Glue, S3 Tables. No transaction spans it and the state: a table
  * changes first, and names the commit; if the state missed it, recovery reads it from the table.
@@ -29,7 +23,8 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
   const base = uri.replace(/\/+$/, '');
   let prefix: Promise<string> | undefined;
 
-  const ask = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+  /** Without a status it is unknown whether the request arrived. */
+  const ask = async (method: string, path: string, body?: unknown) => {
     try {
       const response = await fetch(`${base}/v1/${path}`, {
         method,
@@ -77,7 +72,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
 
   return {
     isInState: false,
-    load: (_tx, warehouse, table) => load(warehouse, table),
+    load,
     async create({ warehouse, later }, design) {
       const { namespace } = warehouse;
       const made = await ask('POST', await pathTo('namespaces'), { namespace: [namespace], properties: {} });
@@ -96,7 +91,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
       // Created by another process at the same moment, or by a request whose answer was lost.
       const there = status === 200 ? listedOf(body) : await load(warehouse, design.name);
       if (!there) throw refused(base, status, `${namespace}.${design.name}`);
-      later((tx) => recordHead(tx, warehouse, design.name, there, undefined));
+      later(recordHead(warehouse, design.name, there, null));
       return there;
     },
     async replace(draft, table, before, metadata) {
@@ -107,20 +102,14 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
       });
       if (status === 409) throw changedMeanwhile(warehouse, table);
       if (status !== undefined && status >= 400 && status < 500) throw refused(base, status, table);
-      if (status === 200) {
-        // From now on the table refers to the files, even if the state's transaction fails.
-        draft.made.length = 0;
-        const listed = listedOf(body);
-        draft.later((tx) => recordHead(tx, warehouse, table, listed, before.location));
-        return listed;
-      }
-      // It is unknown whether the commit took effect, so it is looked up. Without an answer the files stay, as orphans at worst.
+      // From now on the table may refer to the files, even if the state's transaction fails: they stay, as orphans at worst.
       draft.made.length = 0;
-      const now = await load(warehouse, table);
+      // Without an answer it is unknown whether the commit took effect, so it is looked up.
+      const now = status === 200 ? listedOf(body) : await load(warehouse, table);
       const wanted = currentSnapshot(metadata)?.['snapshot-id'];
       const isThere = now?.metadata.snapshots.some((one) => String(one['snapshot-id']) === String(wanted));
-      if (!now || !isThere) throw refused(base, status, table);
-      draft.later((tx) => recordHead(tx, warehouse, table, now, before.location));
+      if (!now || (status !== 200 && !isThere)) throw refused(base, status, table);
+      draft.later(recordHead(warehouse, table, now, before.location));
       return now;
     },
   };

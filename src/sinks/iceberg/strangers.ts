@@ -1,38 +1,31 @@
 import { storableText } from '../../cursor/database/sql.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
-import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
-import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
+import { groupBy } from '../files/group-by.ts';
+import { idsIn, type LakeRow, type PartitionFile } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
-import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
+import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
 import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
-import { type Draft, filesOf, OWN_SPEC, pathOf, type Table, type TableFile, type Warehouse } from './warehouse.ts';
+import {
+  type Draft,
+  filesOf,
+  isNoFileOfOurs,
+  OWN_SPEC,
+  pathOf,
+  type Table,
+  type TableFile,
+  type Warehouse,
+} from './warehouse.ts';
 
 /**
  * Files of other writers in our tables: what compaction leaves, and what was appended, deleted or overwritten. A row of theirs is one of
  * ours if a run of ours wrote it (`_run_id`) and it is not there already; all others are left alone until somebody wants them removed.
  */
-export interface Stranger {
-  entry: TableFile;
-  /** Who wrote it and when, in words. */
-  by: string;
-  /** It holds rows of ours in our partitioning and nothing else, and its writer says that no row was changed. */
-  isCompaction: boolean;
-  /** Whose rows it has. */
-  sources: readonly string[];
-  /** The rows of a source that are ours, as a file. */
-  of(source: string, day?: number): PartitionFile;
-  /** When these rows happened. */
-  times(source: string): readonly Instant[];
-  /** Whether any of its rows, whoever wrote it, has this text in a column. True where that cannot be told. */
-  mentions(column: string, id: string): Promise<boolean>;
-  /** Rows that are not ours: of a source, or of none that we know; without a time where the file cannot be read. */
-  theirs: ReadonlyArray<{ source: string | undefined; at: Instant | undefined }>;
-}
+export type Stranger = ReturnType<typeof strangerOf>;
 
 interface PlacedRow {
   group: number;
@@ -46,25 +39,16 @@ interface PlacedRow {
 const IS_RUN = new RegExp(RUN_ID);
 
 /** The files of other writers among these. Those of a day are told apart together: what is in one of them twice is in both once. */
-export async function openStrangers(
-  warehouse: Warehouse,
-  table: Table,
-  files: readonly TableFile[],
-): Promise<Stranger[]> {
+export async function openStrangers(table: Table, files: readonly TableFile[]): Promise<Stranger[]> {
   const strange = files
     .filter(({ source }) => source === undefined)
     .sort((a, b) => Number(a.sequence ?? 0) - Number(b.sequence ?? 0) || (a.file.path < b.file.path ? -1 : 1));
-  const days = new Map<number | undefined, TableFile[]>();
-  for (const entry of strange) days.set(entry.file.day, [...(days.get(entry.file.day) ?? []), entry]);
   const found: Stranger[] = [];
-  for (const entries of days.values()) {
-    const read = await Promise.all(entries.map((entry) => readStranger(warehouse, table, entry)));
-    const seen = await ownIds(
-      warehouse,
-      table,
-      read.flatMap(({ rows }) => rows),
-    );
-    for (const one of read) found.push(strangerOf(warehouse, table, one, seen));
+  for (const entries of groupBy(strange, ({ file }) => file.day).values()) {
+    const read = await Promise.all(entries.map((entry) => readStranger(table, entry)));
+    const rows = read.flatMap((one) => one.rows);
+    const seen = await ownIds(table, rows);
+    for (const one of read) found.push(strangerOf(table, one, seen));
   }
   return found;
 }
@@ -75,8 +59,7 @@ interface ReadStranger {
   rows: PlacedRow[];
 }
 
-async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile): Promise<ReadStranger> {
-  const { design } = table;
+async function readStranger({ warehouse, design }: Table, entry: TableFile): Promise<ReadStranger> {
   const wanted = ['_source', design.key[1], ...(design.isByDay ? ['_run_id', 'timestamp'] : [])];
   const columns = wanted.map(
     (name): FileColumn => ({ name, kind: name === 'timestamp' ? 'timestamp' : 'text', nullable: true }),
@@ -94,15 +77,7 @@ async function readStranger(warehouse: Warehouse, table: Table, entry: TableFile
     });
   } catch (error) {
     // Recovery: it counts as a file that nobody can read, and is named.
-    if (
-      !(
-        error instanceof UnreadableFile ||
-        error instanceof StopStream ||
-        error instanceof ConfigError ||
-        error instanceof RangeError
-      )
-    )
-      throw error;
+    if (!isNoFileOfOurs(error) && !(error instanceof RangeError)) throw error;
     return { entry, file: undefined, rows: [] };
   }
 }
@@ -114,34 +89,22 @@ async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: An
 }
 
 /** By source: the ids of our own files, on the days that strangers hold rows of. */
-async function ownIds(
-  warehouse: Warehouse,
-  table: Table,
-  rows: readonly PlacedRow[],
-): Promise<Map<string, Set<string>>> {
+async function ownIds(table: Table, rows: readonly PlacedRow[]): Promise<Map<string, Set<string>>> {
   const sources = new Set(rows.filter(({ source }) => table.sources.has(source)).map(({ source }) => source));
   const days = [...new Set(rows.map(({ at }) => Math.floor(at / DAY_MS)))].map((day) => ({ first: day, last: day }));
   const seen = new Map([...sources].map((source) => [source, new Set<string>()]));
   if (sources.size === 0) return seen;
-  for (const { file, source } of await filesOf(warehouse, table, table.design.isByDay ? { days } : {})) {
+  for (const { file, source } of await filesOf(table, table.design.isByDay ? { days } : {})) {
     const ids = source === undefined ? undefined : seen.get(source);
     // A file that somebody deleted has no ids: it is counted, and named, elsewhere.
-    const present = ids && (await openIfThere(warehouse, file));
+    const present = ids && (await openIfThere(table.warehouse, file));
     if (!present) continue;
-    await whileOpen(present, async () => {
-      for (const group of present.file.groups)
-        for (const [id] of await present.rows(group, [table.design.key[1]])) ids.add(String(id));
-    });
+    for (const id of await whileOpen(present, () => idsIn(present, table.design.key[1]))) ids.add(id);
   }
   return seen;
 }
 
-function strangerOf(
-  warehouse: Warehouse,
-  table: Table,
-  { entry, file, rows }: ReadStranger,
-  seen: Map<string, Set<string>>,
-): Stranger {
+function strangerOf(table: Table, { entry, file, rows }: ReadStranger, seen: Map<string, Set<string>>) {
   const ours = new Map<string, PlacedRow[]>();
   const theirs: Array<{ source: string | undefined; at: Instant | undefined }> = [];
   for (const row of rows) {
@@ -160,19 +123,23 @@ function strangerOf(
   const isReplace = operation === undefined || operation === 'replace';
   return {
     entry,
+    /** Who wrote it and when, in words. */
     by: describeWriter(entry.file, adding, file?.writer),
+    /** It holds rows of ours in our partitioning and nothing else, and its writer says that no row was changed. */
     isCompaction: isReplace && theirs.length === 0 && entry.manifest.specId === OWN_SPEC,
+    /** Whose rows it has. */
     sources: [...ours.keys()],
-    of: (source, day) =>
-      slice(
-        warehouse,
-        table,
-        entry.file,
-        file,
-        (ours.get(source) ?? []).filter(({ at }) => day === undefined || Math.floor(at / DAY_MS) === day),
-      ),
-    times: (source) => (ours.get(source) ?? []).map(({ at }) => at),
-    mentions: async (column, id) => !file || mentions(warehouse, entry.file, column, id),
+    /** The rows of a source that are ours, as a file. */
+    of(source: string, day?: number): PartitionFile {
+      const all = ours.get(source) ?? [];
+      const own = all.filter(({ at }) => day === undefined || Math.floor(at / DAY_MS) === day);
+      return slice(table, entry.file, file, own);
+    },
+    /** When these rows happened. */
+    times: (source: string) => (ours.get(source) ?? []).map(({ at }) => at),
+    /** Whether any of its rows, whoever wrote it, has this text in a column. True where that cannot be told. */
+    mentions: async (column: string, id: string) => !file || mentions(table.warehouse, entry.file, column, id),
+    /** Rows that are not ours: of a source, or of none that we know; without a time where the file cannot be read. */
     theirs,
   };
 }
@@ -187,16 +154,9 @@ const mentions = (warehouse: Warehouse, data: DataFile, name: string, id: string
   });
 
 /** Some rows of a stranger's file. It is opened for each reading, and has nothing to close. */
-function slice(
-  warehouse: Warehouse,
-  table: Table,
-  data: DataFile,
-  file: AnyFile | undefined,
-  rows: readonly PlacedRow[],
-): PartitionFile {
-  const groups = new Map<number, PlacedRow[]>();
-  for (const row of [...rows].sort((a, b) => a.at - b.at))
-    groups.set(row.group, [...(groups.get(row.group) ?? []), row]);
+function slice(table: Table, data: DataFile, file: AnyFile | undefined, rows: readonly PlacedRow[]): PartitionFile {
+  const inOrder = [...rows].sort((a, b) => a.at - b.at);
+  const groups = groupBy(inOrder, ({ group }) => group);
   // Nothing is promised of a stranger's values, so that no group is copied as it is.
   const columns = table.columns
     .filter(({ name }) => file?.names.has(name))
@@ -219,7 +179,7 @@ function slice(
     file: { footerAt: 0, columns, rows: rows.length, metadata: {}, groups: stored },
     async rows({ start }, names) {
       const wanted = names?.map((name) => columns.find((column) => column.name === name)) ?? columns;
-      const all = await withFile(warehouse, data, (open) => open.read(start, wanted as FileColumn[]));
+      const all = await withFile(table.warehouse, data, (open) => open.read(start, wanted as FileColumn[]));
       return (groups.get(start) ?? []).map(({ n }) => all[n] as LakeRow);
     },
     bytes() {

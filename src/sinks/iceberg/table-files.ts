@@ -1,8 +1,8 @@
-import type { Queryable } from '../../cursor/database/index.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import type { Change } from '../files/change.ts';
 import { addKeys, dropKeys, insertKeys, keysIn, type Partition } from '../files/event-index.ts';
+import { groupBy } from '../files/group-by.ts';
 import { allOf, type Files, homesOf, seek, type WritableFiles } from '../files/merge.ts';
 import { unitedColumns } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
@@ -10,10 +10,9 @@ import { editsOf, extractMoved, type Incoming } from '../files/survey.ts';
 import { ShapeChanged } from '../sink.ts';
 import { orderOf } from './data-file.ts';
 import { openPart, type Part, partsOf, type TableWriter } from './parts.ts';
-import { daysOf, type Table, type Warehouse } from './warehouse.ts';
+import { daysOf, type Table } from './warehouse.ts';
 
 interface TableTrack {
-  warehouse: Warehouse;
   table: Table;
   /** Of the index. */
   track: number;
@@ -21,11 +20,10 @@ interface TableTrack {
 }
 
 /** The files of a source in a table, for reading. Which day each event is in, the index says; an older one is in the day of its time. */
-export const eventFiles = (db: Queryable, of: TableTrack): Files<Part> => ({
-  columns: of.table.columns,
+export const eventFiles = ({ table, track, source }: TableTrack): Files<Part> => ({
+  columns: table.columns,
   async find(incoming, wholes) {
-    const { warehouse, table, track, source } = of;
-    const { sought, others, from } = await homesOf(db, track, incoming);
+    const { sought, others, from } = await homesOf(table.warehouse.state, track, incoming);
     for (const one of others) {
       const partition = partitionOf(Math.floor(one.at / DAY_MS));
       if (partition < from) seek(sought, partition, [one]);
@@ -37,7 +35,7 @@ export const eventFiles = (db: Queryable, of: TableTrack): Files<Part> => ({
     if (days.length === 0) return [];
     const soughtIn = (day: number | undefined): Map<string, Incoming> =>
       day === undefined ? new Map(incoming.map((one) => [one.id, one])) : (sought.get(partitionOf(day)) ?? new Map());
-    const parts = (await partsOf(warehouse, table, { source, days })).map((file) => {
+    const parts = (await partsOf(table, { source, days })).map((file) => {
       const { oldest, newest, entry, stranger, open } = file;
       const here = soughtIn(entry.file.day);
       const hits = [...here.values()].filter(({ at }) => at >= oldest && at <= newest).length;
@@ -52,11 +50,11 @@ export const eventFiles = (db: Queryable, of: TableTrack): Files<Part> => ({
 });
 
 /** All files of a source, which may hold any of its links or customers. */
-export const entityFiles = ({ warehouse, table, source }: Omit<TableTrack, 'track'>): Files<Part> => ({
+export const entityFiles = ({ table, source }: Omit<TableTrack, 'track'>): Files<Part> => ({
   columns: table.columns,
   async find(incoming) {
     const sought = new Map(incoming.map((one) => [one.id, one]));
-    return (await partsOf(warehouse, table, { source })).map((file) => ({ file, sought, wholes: [], open: file.open }));
+    return (await partsOf(table, { source })).map((file) => ({ file, sought, wholes: [], open: file.open }));
   },
 });
 
@@ -73,6 +71,7 @@ export const writableTable = (
   async write({ works, newEvents, gone, rule, now }) {
     for (const part of gone) await writer.drop(part);
     const fresh = [...newEvents];
+    const inOrder = orderOf(table);
     for (const { place, findings } of works) {
       const { file } = place;
       await whileOpen(await openPart(file), async (present) => {
@@ -81,16 +80,19 @@ export const writableTable = (
       });
       const moved = allOf(findings.moved).map(({ key }) => key);
       if (track !== undefined && moved.length > 0)
-        change.later((tx) => dropKeys(tx, track, partitionOf(file.entry.file.day ?? 0), moved));
+        change.later(dropKeys(track, partitionOf(file.entry.file.day ?? 0), moved));
     }
-    for (const [day, rows] of byDay(table, fresh)) {
+    fresh.sort((a, b) => inOrder(a.row, b.row));
+    for (const [day, rows] of groupBy(fresh, ({ at }) =>
+      table.design.isByDay ? Math.floor(at / DAY_MS) : undefined,
+    )) {
       await writer.add(
         rows.map(({ row }) => row),
         day,
       );
       if (track === undefined || day === undefined) continue;
       const keys = rows.map(({ key }) => key);
-      change.later((tx) => addKeys(tx, track, partitionOf(day), keys));
+      change.later(addKeys(track, partitionOf(day), keys));
     }
   },
 });
@@ -99,16 +101,13 @@ export const writableTable = (
 const partitionOf = (day: number): Partition => day * 24;
 
 /** Adds the events of the days from one partition to another to the index. */
-export async function indexTable(
-  { warehouse, table, track, source }: TableTrack,
-  from: Partition,
-  end: Partition,
-): Promise<void> {
+export async function indexTable({ table, track, source }: TableTrack, from: Partition, end: Partition): Promise<void> {
+  const { state } = table.warehouse;
   const days = [{ first: from / 24, last: end / 24 - 1 }];
-  for (const { entry, newest, open } of await partsOf(warehouse, table, { source, days })) {
+  for (const { entry, newest, open } of await partsOf(table, { source, days })) {
     const { day = Math.floor(newest / DAY_MS) } = entry.file;
     const present = await open();
-    if (present) await insertKeys(warehouse.state, track, partitionOf(day), await whileOpen(present, keysIn));
+    if (present) await state.query(insertKeys(track, partitionOf(day), await whileOpen(present, keysIn)));
   }
 }
 
@@ -117,17 +116,4 @@ export function checkShape(stream: Stream, { columns, design }: Table): void {
   unitedColumns(stream, columns);
   const there = new Set(columns.map(({ name }) => name));
   if (stream.columns.some(({ name }) => !there.has(name))) throw new ShapeChanged(design.name, {});
-}
-
-/** By day, in the table's order. */
-function byDay(table: Table, rows: readonly Incoming[]): Map<number | undefined, Incoming[]> {
-  const inOrder = orderOf(table);
-  const days = new Map<number | undefined, Incoming[]>();
-  for (const one of [...rows].sort((a, b) => inOrder(a.row, b.row))) {
-    const day = table.design.isByDay ? Math.floor(one.at / DAY_MS) : undefined;
-    const known = days.get(day);
-    if (known) known.push(one);
-    else days.set(day, [one]);
-  }
-  return days;
 }

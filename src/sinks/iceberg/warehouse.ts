@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Database, Queryable } from '../../cursor/database/index.ts';
+import { sql } from '../../cursor/database/sql.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
 import type { ReadAgainMs } from '../files/event-index.ts';
 import { META } from '../files/partition-file.ts';
-import { fileName, type Staged, type Store, whileOpen } from '../files/store/store.ts';
+import { fileName, type Staged, type Store, whileOpen, whileStaged } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
@@ -42,12 +43,12 @@ export interface Listed {
 export interface Catalog {
   /** Whether it changes in the state's own transactions. If not, a table may be ahead of the state. */
   readonly isInState: boolean;
-  load(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
+  load(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
   create(draft: Draft, design: Design): Promise<Listed>;
   /** Replaces the version that `next` was made from. If another one is current by now, nothing changes. */
   replace(draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
   /** The newest version in the table's folder, where the one that the catalog names is gone or older: one of them was restored. */
-  findNewer?(tx: Queryable, warehouse: Warehouse, table: string): Promise<Listed | undefined>;
+  findNewer?(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
   /** Goes on with that one. */
   recover?(tx: Queryable, warehouse: Warehouse, table: string, newer: Listed): Promise<void>;
 }
@@ -120,14 +121,11 @@ export async function stageFile({ warehouse, made }: Draft, path: string): Promi
 }
 
 export async function createFile(draft: Draft, path: string, bytes: Buffer): Promise<void> {
-  const staged = await stageFile(draft, path);
-  try {
+  await whileStaged(await stageFile(draft, path), async (staged) => {
     await staged.write(bytes, 0);
     await (await staged.finish()).close();
     await staged.publish(undefined);
-  } finally {
-    await staged.discard();
-  }
+  });
 }
 
 export async function readBytes(warehouse: Warehouse, location: string): Promise<Buffer> {
@@ -147,6 +145,7 @@ export async function readIfThere(warehouse: Warehouse, location: string): Promi
 
 /** A table in one of its versions. */
 export interface Table extends Listed {
+  warehouse: Warehouse;
   design: Design;
   columns: readonly FileColumn[];
   manifests: readonly Manifest[];
@@ -169,60 +168,48 @@ export interface TableFile extends Entry {
   source: string | undefined;
 }
 
-export async function loadTable(tx: Queryable, warehouse: Warehouse, design: Design): Promise<Table | undefined> {
-  const listed = await warehouse.catalog.load(tx, warehouse, design.name);
+export async function loadTable(warehouse: Warehouse, design: Design): Promise<Table | undefined> {
+  const listed = await warehouse.catalog.load(warehouse, design.name);
   if (!listed) return undefined;
-  const found = await tx.query<{ source: string }>({
-    text: 'select distinct source from tributary.lake_tracks where sink = $1',
-    values: [warehouse.name],
-  });
-  return openTable(warehouse, design, listed, new Set(found.map(({ source }) => source)));
-}
-
-/** Where another process may have dropped it since it was prepared. */
-export async function preparedTable(tx: Queryable, warehouse: Warehouse, design: Design): Promise<Table> {
-  const table = await loadTable(tx, warehouse, design);
-  if (!table) throw new ShapeChanged(`${warehouse.namespace}.${design.name}`, {});
-  return table;
-}
-
-async function openTable(
-  warehouse: Warehouse,
-  design: Design,
-  listed: Listed,
-  sources: ReadonlySet<string>,
-): Promise<Table> {
+  const found = await warehouse.state.query<{ source: string }>(
+    sql`select distinct source from tributary.lake_tracks where sink = ${warehouse.name}`,
+  );
   const { metadata } = listed;
   const snapshot = currentSnapshot(metadata);
   const all = snapshot ? decodeManifestList(await readBytes(warehouse, snapshot['manifest-list'])) : [];
-  const own = specOf(metadata)['spec-id'];
   // Another program may have repartitioned the table: the bounds of its manifests are no days.
-  const live = all.map((manifest) => (manifest.specId === own ? manifest : { ...manifest, days: undefined }));
+  const live = all.map((manifest) => (manifest.specId === OWN_SPEC ? manifest : { ...manifest, days: undefined }));
   return {
     ...listed,
+    warehouse,
     design,
     columns: columnsIn(presentColumns(metadata)),
     manifests: live.filter(({ content }) => content === 'data'),
     deletes: live.filter(({ content }) => content === 'deletes'),
-    sources,
+    sources: new Set(found.map(({ source }) => source)),
   };
 }
 
-/** The path of a new file of a source. */
-export function newDataPath(warehouse: Warehouse, { design }: Table, source: string, day: number | undefined): string {
+/** Where another process may have dropped it since it was prepared. */
+export async function preparedTable(warehouse: Warehouse, design: Design): Promise<Table> {
+  const table = await loadTable(warehouse, design);
+  if (!table) throw new ShapeChanged(`${warehouse.namespace}.${design.name}`, {});
+  return table;
+}
+
+export function newDataPath({ warehouse, design }: Table, source: string, day: number | undefined): string {
   const date = day === undefined ? '' : `/${design.sortedBy}_day=${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}`)}`;
 }
 
-/** The source of a file's rows by its name, which other writers do not give. */
-const nameOf = ({ path }: DataFile): string | undefined =>
-  /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/.exec(path)?.[1];
+/** The name of a file of ours, with its source. Other writers give no such name. */
+const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/;
 
 /** Whether files with a name that no source of this sink has are ours, by path: files never change. */
 const footers = new Map<string, boolean>();
 
-async function ownerOf(warehouse: Warehouse, { sources }: Table, file: DataFile): Promise<string | undefined> {
-  const name = nameOf(file);
+async function ownerOf({ warehouse, sources }: Table, file: DataFile): Promise<string | undefined> {
+  const name = NAME.exec(file.path)?.[1];
   if (name === undefined || sources.has(name)) return name;
   const isOurs = footers.get(file.path) ?? (await hasOurFooter(warehouse, file, name));
   footers.set(file.path, isOurs);
@@ -236,14 +223,17 @@ async function hasOurFooter(warehouse: Warehouse, { path }: DataFile, source: st
     return open ? (await whileOpen(open, readFooter)).metadata[META.source] === source : false;
   } catch (error) {
     // Recovery: the file of another writer, wherever it is.
-    if (error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError) return false;
+    if (isNoFileOfOurs(error)) return false;
     throw error;
   }
 }
 
+/** It is damaged, gone, or out of reach. */
+export const isNoFileOfOurs = (error: unknown): boolean =>
+  error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError;
+
 /** The files of a source and those of other writers, which may hold its rows; limited to `days` if given. */
 export async function filesOf(
-  warehouse: Warehouse,
   table: Table,
   { source, days }: { source?: string; days?: readonly DayRange[] },
 ): Promise<TableFile[]> {
@@ -252,10 +242,10 @@ export async function filesOf(
     days === undefined || days.some((range) => range.first <= last && first <= range.last);
   for (const manifest of table.manifests) {
     if (manifest.days && !overlaps(manifest.days)) continue;
-    for (const entry of await manifestFiles(warehouse, table.metadata, manifest)) {
+    for (const entry of await manifestFiles(table.warehouse, table.metadata, manifest)) {
       const { day } = entry.file;
       if (day !== undefined && !overlaps({ first: day, last: day })) continue;
-      const owner = await ownerOf(warehouse, table, entry.file);
+      const owner = await ownerOf(table, entry.file);
       if (source === undefined || owner === undefined || owner === source)
         found.push({ ...entry, manifest, source: owner });
     }
@@ -271,7 +261,6 @@ export const OWN_SPEC = 0;
 const specBy = (metadata: Metadata, id: number): PartitionSpec =>
   metadata['partition-specs'].find((spec) => spec['spec-id'] === id) ?? { 'spec-id': id, fields: [] };
 
-/** The files that a manifest lists as present. */
 export async function manifestFiles(warehouse: Warehouse, metadata: Metadata, manifest: Manifest): Promise<Entry[]> {
   const spec = specBy(metadata, manifest.specId);
   const entries = await warehouse.manifests.read(manifest.path, async () =>
@@ -287,11 +276,9 @@ export const daysOf = ({ start, end }: Window): DayRange => ({
   last: Math.floor((end - 1) / DAY_MS),
 });
 
-/** The number of the column with the times. */
 export const timeIn = ({ columns }: Table): number =>
   columns.find(({ name }) => name === 'timestamp')?.fieldIds?.[0] ?? 0;
 
-/** The times of a file's first and last event. */
 export function timesOf({ file }: Pick<TableFile, 'file'>, time: number): { oldest: Instant; newest: Instant } {
   const { lower, upper } = file.columns.get(time) ?? {};
   const instant = (bytes?: Buffer): Instant | undefined => bytes && Number(bytes.readBigInt64LE()) / 1000;

@@ -65,7 +65,6 @@ async function readCatalog(lake: Lake): Promise<{ text: string | undefined; pres
   return { text, present: text === undefined ? undefined : parse(text) };
 }
 
-/** The columns of a stream as the catalogue has them. */
 export const shownColumns = async (lake: Lake, stream: StreamName): Promise<readonly FileColumn[]> =>
   (await readCatalog(lake)).present?.streams[stream]?.columns ?? [];
 
@@ -147,7 +146,6 @@ async function replaceRow(lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>, r
   });
 }
 
-/** The README of the lake. */
 export const README = (scheme: Scheme): string => `# A lake of events
 
 Clicks, leads and sales of a link-attribution service, kept in sync by Tributary. One Parquet file per ${scheme} (UTC) and source:

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import type { Track } from '../../cursor/ledger.ts';
+import { sql } from '../../cursor/database/sql.ts';
+import { ofTrack, type Track } from '../../cursor/holdings/window-rows.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
 import { inChange } from '../files/change.ts';
@@ -19,13 +20,10 @@ interface TrackRow {
   due: boolean;
 }
 
-async function readTrack(db: Queryable, { sink, stream, source }: Track): Promise<TrackRow | undefined> {
-  const [row] = await db.query<TrackRow & Record<string, unknown>>({
-    text: `
-      select id, changes, strays, unsettled or strays <> '[]' or listed_at is null or listed_at < now() - interval '1 day' as due
-      from tributary.lake_tracks where sink = $1 and stream = $2 and source = $3`,
-    values: [sink, stream, source],
-  });
+async function readTrack(db: Queryable, track: Track): Promise<TrackRow | undefined> {
+  const [row] = await db.query<TrackRow>(sql`
+    select id, changes, strays, unsettled or strays <> '[]' or listed_at is null or listed_at < now() - interval '1 day' as due
+    from tributary.lake_tracks where ${ofTrack(track)}`);
   return row;
 }
 
@@ -62,7 +60,6 @@ export async function attestLake(
   });
 }
 
-/** Deletes files that are not ours. */
 export async function removeStrays(lake: Lake, track: Track, windows: readonly Window[]): Promise<void> {
   const row = await readTrack(lake.state, track);
   if (!row) return;
@@ -75,7 +72,6 @@ export async function removeStrays(lake: Lake, track: Track, windows: readonly W
 
 const FILES_AT_ONCE = 24;
 
-/** Deletes files of partitions that end before a moment. */
 export async function pruneLake(lake: Lake, track: Track, before: Instant): Promise<boolean> {
   const { state, scheme, store } = lake;
   return inChange(state, trackLock(track), async (change) => {
@@ -86,7 +82,7 @@ export async function pruneLake(lake: Lake, track: Track, before: Instant): Prom
     for (const partition of old.slice(0, FILES_AT_ONCE)) {
       // If it stops here, the next listing finds that the file is gone, and the ledger no longer asks for its rows.
       await store.delete(filePath(scheme, track.stream, track.source, partition));
-      change.later((tx) => dropFile(tx, id, partition));
+      change.later(dropFile(id, partition));
     }
     return old.length > FILES_AT_ONCE;
   });

@@ -16,24 +16,16 @@ import {
   type Partition,
   recordFile,
 } from '../files/event-index.ts';
+import { groupBy } from '../files/group-by.ts';
 import { compareFiles, type Homes, homesOf, type Place, seek, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
-import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import { columnsOf, META, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
 import { type Counted, countRows, readFiles } from '../files/read.ts';
 import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { filePath, type Lake, partitionOf, partitionWindow, type Scheme } from './lake.ts';
+import { filePath, type Lake, openOf, partitionOf, partitionWindow, type Scheme } from './lake.ts';
 import { type Rewritten, writeNext } from './next-file.ts';
-
-interface TrackFiles {
-  lake: Lake;
-  stream: Pick<Stream, 'name'>;
-  source: string;
-}
-
-const openOf = ({ lake, stream: { name: stream }, source }: TrackFiles, partition: Partition) =>
-  openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
 
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
 async function findPlaces(
@@ -56,16 +48,12 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
   const { sought, others, from } = homes;
   // A millisecond more on both sides: times have microseconds, and the bounds of a file went through a database.
   const window = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
-  const byPartition = new Map<Partition, Incoming[]>();
-  for (const one of others) {
-    window.start = Math.min(window.start, Math.max(EARLIEST, one.at - 1));
-    window.end = Math.max(window.end, Math.min(LATEST, one.at + 1));
-    const partition = partitionOf(scheme, one.at);
-    const known = byPartition.get(partition);
-    if (known) known.push(one);
-    else byPartition.set(partition, [one]);
+  for (const { at } of others) {
+    window.start = Math.min(window.start, Math.max(EARLIEST, at - 1));
+    window.end = Math.max(window.end, Math.min(LATEST, at + 1));
   }
   if (others.length === 0) return;
+  const byPartition = groupBy(others, ({ at }) => partitionOf(scheme, at));
   for (const { partition, oldest, newest } of await filesBeforeIndex(db, track, from, window)) {
     const { start, end } = partitionWindow(scheme, partition);
     const isOfOneDay = oldest >= start && newest < end;
@@ -76,37 +64,36 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
 }
 
 /** The files that hold events of these windows. */
-async function filesIn(db: Queryable, of: TrackFiles, windows: readonly Window[]): Promise<Counted[]> {
-  const { lake, stream, source } = of;
-  const track = await findTrack(db, { sink: lake.name, stream: stream.name, source });
-  const files = track === undefined ? [] : await filesWithin(db, track, windows);
-  return files.map((file) => ({ ...file, open: () => openOf(of, file.partition) }));
+async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]): Promise<Counted[]> {
+  const id = await findTrack(db, track);
+  const files = id === undefined ? [] : await filesWithin(db, id, windows);
+  return files.map((file) => ({ ...file, open: () => openOf(lake, track, file.partition) }));
 }
 
-export const readLake = (lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> =>
-  readFiles(stream, window, (day) => filesIn(lake.state, { lake, stream, source }, [day]));
+export function readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
+  const track = { sink: lake.name, stream: stream.name, source };
+  return readFiles(stream, window, (day) => filesIn(lake.state, lake, track, [day]));
+}
 
-export const countLake = async (
-  db: Queryable,
-  lake: Lake,
-  { source, stream: name }: Track,
-  windows: readonly Window[],
-): Promise<number[]> => countRows(await filesIn(db, { lake, source, stream: { name } }, windows), windows);
+export const countLake = async (db: Queryable, lake: Lake, track: Track, windows: readonly Window[]) =>
+  countRows(await filesIn(db, lake, track, windows), windows);
 
 export async function compareLake(lake: Lake, comparison: Comparison): Promise<Difference[]> {
   const { stream, source } = comparison;
-  const track = await findTrack(lake.state, { sink: lake.name, stream: stream.name, source });
+  const track = { sink: lake.name, stream: stream.name, source };
+  const id = await findTrack(lake.state, track);
   return compareFiles(comparison, {
     columns: columnsOf(stream),
     find: (incoming, wholes) =>
-      findPlaces(lake.state, lake, track, incoming, wholes, (partition) => openOf({ lake, stream, source }, partition)),
+      findPlaces(lake.state, lake, id, incoming, wholes, (partition) => openOf(lake, track, partition)),
   });
 }
 
 /** Thrown before anything is replaced: the file is not the one in the index, and may hold events that are not in the index either. */
 export class UnknownFile extends ReplacedMeanwhile {}
 
-interface Writing extends TrackFiles {
+interface Writing {
+  lake: Lake;
   /** In the index. */
   track: number;
   stream: Stream;
@@ -114,10 +101,10 @@ interface Writing extends TrackFiles {
 }
 
 async function openKnown(state: Queryable, of: Writing, partition: Partition): Promise<PartitionFile | undefined> {
-  const present = await openOf(of, partition);
-  if (present?.identity === (await knownFiles(state, of.track, [partition])).get(partition)) return present;
+  const present = await openOf(of.lake, of.advance, partition);
+  if (present?.identity === (await knownFiles(state, of.track, partition)).get(partition)) return present;
   await present?.close();
-  throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.source, partition));
+  throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.advance.source, partition));
 }
 
 /** Adds the events of all files from one partition to another to the index. */
@@ -125,7 +112,7 @@ export async function indexLake(state: Queryable, of: Writing, from: Partition, 
   for (const partition of (await knownFiles(state, of.track)).keys()) {
     if (partition < from || partition >= end) continue;
     const present = await openKnown(state, of, partition);
-    if (present) await insertKeys(state, of.track, partition, await whileOpen(present, keysIn));
+    if (present) await state.query(insertKeys(of.track, partition, await whileOpen(present, keysIn)));
   }
 }
 
@@ -146,7 +133,7 @@ export function writableLake(state: Queryable, change: Change, of: Writing): Wri
       await replaceFiles(change, of, nexts, open, now);
       for (const [partition, { added }] of nexts) {
         const keys = added.map(({ key }) => key);
-        change.later((tx) => addKeys(tx, of.track, partition, keys));
+        if (keys.length > 0) change.later(addKeys(of.track, partition, keys));
       }
     },
   };
@@ -174,7 +161,7 @@ async function replaceFiles(
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
     for (const { staged, over, ...made } of ready) {
       const identity = await staged.publish(over);
-      change.later((tx) => recordFile(tx, of.track, { ...made, identity }));
+      change.later(recordFile(of.track, { ...made, identity }));
     }
   } finally {
     for (const { staged } of ready) await staged.discard();
@@ -182,19 +169,18 @@ async function replaceFiles(
 }
 
 async function prepareFile(
-  { lake, stream, source, advance }: Writing,
+  { lake, stream, advance }: Writing,
   partition: Partition,
   { findings, added }: Next,
   open: Open,
   now: Instant,
 ): Promise<Ready> {
-  const present = await open(partition);
-  try {
+  return whileOpen(await open(partition), async (present) => {
     const columns = present ? unitedColumns(stream, present.file.columns) : columnsOf(stream);
     const rule = createMergeRule(stream, columns);
     const moved = present && findings ? await extractMoved(present, findings, rule, columns) : [];
     const made = await writeNext(lake, {
-      path: filePath(lake.scheme, stream.name, source, partition),
+      path: filePath(lake.scheme, stream.name, advance.source, partition),
       present,
       columns,
       edits: findings ? editsOf(findings, rule, columns, now) : new Map(),
@@ -203,9 +189,7 @@ async function prepareFile(
     });
     if (!made) throw new Error('a merge leaves every row');
     return { ...made, partition, over: present?.identity };
-  } finally {
-    await present?.close();
-  }
+  });
 }
 
 /** The file's metadata. The window is the last one merged into it. */

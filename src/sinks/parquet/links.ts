@@ -3,7 +3,7 @@ import { inChange } from '../files/change.ts';
 import { createLayout } from '../files/layout.ts';
 import { storeListing } from '../files/merge-link.ts';
 import { type LakeRow, META, openPartition, type PartitionFile, schemaVersion } from '../files/partition-file.ts';
-import { fileName } from '../files/store/store.ts';
+import { fileName, whileOpen, whileStaged } from '../files/store/store.ts';
 import { writeFile } from '../files/write-file.ts';
 import type { LinksSnapshot, Receipt } from '../sink.ts';
 import { entityColumns } from '../table-columns.ts';
@@ -24,16 +24,13 @@ export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise
   const { state } = lake;
   const receipt = await inChange(state, linksLock(lake, source), async (change) => {
     await lake.store.removeLeftovers(FOLDER, fileName(source));
-    const present = await openPartition(lake.store, pathOf(source), track);
-    try {
-      return await storeListing(state, change, lake.name, snapshot, {
+    return whileOpen(await openPartition(lake.store, pathOf(source), track), (present) =>
+      storeListing(state, change, lake.name, snapshot, {
         columns: COLUMNS,
         read: async (show) => present && show(present),
         replace: (rows) => write(lake, snapshot, present, rows),
-      });
-    } finally {
-      await present?.close();
-    }
+      }),
+    );
   });
   await showCoverage(lake, track);
   return receipt;
@@ -46,8 +43,7 @@ async function write(
   present: PartitionFile | undefined,
   rows: readonly LakeRow[],
 ): Promise<void> {
-  const staged = await lake.store.stage(pathOf(source));
-  try {
+  await whileStaged(await lake.store.stage(pathOf(source)), async (staged) => {
     const metadata = {
       [META.source]: source,
       [META.stream]: 'links',
@@ -62,9 +58,7 @@ async function write(
     );
     // Without any link there is nothing to write, and nothing that was written before is lost: links stay, marked as missing.
     if (made) await staged.publish(present?.identity);
-  } finally {
-    await staged.discard();
-  }
+  });
 }
 
 /** With its source. Returns how many rows the file had. */

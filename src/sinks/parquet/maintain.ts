@@ -21,12 +21,12 @@ import {
   trackLock,
 } from '../files/event-index.ts';
 import { findMoved, withoutMoved } from '../files/moved.ts';
-import { META, openPartition, type PartitionFile, widestColumns } from '../files/partition-file.ts';
+import { META, type PartitionFile, widestColumns } from '../files/partition-file.ts';
 import { fileName, whileOpen } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
 import { hideCoverage, shownColumns } from './catalog.ts';
 import { type FileColumn, fitsSchema } from './format/index.ts';
-import { filePath, type Lake, partitionAt } from './lake.ts';
+import { type Lake, openOf, partitionAt } from './lake.ts';
 import { eraseLinks } from './links.ts';
 import { writeNext } from './next-file.ts';
 
@@ -45,8 +45,7 @@ async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void>
 async function visitFile(lake: Lake, track: Track, partition: Partition, visit: Visit): Promise<void> {
   const { state } = lake;
   await inChange(state, trackLock(track), async (change) => {
-    const path = filePath(lake.scheme, track.stream, track.source, partition);
-    const file = await openPartition(lake.store, path, track);
+    const file = await openOf(lake, track, partition);
     if (!file) return;
     await whileOpen(file, async () => {
       const wish = await visit(file, change);
@@ -69,13 +68,13 @@ async function fulfil(
   try {
     if (!made) {
       await lake.store.remove(file.path, file.identity);
-      if (id !== undefined) change.later((tx) => dropFile(tx, id, partition));
+      if (id !== undefined) change.later(dropFile(id, partition));
       return;
     }
     const identity = await made.staged.publish(file.identity);
     if (id === undefined) return;
-    change.later((tx) => recordFile(tx, id, { ...made, partition, identity }));
-    change.later((tx) => dropKeys(tx, id, partition, next?.dropped ?? []));
+    change.later(recordFile(id, { ...made, partition, identity }));
+    change.later(dropKeys(id, partition, next?.dropped ?? []));
   } finally {
     await made?.staged.discard();
   }
@@ -95,7 +94,9 @@ export async function tidy(
   const track = { sink: lake.name, stream, source };
   const id = await findTrack(lake.state, track);
   if (id === undefined) return;
-  for (const partition of await quietPartitions(lake.state, id, { quietSeconds, most: MOST })) {
+  for (const { partition } of await lake.state.query<{ partition: Partition }>(
+    quietPartitions(id, quietSeconds, MOST),
+  )) {
     await visitFile(lake, track, partition, async ({ file }) =>
       file.metadata[META.before] === 'yes' ? { columns: file.columns, edits: new Map(), dropped: [] } : 'leave',
     );
@@ -148,8 +149,7 @@ export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
 export async function removeMoved(lake: Lake, track: Track, window: Window): Promise<void> {
   const id = await findTrack(lake.state, track);
   if (id === undefined) return;
-  const opener = (partition: Partition) => () =>
-    openPartition(lake.store, filePath(lake.scheme, track.stream, track.source, partition), track);
+  const opener = (partition: Partition) => () => openOf(lake, track, partition);
   const suspects = (await filesWithin(lake.state, id, [window])).map(({ partition }) => partition);
   const all = [...(await knownFiles(lake.state, id)).keys()];
   const moved = await findMoved(suspects.map(opener), all.map(opener));
@@ -185,7 +185,7 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
     if (victim === 'all') {
       await inChange(lake.state, trackLock(track), async (change) => {
         const id = await findTrack(lake.state, track);
-        if (id !== undefined) change.later((tx) => dropTrack(tx, id));
+        if (id !== undefined) change.later(dropTrack(id));
       });
     }
   }

@@ -6,7 +6,7 @@ import { commitOnce, gather, type Load, storeLoad } from '../files/commit.ts';
 import { enterTrack, indexStart, moveIndex, settleTrack, trackLock } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
-import type { Abilities, Receipt, SinkWith } from '../sink.ts';
+import type { Receipt, Sink } from '../sink.ts';
 import { prepareLake, showCoverage } from './catalog.ts';
 import { attestLake, identifyLake, type Listings, pruneLake, removeStrays } from './holdings.ts';
 import type { Lake } from './lake.ts';
@@ -16,14 +16,12 @@ import { erase, makeJson, removeMoved, rewriteLake, tidy } from './maintain.ts';
 import { reconcile } from './reconcile.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
-export type ParquetSink = SinkWith<
-  Exclude<keyof Abilities, 'recover' | 'maintain' | 'glance' | 'releaseKeys' | 'refillEntities' | 'countErased'>
->;
+export type ParquetSink = ReturnType<typeof createParquetSink>;
 
 /** Half a row group: the next batch joins it, and two batches with their sources stay small. */
 const BATCH_ROWS = 10_000;
 
-export function createParquetSink(lake: Lake): ParquetSink {
+export function createParquetSink(lake: Lake) {
   const listings: Listings = new Set();
   return {
     name: lake.name,
@@ -54,7 +52,7 @@ export function createParquetSink(lake: Lake): ParquetSink {
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),
-  };
+  } satisfies Sink;
 }
 
 /** Each attempt may find another file replaced. After this many, the error says that something keeps replacing them. */
@@ -75,7 +73,7 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
     listings.delete(id);
     const merge = async (rows: readonly Row[]) => {
-      const of = { lake, track: id, stream, source: advance.source, advance };
+      const of = { lake, track: id, stream, advance };
       const files = writableLake(state, change, of);
       const start = indexStart(now, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {
@@ -92,7 +90,7 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     };
     const count = (db: Queryable, windows: readonly Window[]) => countLake(db, lake, advance, windows);
     const receipt = await storeLoad(state, change, load, { merge, count });
-    change.later((tx) => settleTrack(tx, id));
+    change.later(settleTrack(id));
     return { id, receipt };
   };
   const { id, receipt } = await inChange(state, trackLock(advance), work, commitOnce(state, advance));

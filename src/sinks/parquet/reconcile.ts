@@ -1,4 +1,5 @@
 import { basename } from 'node:path/posix';
+import { sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -14,10 +15,10 @@ import {
   recordFile,
   sourcesIn,
 } from '../files/event-index.ts';
-import { extentOf, openPartition, type PartitionFile } from '../files/partition-file.ts';
+import { extentOf, idsIn, openPartition, type PartitionFile } from '../files/partition-file.ts';
 import { fileName, type Listed, whileOpen } from '../files/store/store.ts';
 import { readFooter } from './format/index.ts';
-import { filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
+import { filePath, type Lake, openOf, partitionAt, partitionWindow } from './lake.ts';
 
 /** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
 export interface Stray extends Window {
@@ -59,13 +60,11 @@ export async function reconcile(lake: Lake, track: Track, id: number): Promise<v
     }
     known.delete(partition);
   }
-  for (const partition of known.keys()) await state.transaction((tx) => dropFile(tx, id, partition));
+  for (const partition of known.keys()) await state.query(dropFile(id, partition));
   strays.push(...(await findCopies(lake, track, id, changed)));
-  await state.query({
-    text: `
-      update tributary.lake_tracks set listed_at = now(), strays = $2, changes = changes + $3 where id = $1`,
-    values: [id, JSON.stringify(strays), changed.length + known.size > 0 ? 1 : 0],
-  });
+  await state.query(sql`
+    update tributary.lake_tracks set listed_at = now(), strays = ${JSON.stringify(strays)},
+      changes = changes + ${changed.length + known.size > 0 ? 1 : 0} where id = ${id}`);
 }
 
 const at = ({ modifiedAt }: Listed): string => `written ${toIso(modifiedAt).slice(0, 16).replace('T', ' ')}`;
@@ -114,7 +113,8 @@ async function index(
 ): Promise<string | undefined> {
   const { state, store } = lake;
   const isIndexed = partition >= (await indexedFrom(state, id));
-  let [found, why]: [Found | undefined, string | undefined] = [undefined, undefined];
+  let found: { file: PartitionFile; keys: readonly bigint[] } | undefined;
+  let why: string | undefined;
   try {
     const file = await openPartition(store, path, track);
     found = file && (await whileOpen(file, async () => ({ file, keys: isIndexed ? await keysIn(file) : [] })));
@@ -124,17 +124,12 @@ async function index(
     why = error.message;
   }
   await state.transaction(async (tx) => {
-    await dropFile(tx, id, partition);
+    await tx.query(dropFile(id, partition));
     if (!found) return;
-    await insertKeys(tx, id, partition, found.keys);
-    await recordFile(tx, id, { partition, identity: found.file.identity, ...extentOf(found.file.file) });
+    await tx.query(insertKeys(id, partition, found.keys));
+    await tx.query(recordFile(id, { partition, identity: found.file.identity, ...extentOf(found.file.file) }));
   });
   return why;
-}
-
-interface Found {
-  file: PartitionFile;
-  keys: readonly bigint[];
 }
 
 /**
@@ -143,38 +138,27 @@ interface Found {
  */
 async function findCopies(lake: Lake, track: Track, id: number, changed: readonly Partition[]): Promise<Stray[]> {
   const { state } = lake;
-  const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>({
-    text: 'select unsettled, strays from tributary.lake_tracks where id = $1',
-    values: [id],
-  });
+  const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>(
+    sql`select unsettled, strays from tributary.lake_tracks where id = ${id}`,
+  );
   if (!before || before.unsettled) return [];
   const suspects = new Set([...changed, ...before.strays.map(({ partition }) => partition)]);
   const files = suspects.size === 0 ? [] : await filesWithin(state, id, [ALWAYS]);
-  const pathOf = (partition: Partition): string => filePath(lake.scheme, track.stream, track.source, partition);
+  const idsOf = async (partition: Partition): Promise<string[]> =>
+    whileOpen(await openOf(lake, track, partition), async (file) => (file ? idsIn(file) : []));
   const copies: Stray[] = [];
   for (const { partition, oldest, newest } of files.filter((file) => suspects.has(file.partition))) {
     const alike = files.filter(
       (file) => file.oldest <= newest && file.newest >= oldest && file.partition !== partition,
     );
-    const path = pathOf(partition);
-    const ids = alike.length === 0 ? new Set<string>() : await idsIn(lake, track, path);
+    const ids = new Set(alike.length === 0 ? [] : await idsOf(partition));
     const shared = new Set<string>();
-    for (const file of alike)
-      for (const each of await idsIn(lake, track, pathOf(file.partition))) if (ids.has(each)) shared.add(each);
+    for (const file of alike) for (const id of await idsOf(file.partition)) if (ids.has(id)) shared.add(id);
     if (shared.size === 0) continue;
+    const path = filePath(lake.scheme, track.stream, track.source, partition);
     const { start, end } = partitionWindow(lake.scheme, partition);
     const what = `${path} holds ${shared.size} events that another file holds too`;
     copies.push({ path, partition, what, start: Math.min(start, oldest), end: Math.max(end, newest + 1) });
   }
   return copies;
-}
-
-async function idsIn(lake: Lake, track: Track, path: string): Promise<Set<string>> {
-  const ids = new Set<string>();
-  const file = await openPartition(lake.store, path, track);
-  if (!file) return ids;
-  return whileOpen(file, async () => {
-    for (const group of file.file.groups) for (const [id] of await file.rows(group, ['event_id'])) ids.add(String(id));
-    return ids;
-  });
 }

@@ -1,14 +1,13 @@
 import { lastCommit } from '../../cursor/cursors.ts';
 import type { Database, Transaction } from '../../cursor/database/index.ts';
-import { storableText } from '../../cursor/database/sql.ts';
+import { nameIn, raw, storableText } from '../../cursor/database/sql.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
-import type { Value } from '../../model/columns.ts';
 import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
+import { toIso } from '../../model/instant.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
@@ -30,7 +29,7 @@ import {
 import { copyIntoKeys, ensureMonths, KEY_KINDS } from './months.ts';
 import { readReceipt, writeReceipt } from './receipts.ts';
 import { sendStage } from './staged.ts';
-import { checkShape, describeTable, type Partition, tableName } from './table.ts';
+import { checkShape, describeTable, type Partition } from './table.ts';
 
 export interface BatchOptions {
   db: Database;
@@ -38,15 +37,13 @@ export interface BatchOptions {
   /** Where cursors live. The same object as `db` when data and state share a database: then a commit is one transaction. */
   state: Database;
   partition: Partition;
-  preparation: Preparation;
-}
-
-/** What this process knows of the tables since it prepared them. Others may change them at any time. */
-interface Preparation {
-  /** Whether tables and views are still as they were prepared for the stream. Asked while the stream's table is locked. */
-  holds(tx: Transaction, stream: Stream): Promise<boolean>;
-  /** They are not: the next preparation looks closely. */
-  forget(stream: Stream): void;
+  /** What this process knows of the tables since it prepared them. Others may change them at any time. */
+  preparation: {
+    /** Whether tables and views are still as they were prepared for the stream. Asked while the stream's table is locked. */
+    holds(tx: Transaction, stream: Stream): Promise<boolean>;
+    /** They are not: the next preparation looks closely. */
+    forget(stream: Stream): void;
+  };
 }
 
 /** Collects rows and writes them in one short transaction: none stays open while a page is requested. */
@@ -83,7 +80,8 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
           await quarantine(tx, advance, rejected);
         });
       }
-      if (partition === 'month') await ensureMonths(db, schema, stream.name, instantsOf(rows));
+      const times = rows.map(({ at }) => at);
+      if (partition === 'month') await ensureMonths(db, schema, stream.name, times);
       const work = async (tx: Transaction): Promise<Receipt> => {
         // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
         const fence = await checkFence(tx, advance);
@@ -107,10 +105,6 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
   };
 }
 
-function* instantsOf(rows: readonly Row[]): Generator<Instant> {
-  for (const { at } of rows) yield at;
-}
-
 interface StoreOptions extends Target, Pick<BatchOptions, 'preparation'> {
   /** In the order they were read. The same event may come twice. */
   rows: readonly Row[];
@@ -123,8 +117,7 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
   await holdShape(tx, options);
   const distinct = newestById(rows);
   const ids = [...distinct.keys()];
-  const found =
-    ids.length > 0 ? await tx.query<Known & Record<string, unknown>>(selectKnown(options, source, ids)) : [];
+  const found = ids.length > 0 ? await tx.query<Known>(selectKnown(options, source, ids)) : [];
   const known = new Map(found.map(({ event_id, at }) => [event_id, at]));
 
   const [newRows, hits]: [Row[], Row[]] = [[], []];
@@ -134,10 +127,10 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
     const chunks = encodeRows(stream, newRows, [source, runId], sanitizer);
     const written = await tx.copyIn(copyIntoTable(schema, stream), chunks);
     if (written !== newRows.length) throw swallowed(schema, stream, newRows.length - written);
-    if (partition === 'month')
-      await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keysOf(source, newRows)));
+    const keys = newRows.map(({ id, at }) => [source, storableText(id), at]);
+    if (partition === 'month') await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keys));
   }
-  const changed = await storeKnown(tx, options, { rows: hits, known: found, sanitizer }, advance);
+  const changed = await storeKnown(tx, options, hits, found, sanitizer, advance);
   for (const entity of entitiesOf(stream)) await storeEntity(tx, entity, options, source);
   for (const { start, end } of spans.filter((span) => span.whole)) {
     await tx.query(markMissing(schema, stream, source, { start: toIso(start), end: toIso(end) }, ids));
@@ -174,14 +167,10 @@ async function storeEntity(
   await tx.query(mergeEntity(schema, entity, staged, source));
 }
 
-function* keysOf(source: string, rows: readonly Row[]): Generator<Value[]> {
-  for (const { id, at } of rows) yield [source, storableText(id), at];
-}
-
 /** Locks the columns of the table until the end of the transaction and checks that the rows fit them. */
 async function holdShape(tx: Transaction, { schema, stream, preparation }: StoreOptions): Promise<void> {
   try {
-    await tx.query({ text: `lock table only ${tableName(schema, stream)} in row exclusive mode` });
+    await tx.query(raw(`lock table only ${nameIn(schema, stream.name)} in row exclusive mode`));
   } catch (error) {
     // Recovery: somebody dropped the table or its schema; both are made again.
     if (!isMissing(error)) throw error;
@@ -194,17 +183,13 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Store
   if (present) checkShape(stream, present);
 }
 
-interface KnownRows {
-  rows: readonly Row[];
-  known: readonly Known[];
-  sanitizer: Sanitizer;
-}
-
 /** Rows that the table has already: compared, and written where they changed. Returns those. */
 async function storeKnown(
   tx: Transaction,
   target: Target,
-  { rows, known, sanitizer }: KnownRows,
+  rows: readonly Row[],
+  known: readonly Known[],
+  sanitizer: Sanitizer,
   by: { source: string; runId: string },
 ): Promise<Row[]> {
   const { stream } = target;

@@ -1,10 +1,10 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent } from '../../cursor/database/sql.ts';
+import { nameIn, raw, sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { startOfDay } from '../../model/window.ts';
 import type { Batch } from '../sink.ts';
-import { type CompleteDay, readCompleteDays } from '../views/complete-days.ts';
-import type { Table, TableColumn } from './table.ts';
+import { completeDays } from '../views/complete-days.ts';
+import { isThere, type Table, type TableColumn } from './table.ts';
 
 /**
  * What stands beside the data, so that the views can tell what is complete: when each day was first complete, and, where the state is in
@@ -16,7 +16,7 @@ export const CURSOR_COPY = '_cursors';
 export const DAYS = '_days';
 export const COLUMNS_COPY = '_columns';
 
-const column = (name: string, type: string, nullable = true, comment = ''): TableColumn => ({
+export const column = (name: string, type: string, nullable = true, comment = ''): TableColumn => ({
   ...{ name, type, nullable, comment },
 });
 
@@ -48,15 +48,6 @@ export const columnsCopy: Table = {
   ],
   indexes: [],
 };
-
-/** A cursor may be moved before the first sync of this version has made the tables. */
-async function isThere(db: Queryable, table: string): Promise<boolean> {
-  const [found] = await db.query<{ is: boolean }>({
-    text: 'select to_regclass($1) is not null as is',
-    values: [table],
-  });
-  return found?.is ?? false;
-}
 
 /** Nearly every poll stays within today, and changes no day that is complete: it need not look. */
 export function createDaysDue() {
@@ -90,36 +81,32 @@ export function createDaysDue() {
 
 /** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
 export async function publishDays(db: Queryable, schema: string, state: Queryable, track: Track): Promise<void> {
-  const table = `${quoteIdent(schema)}.${quoteIdent(DAYS)}`;
-  if (!(await isThere(db, table))) return;
-  const days: CompleteDay[] = await readCompleteDays(state, track);
-  await db.query({
-    text: `
-      with now_complete as (select date, rows from jsonb_to_recordset($3) as d (date date, rows bigint)),
-      gone as (
-        delete from ${table} k where k.source = $1 and k.stream = $2 and not exists (select from now_complete n where n.date = k.date)
-      )
-      insert into ${table} as k (source, stream, date, rows, complete_at) select $1, $2, date, rows, now() from now_complete
-      on conflict (source, stream, date) do update set rows = excluded.rows where k.rows is distinct from excluded.rows`,
-    values: [track.source, track.stream, JSON.stringify(days)],
+  // A cursor may be moved before the first sync of this version has made the tables.
+  if (!(await isThere(db, schema, DAYS))) return;
+  const table = nameIn(schema, DAYS);
+  const { source, stream } = track;
+  const days = await state.query({
+    text: `select date::text, rows from (${completeDays('c.source = $1 and c.stream = $2 and c.sink = $3')}) d order by 1`,
+    values: [source, stream, track.sink],
   });
+  await db.query(sql`
+    with now_complete as (select date, rows from jsonb_to_recordset(${JSON.stringify(days)}) as d (date date, rows bigint)),
+    gone as (
+      delete from ${table} k where k.source = ${source} and k.stream = ${stream} and not exists (select from now_complete n where n.date = k.date)
+    )
+    insert into ${table} as k (source, stream, date, rows, complete_at) select ${source}, ${stream}, date, rows, now() from now_complete
+    on conflict (source, stream, date) do update set rows = excluded.rows where k.rows is distinct from excluded.rows`);
 }
 
 /** The log only grows: what is not there yet is taken over. */
 export async function publishColumns(db: Queryable, schema: string, state: Queryable): Promise<void> {
-  const table = `${quoteIdent(schema)}.${quoteIdent(COLUMNS_COPY)}`;
-  if (!(await isThere(db, table))) return;
-  const names = columnsCopy.columns.map(({ name }) => name);
-  const [last] = await db.query<{ id: number }>({ text: `select coalesce(max(id), 0) as id from ${table}` });
-  const rows = await state.query<Record<string, unknown>>({
-    text: `select ${names.join(', ')} from tributary.columns where id > $1 order by id`,
-    values: [last?.id ?? 0],
-  });
+  if (!(await isThere(db, schema, COLUMNS_COPY))) return;
+  const table = nameIn(schema, COLUMNS_COPY);
+  const names = raw(columnsCopy.columns.map(({ name }) => name).join(', '));
+  const [last] = await db.query<{ id: number }>(sql`select coalesce(max(id), 0) as id from ${table}`);
+  const rows = await state.query(sql`select ${names} from tributary.columns where id > ${last?.id ?? 0} order by id`);
   if (rows.length === 0) return;
-  await db.query({
-    text: `
-      insert into ${table} (${names.join(', ')})
-      select ${names.join(', ')} from jsonb_populate_recordset(null::${table}, $1) on conflict do nothing`,
-    values: [JSON.stringify(rows)],
-  });
+  await db.query(sql`
+    insert into ${table} (${names})
+    select ${names} from jsonb_populate_recordset(null::${table}, ${JSON.stringify(rows)}) on conflict do nothing`);
 }

@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '../../cursor/database/index.ts';
-import { instantOf, quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts';
+import { instantOf, nameIn, quoteIdent, quoteLiteral, raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import type { Kind, Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
@@ -19,7 +19,7 @@ import type { Comparison, Difference } from '../sink.ts';
 import { isOurs } from './holdings.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
 import { type Stage, type Staged, sendStage } from './staged.ts';
-import { describeTable, type Present, tableName } from './table.ts';
+import { describeTable, type Present } from './table.ts';
 
 /**
  * Which known events changed. Most have not, and joined columns do not count, so only the fields of the event itself are sent to the
@@ -27,23 +27,12 @@ import { describeTable, type Present, tableName } from './table.ts';
  * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
  */
 
-interface ComparedColumn {
-  name: string;
-  kind: Kind;
-  /** Where the value stands in a row of `createSanitizer`. */
-  place: number;
-}
-
-const comparedColumns = (stream: Stream): ComparedColumn[] => [
-  ...ownColumns(stream).map((column) => ({
-    name: column.name,
-    kind: column.kind,
-    place: stream.columns.indexOf(column),
-  })),
-  { name: '_extra', kind: 'json', place: stream.columns.length },
+/** With the place of each value in a row of `createSanitizer`. */
+const comparedColumns = (stream: Stream) => [
+  ...ownColumns(stream).map((column) => ({ ...column, place: stream.columns.indexOf(column) })),
+  { name: '_extra', kind: 'json' as const, place: stream.columns.length },
 ];
 
-/** What is compared of known rows. */
 export const seenStage = (stream: Stream): Stage => ({ name: 'seen', columns: comparedColumns(stream) });
 
 /** Sends that half of the rows, which are as `createSanitizer` makes them. */
@@ -71,17 +60,16 @@ export function selectChanged(
 ): Sql {
   const { stream } = target;
   const joined = joinedKeys(stream);
-  const own = (row: string): string =>
-    comparedColumns(stream)
-      .map(({ name }) => (name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`))
-      .join(', ');
-  const names = [...comparedColumns(stream).map(({ name }) => name), '_missing_since', '_run_id'];
-  return {
-    text: `
-      select s.event_id from ${staged.from('s', '$3')} ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
-      where (t._missing_since is not null or not ${isOurs('t', stream)} or (${own('t')}) is distinct from (${own('s')})) and not ${outdatesSql('$2')}`,
-    values: [source, runId, ...staged.values],
+  const own = (row: string): Sql => {
+    const values = comparedColumns(stream).map(({ name }) =>
+      name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`,
+    );
+    return raw(`(${values.join(', ')})`);
   };
+  const names = [...comparedColumns(stream).map(({ name }) => name), '_missing_since', '_run_id'];
+  return sql`
+    select s.event_id from ${staged('s')} ${joinKnown(target, source, known, names.map(quoteIdent).join(', '))}
+    where (t._missing_since is not null or not ${isOurs('t', stream)} or ${own('t')} is distinct from ${own('s')}) and not ${outdatesSql(runId)}`;
 }
 
 /**
@@ -103,7 +91,7 @@ export function findDifferences(db: Database, schema: string, question: Comparis
     if (!present) return expected.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
     const rows = createSanitizer(stream, POSTGRES_TEXT).all(expected);
     const staged = await sendSeen(tx, stream, rows, expected.length);
-    return tx.query<Difference & Record<string, unknown>>(selectDifferences(schema, question, staged, present));
+    return tx.query<Difference>(selectDifferences(schema, question, staged, present));
   });
 }
 
@@ -113,8 +101,8 @@ function selectDifferences(
   staged: Staged,
   present: Present,
 ): Sql {
-  const table = tableName(schema, stream);
-  const seen = staged.from('s', '$5');
+  const table = nameIn(schema, stream.name);
+  const seen = staged('s');
   // Only columns that the table has are compared; the values of others are still in `_extra` on both sides.
   const own = comparedColumns(stream).filter(({ name }) => name !== '_extra' && name in present.columns);
   const joined = joinedKeys(stream);
@@ -124,23 +112,18 @@ function selectDifferences(
     // It is shown, so it has not vanished.
     ['_missing_since', 't._missing_since is not null'] as const,
   ];
-  const differing = `array_remove(array[${tests
-    .map(([name, test]) => `case when ${test} then ${quoteLiteral(name)} end`)
-    .join(', ')}], null)`;
-  return {
-    text: `
-select 'missing' as kind, s.event_id as id, ${instantOf('s."timestamp"')} as at, array[]::text[] as columns from ${seen}
-where not exists (select from ${table} t where t._source = $1 and t.event_id = s.event_id)
-union all
-select 'extra', t.event_id, ${instantOf('t."timestamp"')}, array[]::text[] from ${table} t
-where $4 and t._source = $1 and t."timestamp" >= $2 and t."timestamp" < $3 and t._missing_since is null
-  and not exists (select from ${seen} where s.event_id = t.event_id)
-union all
-select 'different', t.event_id, ${instantOf('t."timestamp"')}, ${differing} from ${table} t
-join ${seen} on s.event_id = t.event_id
-where t._source = $1 and (${tests.map(([, test]) => test).join(' or ')})`,
-    values: [source, toIso(window.start), toIso(window.end), isWhole, ...staged.values],
-  };
+  const differing = tests.map(([name, test]) => `case when ${test} then ${quoteLiteral(name)} end`).join(', ');
+  return sql`
+    select 'missing' as kind, s.event_id as id, ${instantOf('s."timestamp"')} as at, array[]::text[] as columns from ${seen}
+    where not exists (select from ${table} t where t._source = ${source} and t.event_id = s.event_id)
+    union all
+    select 'extra', t.event_id, ${instantOf('t."timestamp"')}, array[]::text[] from ${table} t
+    where ${isWhole} and t._source = ${source} and t."timestamp" >= ${toIso(window.start)} and t."timestamp" < ${toIso(window.end)}
+      and t._missing_since is null and not exists (select from ${seen} where s.event_id = t.event_id)
+    union all
+    select 'different', t.event_id, ${instantOf('t."timestamp"')}, array_remove(array[${raw(differing)}], null) from ${table} t
+    join ${seen} on s.event_id = t.event_id
+    where t._source = ${source} and (${raw(tests.map(([, test]) => test).join(' or '))})`;
 }
 
 const ROWS_AT_A_TIME = 5000;
@@ -157,13 +140,19 @@ export async function* readRows(
   // A column that the table does not have yet is null in all of its rows.
   const columns = [...stream.columns, { name: '_extra', kind: 'json' as const }];
   const list = columns.map(({ name, kind }) => (name in present.columns ? READ[kind](quoteIdent(name)) : 'null'));
-  let after: { at: string; id: string } | undefined;
+  let after = raw('');
   for (;;) {
-    const found = await db.query<StoredRow>(selectPage(tableName(schema, stream), list, { source, window, after }));
+    const found = await db.query<StoredRow>(sql`
+      select event_id as id, ${instantOf('"timestamp"')} as at, "timestamp"::text as time,
+        ${raw(list.map((read, i) => `${read} as c${i}`).join(', '))}
+      from ${nameIn(schema, stream.name)}
+      where _source = ${source} and "timestamp" >= ${toIso(window.start)} and "timestamp" < ${toIso(window.end)}
+        and _missing_since is null ${after}
+      order by "timestamp", event_id limit ${raw(ROWS_AT_A_TIME)}`);
     if (found.length > 0) yield found.map((row) => toRow(row, columns));
     const last = found.at(-1);
     if (!last || found.length < ROWS_AT_A_TIME) return;
-    after = { at: last.time, id: last.id };
+    after = sql`and ("timestamp", event_id) > (${last.time}::timestamptz, ${last.id})`;
   }
 }
 
@@ -183,23 +172,6 @@ const READ: Readonly<Record<Kind, (column: string) => string>> = {
   timestamp: (column) => `${instantOf(column)}`,
   json: (column) => `${column}::text`,
 };
-
-interface Page {
-  source: string;
-  window: Window;
-  after: { at: string; id: string } | undefined;
-}
-
-const selectPage = (table: string, list: readonly string[], { source, window, after }: Page): Sql => ({
-  text: `
-    select event_id as id, ${instantOf('"timestamp"')} as at, "timestamp"::text as time,
-      ${list.map((read, i) => `${read} as c${i}`).join(', ')}
-    from ${table}
-    where _source = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null
-      and ($4::timestamptz is null or ("timestamp", event_id) > ($4::timestamptz, $5))
-    order by "timestamp", event_id limit ${ROWS_AT_A_TIME}`,
-  values: [source, toIso(window.start), toIso(window.end), after?.at ?? null, after?.id ?? ''],
-});
 
 function toRow(stored: StoredRow, columns: ReadonlyArray<{ kind: Kind }>): Row {
   const values = columns.map(({ kind }, i) => toValue(kind, stored[`c${i}`] ?? null));

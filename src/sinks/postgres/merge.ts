@@ -1,10 +1,10 @@
-import { instantOf, quoteIdent, type Sql } from '../../cursor/database/sql.ts';
+import { instantOf, nameIn, quoteIdent, raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import type { Instant } from '../../model/instant.ts';
 import { CUSTOMER_KNOWLEDGE, type Entity, LINK_COUNTERS, type Stream } from '../../model/streams.ts';
 import { isOurs } from './holdings.ts';
 import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
 import type { Stage, Staged } from './staged.ts';
-import { type Partition, tableName } from './table.ts';
+import type { Partition } from './table.ts';
 
 /** Where rows go: the table of a stream, in one piece or in partitions. */
 export interface Target {
@@ -18,7 +18,7 @@ const rowColumns = (stream: Stream): string[] => [...stream.columns.map(({ name 
 
 /** New rows go straight into the table: they need no comparing, and the lease keeps any other writer of their keys away. */
 export const copyIntoTable = (schema: string, stream: Stream): string =>
-  `copy ${tableName(schema, stream)} (${['_source', '_run_id', ...rowColumns(stream)].map(quoteIdent).join(', ')})
+  `copy ${nameIn(schema, stream.name)} (${['_source', '_run_id', ...rowColumns(stream)].map(quoteIdent).join(', ')})
     from stdin (format binary)`;
 
 export interface Known {
@@ -27,32 +27,33 @@ export interface Known {
   at: Instant;
 }
 
-/** Which of these events there are. */
-export const selectKnown = ({ schema, stream, partition }: Target, source: string, ids: readonly string[]): Sql => ({
-  text: `
-    select event_id, ${instantOf('"timestamp"')} as at
-    from ${partition === 'month' ? keysPlace(schema, stream) : tableName(schema, stream)}
-    where _source = $1 and event_id = any($2)`,
-  values: [source, ids],
-});
+export const selectKnown = ({ schema, stream, partition }: Target, source: string, ids: readonly string[]): Sql => sql`
+  select event_id, ${instantOf('"timestamp"')} as at
+  from ${partition === 'month' ? keysPlace(schema, stream) : nameIn(schema, stream.name)}
+  where _source = ${source} and event_id = any(${ids})`;
 
 /**
  * The row of the table (`t`, with these columns) that each row of a stage (`s`) is about. One by one, by key: `limit 1` is a fence for
  * the planner. Of a source that is new in an old table the statistics know nothing; taking it for empty, a plain join reads
  * all of it with every batch, or compares each row of the batch with each.
  */
-export function joinKnown({ schema, stream, partition }: Target, known: readonly Known[], columns: string): string {
-  const row = (table: string, select: string, where: string): string => `
+export function joinKnown(
+  { schema, stream, partition }: Target,
+  source: string,
+  known: readonly Known[],
+  columns: string,
+): Sql {
+  const row = (table: Sql, select: string, where = ''): Sql => sql`
     cross join lateral (
-      select ${select} from ${table} r where r._source = $1 and r.event_id = s.event_id${where} limit 1)`;
-  if (partition === 'none') return `${row(tableName(schema, stream), columns, '')} t`;
+      select ${raw(select)} from ${table} r where r._source = ${source} and r.event_id = s.event_id${raw(where)} limit 1)`;
+  const table = nameIn(schema, stream.name);
+  if (partition === 'none') return sql`${row(table, columns)} t`;
   const isThere = ` and r."timestamp" = k."timestamp" and (${isWithin('r."timestamp"', monthsOfKnown(known))})`;
-  return `${row(keysPlace(schema, stream), '"timestamp"', '')} k ${row(tableName(schema, stream), columns, isThere)} t`;
+  return sql`${row(keysPlace(schema, stream), '"timestamp"')} k ${row(table, columns, isThere)} t`;
 }
 
 const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.map(({ at }) => at));
 
-/** Rows that changed. */
 export const changedStage = ({ columns }: Stream): Stage => ({
   name: 'stage',
   columns: [...columns, { name: '_extra', kind: 'json' }],
@@ -71,28 +72,21 @@ export function mergeStage(
   const newValue = (name: string): string =>
     isCustomers && name.startsWith('customer_') ? keepKnownCustomer('t', 's', name) : `s.${quoteIdent(name)}`;
   const isNear = partition === 'none' ? '' : ` and (${isWithin('t."timestamp"', monthsOfKnown(known))})`;
-  return {
-    text: `
-update ${tableName(schema, stream)} as t
-set ${names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', ')},
-  _synced_at = now(), _run_id = $2, _missing_since = null
-from (
-  select s.*, t._part, t._row from ${staged.from('s', '$3')} ${joinKnown(target, known, 'tableoid as _part, ctid as _row')}
-) s
-where t.ctid = s._row and t.tableoid = s._part${isNear}`,
-    values: [source, runId, ...staged.values],
-  };
+  return sql`
+    update ${nameIn(schema, stream.name)} as t
+    set ${raw(names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', '))},
+      _synced_at = now(), _run_id = ${runId}, _missing_since = null
+    from (
+      select s.*, t._part, t._row from ${staged('s')} ${joinKnown(target, source, known, 'tableoid as _part, ctid as _row')}
+    ) s
+    where t.ctid = s._row and t.tableoid = s._part${raw(isNear)}`;
 }
 
 /** After the merge: where events moved to another time, their keys follow. */
-export const followStage = (schema: string, stream: Stream, staged: Staged, source: string): Sql => ({
-  text: `
-    insert into ${keysPlace(schema, stream)} as k (_source, event_id, "timestamp")
-    select $1, s.event_id, s."timestamp" from ${staged.from('s', '$2')}
-    on conflict (_source, event_id) do update set "timestamp" = excluded."timestamp"
-      where k."timestamp" <> excluded."timestamp"`,
-  values: [source, ...staged.values],
-});
+export const followStage = (schema: string, stream: Stream, staged: Staged, source: string): Sql => sql`
+  insert into ${keysPlace(schema, stream)} as k (_source, event_id, "timestamp")
+  select ${source}, s.event_id, s."timestamp" from ${staged('s')}
+  on conflict (_source, event_id) do update set "timestamp" = excluded."timestamp" where k."timestamp" <> excluded."timestamp"`;
 
 /**
  * Events of a window that was just read whole and did not show them: kept, and marked. They are looked up by time: `|| ''` keeps the
@@ -105,13 +99,10 @@ export const markMissing = (
   source: string,
   window: { start: string; end: string },
   shown: readonly string[],
-): Sql => ({
-  text: `
-    update ${tableName(schema, stream)} as t set _missing_since = now()
-    where _source || '' = $1 and "timestamp" >= $2 and "timestamp" < $3 and _missing_since is null and ${isOurs('t', stream)}
-      and event_id not in (select unnest($4::text[]))`,
-  values: [source, window.start, window.end, shown],
-});
+): Sql => sql`
+  update ${nameIn(schema, stream.name)} as t set _missing_since = now()
+  where _source || '' = ${source} and "timestamp" >= ${window.start} and "timestamp" < ${window.end}
+    and _missing_since is null and ${isOurs('t', stream)} and event_id not in (select unnest(${shown}::text[]))`;
 
 export const entityStage = ({ name, columns }: Entity): Stage => ({ name: `stage_${name}`, columns });
 
@@ -128,18 +119,14 @@ export const mergedValue = (entity: Entity, name: string, stored = 't', read = '
 export function mergeEntity(schema: string, entity: Entity, staged: Staged, source: string): Sql {
   const names = entity.columns.map(({ name }) => quoteIdent(name));
   const merged = entity.columns.map(({ name }) => mergedValue(entity, name));
-  const list = names.join(', ');
-  const key = quoteIdent(entity.key);
+  const [list, key] = [raw(names.join(', ')), raw(quoteIdent(entity.key))];
   const isWorthMore = `(${isKnown('excluded', entity.knowledge)} or not (${isKnown('t', entity.knowledge)}))`;
-  return {
-    text: `
-      insert into ${tableName(schema, entity)} as t (_source, ${list}, _observed_at)
-      select $1, ${list}, now() from ${staged.from('s', '$2')} order by ${key}
-      on conflict (_source, ${key}) do update
-        set ${names.map((name, i) => `${name} = ${merged[i]}`).join(', ')}, _observed_at = now()
-        where (${names.map((name) => `t.${name}`).join(', ')}) is distinct from (${merged.join(', ')}) and ${isWorthMore}`,
-    values: [source, ...staged.values],
-  };
+  return sql`
+    insert into ${nameIn(schema, entity.name)} as t (_source, ${list}, _observed_at)
+    select ${source}, ${list}, now() from ${staged('s')} order by ${key}
+    on conflict (_source, ${key}) do update
+      set ${raw(names.map((name, i) => `${name} = ${merged[i]}`).join(', '))}, _observed_at = now()
+      where ${raw(`(${names.map((name) => `t.${name}`).join(', ')}) is distinct from (${merged.join(', ')}) and ${isWorthMore}`)}`;
 }
 
 /** Whether a reading knows any of these text columns. Some services write "" where there is nothing. */

@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts';
+import { nameIn, quoteIdent, quoteLiteral, raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
@@ -37,12 +37,8 @@ function monthOf(at: Instant): Month {
 const startOf = (year: number, month: number): string => new Date(Date.UTC(year, month)).toISOString();
 
 /** Each month once, in order. */
-export function monthsOf(instants: Iterable<Instant>): Month[] {
-  const months = new Map<string, Month>();
-  for (const at of instants) {
-    const month = monthOf(at);
-    months.set(month.suffix, month);
-  }
+export function monthsOf(instants: readonly Instant[]): Month[] {
+  const months = new Map(instants.map(monthOf).map((month) => [month.suffix, month]));
   return [...months.values()].sort((a, b) => ((a.from ?? '') < (b.from ?? '') ? -1 : 1));
 }
 
@@ -59,28 +55,17 @@ export const isWithin = (column: string, months: readonly Month[]): string =>
 
 export const monthTable = (stream: StreamName, { suffix }: Month): string => `${stream}_${suffix}`;
 
-/** Tables of these names, and whether each is a partition of the stream's. */
-export const selectMonths = (schema: string, stream: StreamName, months: readonly Month[]): Sql => ({
-  text: `
-    select c.relname::text as name, coalesce(i.inhparent = p.oid, false) as attached
-    from pg_class p join pg_class c on c.relnamespace = p.relnamespace
-    left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = p.oid
-    where p.relnamespace = (select oid from pg_namespace where nspname = $1) and p.relname = $2 and c.relname = any($3)`,
-  values: [schema, stream, months.map((month) => monthTable(stream, month))],
-});
-
 /**
  * Created on its own and attached afterwards: `create table … partition of` would wait for every reader of the stream and block new
  * ones. Attaching creates its indexes.
  */
-export function createMonth(schema: string, stream: StreamName, month: Month): string {
-  const whole = `${quoteIdent(schema)}.${quoteIdent(stream)}`;
-  const part = `${quoteIdent(schema)}.${quoteIdent(monthTable(stream, month))}`;
+function createMonth(schema: string, stream: StreamName, month: Month): Sql {
+  const [whole, part] = [nameIn(schema, stream), nameIn(schema, monthTable(stream, month))];
   const [from, to] = [month.from && quoteLiteral(month.from), month.to && quoteLiteral(month.to)];
-  return `
+  return raw(`
     create table ${part} (like ${whole} including defaults);
     alter table ${whole} attach partition ${part} for values from (${from ?? 'minvalue'}) to (${to ?? 'maxvalue'});
-    comment on table ${part} is ${quoteLiteral(`A part of ${stream}, which shows all of them.`)};`;
+    comment on table ${part} is ${quoteLiteral(`A part of ${stream}, which shows all of them.`)};`);
 }
 
 /**
@@ -91,7 +76,7 @@ export async function ensureMonths(
   db: Database,
   schema: string,
   stream: StreamName,
-  instants: Iterable<Instant>,
+  instants: readonly Instant[],
 ): Promise<void> {
   const needed = monthsOf(instants);
   if (needed.length === 0 || (await missing(db, schema, stream, needed)).length === 0) return;
@@ -99,13 +84,19 @@ export async function ensureMonths(
     await tx.query(lockSchema(schema));
     // Once more behind the lock: another process may have made them meanwhile.
     for (const month of await missing(tx, schema, stream, needed)) {
-      await tx.query({ text: createMonth(schema, stream, month) });
+      await tx.query(createMonth(schema, stream, month));
     }
   });
 }
 
 async function missing(db: Queryable, schema: string, stream: StreamName, needed: readonly Month[]): Promise<Month[]> {
-  const found = await db.query<{ name: string; attached: boolean }>(selectMonths(schema, stream, needed));
+  const wanted = needed.map((month) => monthTable(stream, month));
+  const found = await db.query<{ name: string; attached: boolean }>(sql`
+    select c.relname::text as name, coalesce(i.inhparent = p.oid, false) as attached
+    from pg_class p join pg_class c on c.relnamespace = p.relnamespace
+    left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = p.oid
+    where p.relnamespace = (select oid from pg_namespace where nspname = ${schema}) and p.relname = ${stream}
+      and c.relname = any(${wanted})`);
   const astray = found.find(({ attached }) => !attached)?.name;
   if (astray !== undefined) {
     throw new ConfigError(`${schema}.${astray} is in the way: it is a table, and no partition of ${stream}`, {
@@ -140,8 +131,7 @@ export const keysTable = ({ name }: Stream): Table => ({
   indexes: [],
 });
 
-export const keysPlace = (schema: string, stream: Stream): string =>
-  `${quoteIdent(schema)}.${quoteIdent(keysName(stream.name))}`;
+export const keysPlace = (schema: string, { name }: Stream): Sql => nameIn(schema, keysName(name));
 
 export const copyIntoKeys = (schema: string, stream: Stream): string =>
   `copy ${keysPlace(schema, stream)} (${COLUMNS.map(({ name }) => quoteIdent(name)).join(', ')}) from stdin (format binary)`;

@@ -5,7 +5,7 @@ import { checkFence } from '../../cursor/leases.ts';
 import { applyAdvance, readCoverage } from '../../cursor/ledger.ts';
 import type { Log } from '../../model/log.ts';
 import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
-import { type Abilities, describeColumns, type LinksSnapshot, type Receipt, type SinkWith } from '../sink.ts';
+import { describeColumns, type LinksSnapshot, type Receipt, type Sink } from '../sink.ts';
 import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
 import { createDaysDue, publishColumns, publishDays } from './beside.ts';
@@ -43,9 +43,9 @@ const BATCH_ROWS = 5000;
 /** Counted in less than 50 ms of the server: a million rows take 67 polls. */
 const COUNTED_ROWS = 15_000;
 
-export type PostgresSink = SinkWith<Exclude<keyof Abilities, 'rewrite' | 'maintain' | 'releaseKeys' | 'removeMoved'>>;
+export type PostgresSink = ReturnType<typeof createPostgresSink>;
 
-export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
+export function createPostgresSink(options: PostgresSinkOptions) {
   const { name, db, schema, state, partition = 'none', indexes = [] } = options;
   const isStateHere = db === state;
   const daysDue = createDaysDue();
@@ -130,7 +130,7 @@ export function createPostgresSink(options: PostgresSinkOptions): PostgresSink {
     prune: (stream, source, before) => prune(db, { schema, stream, source }, partition, before),
     read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
     close: async () => {},
-  };
+  } satisfies Sink;
 }
 
 /** Where the state is in another database, the data is committed first: a listing that the state does not know of is merely repeated. */

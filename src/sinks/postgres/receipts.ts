@@ -1,8 +1,9 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent, storableJson } from '../../cursor/database/sql.ts';
+import { nameIn, type Sql, sql, storableJson } from '../../cursor/database/sql.ts';
+import { ofTrack } from '../../cursor/holdings/window-rows.ts';
 import { type Advance, type CoverageRow, readBack, type Track } from '../../cursor/ledger.ts';
-import { CURSOR_COPY } from './beside.ts';
-import type { Table, TableColumn } from './table.ts';
+import { CURSOR_COPY, column } from './beside.ts';
+import { isThere, type Table } from './table.ts';
 
 /**
  * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what
@@ -10,12 +11,10 @@ import type { Table, TableColumn } from './table.ts';
  */
 export const RECEIPTS = '_receipts';
 
-export const createReceipts = (schema: string): string => `
-  create table if not exists ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)} (
+export const createReceipts = (schema: string): Sql => sql`
+  create table if not exists ${nameIn(schema, RECEIPTS)} (
     source text not null, stream text not null, sink text not null, commit_id text not null, advance jsonb not null,
     committed_at timestamptz not null default now(), primary key (source, stream, sink));`;
-
-const column = (name: string, type: string, nullable = true): TableColumn => ({ name, type, nullable, comment: '' });
 
 /** A copy of the cursors beside the data, for the view `coverage`. */
 export const cursorCopy: Table = {
@@ -36,18 +35,6 @@ export const cursorCopy: Table = {
   indexes: [],
 };
 
-/**
- * The receipt of the last commit of a track. It stays: one that is not the state's last commit says that the tables were restored from
- * a backup, or the state was.
- */
-export interface ReceiptRow {
-  commitId: string;
-  /** Undefined once the state has been told; otherwise it would undo a later reset of the cursor. */
-  advance: Advance | undefined;
-  /** The commit that the state knew before this one: only then may the state be told of it. */
-  follows: string | undefined;
-}
-
 export async function writeReceipt(
   tx: Queryable,
   schema: string,
@@ -55,41 +42,38 @@ export async function writeReceipt(
   follows: string | undefined,
 ): Promise<void> {
   const { source, stream, sink, commitId } = advance;
-  await tx.query({
-    text: `
-      insert into ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)} (source, stream, sink, commit_id, advance)
-      values ($1, $2, $3, $4, $5)
-      on conflict (source, stream, sink) do update
-        set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`,
-    values: [source, stream, sink, commitId, storableJson(JSON.stringify({ ...advance, follows }))],
-  });
+  await tx.query(sql`
+    insert into ${nameIn(schema, RECEIPTS)} (source, stream, sink, commit_id, advance)
+    values (${source}, ${stream}, ${sink}, ${commitId}, ${storableJson(JSON.stringify({ ...advance, follows }))})
+    on conflict (source, stream, sink) do update
+      set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`);
 }
 
-export async function readReceipt(db: Queryable, schema: string, track: Track): Promise<ReceiptRow | undefined> {
-  const [found] = await db.query<{ there: string | null }>({
-    text: 'select to_regclass($1)::text as there',
-    values: [`${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}`],
-  });
-  if (!found?.there) return undefined;
-  const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>({
-    text: `
-      select commit_id as id, advance from ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)}
-      where source = $1 and stream = $2 and sink = $3`,
-    values: [track.source, track.stream, track.sink],
-  });
+/**
+ * The receipt of the last commit of a track. It stays: one that is not the state's last commit says that the tables were restored from
+ * a backup, or the state was.
+ */
+export async function readReceipt(db: Queryable, schema: string, track: Track) {
+  if (!(await isThere(db, schema, RECEIPTS))) return undefined;
+  const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>(
+    sql`select commit_id as id, advance from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)}`,
+  );
   if (!receipt) return undefined;
   const { follows, ...advance } = receipt.advance;
-  return { commitId: receipt.id, advance: advance.commitId ? readBack(advance as Advance) : undefined, follows };
+  return {
+    commitId: receipt.id,
+    /** Undefined once the state has been told; otherwise it would undo a later reset of the cursor. */
+    advance: advance.commitId ? readBack(advance as Advance) : undefined,
+    /** The commit that the state knew before this one: only then may the state be told of it. */
+    follows,
+  };
 }
 
 /** The state knows of the commit. Its name stays: it tells whether the tables are those of the state's last commit. */
 export async function settleReceipt(db: Queryable, schema: string, track: Track, commitId: string): Promise<void> {
-  await db.query({
-    text: `
-      update ${quoteIdent(schema)}.${quoteIdent(RECEIPTS)} set advance = '{}'
-      where source = $1 and stream = $2 and sink = $3 and commit_id = $4 and advance <> '{}'`,
-    values: [track.source, track.stream, track.sink, commitId],
-  });
+  await db.query(sql`
+    update ${nameIn(schema, RECEIPTS)} set advance = '{}'
+    where ${ofTrack(track)} and commit_id = ${commitId} and advance <> '{}'`);
 }
 
 /** It may be a commit behind, never ahead. */
@@ -98,8 +82,7 @@ export async function copyCursor(db: Queryable, schema: string, row: CoverageRow
   const names = cursorCopy.columns.map(({ name }) => name);
   await db.query({
     text: `
-      insert into ${quoteIdent(schema)}.${quoteIdent(CURSOR_COPY)} (${names.join(', ')})
-      values (${names.map((_, i) => `$${i + 1}`).join(', ')})
+      insert into ${nameIn(schema, CURSOR_COPY)} (${names.join(', ')}) values (${names.map((_, i) => `$${i + 1}`).join(', ')})
       on conflict (source, stream) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
     values: names.map((name) => (name === 'also_complete' ? `{${ranges.join(',')}}` : row[name as keyof CoverageRow])),
   });

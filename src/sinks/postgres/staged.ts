@@ -1,5 +1,5 @@
 import type { Transaction } from '../../cursor/database/index.ts';
-import { quoteIdent, type Sql } from '../../cursor/database/sql.ts';
+import { quoteIdent, raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import type { Kind, Value } from '../../model/columns.ts';
 import { toIso } from '../../model/instant.ts';
 import { encodeCopy } from './copy-encoder.ts';
@@ -11,13 +11,8 @@ export interface Stage {
   columns: ReadonlyArray<{ name: string; kind: Kind }>;
 }
 
-/** Rows that are with the server until the end of the transaction. */
-export interface Staged {
-  /** What stands in a FROM clause. If the rows are a parameter of the statement, they are this one. */
-  from(alias: string, parameter: string): string;
-  /** The parameter, or nothing. */
-  values: readonly string[];
-}
+/** Rows that are with the server until the end of the transaction: what stands in a FROM clause, under an alias. */
+export type Staged = (alias: string) => Sql;
 
 /**
  * Most batches are those of polls, with a few rows: as a parameter of the statement that reads them they cost nothing more. A temp
@@ -34,29 +29,20 @@ export async function sendStage(
   count: number,
 ): Promise<Staged> {
   if (count <= FEW) return asParameter(stage, rows);
-  await tx.query(createTempTable(stage));
+  await tx.query(raw(`create temp table ${stage.name} (${definitions(stage)}) on commit drop`));
   const kinds = stage.columns.map(({ kind }) => kind);
   await tx.copyIn(`copy ${stage.name} from stdin (format binary)`, encodeCopy(kinds, rows));
-  return asTempTable(stage);
+  return (alias) => raw(`${stage.name} ${alias}`);
 }
-
-const createTempTable = (stage: Stage): Sql => ({
-  text: `create temp table ${stage.name} (${definitions(stage)}) on commit drop`,
-});
-
-const asTempTable = ({ name }: Stage): Staged => ({ from: (alias) => `${name} ${alias}`, values: [] });
 
 export function asParameter(stage: Stage, rows: Iterable<readonly Value[]>): Staged {
   const keys = stage.columns.map(({ name }) => JSON.stringify(name));
-  const objects: string[] = [];
-  for (const values of rows) {
+  const objects = Array.from(rows, (values) => {
     const fields = stage.columns.map(({ kind }, i) => `${keys[i]}:${jsonOf(kind, values[i] ?? null)}`);
-    objects.push(`{${fields.join(',')}}`);
-  }
-  return {
-    from: (alias, parameter) => `json_to_recordset(${parameter}::json) as ${alias} (${definitions(stage)})`,
-    values: [`[${objects.join(',')}]`],
-  };
+    return `{${fields.join(',')}}`;
+  });
+  const json = `[${objects.join(',')}]`;
+  return (alias) => sql`json_to_recordset(${json}::json) as ${raw(alias)} (${raw(definitions(stage))})`;
 }
 
 /** Numbers as text, which the column's own type reads: what JSON is parsed to on the way has no say in their digits. */

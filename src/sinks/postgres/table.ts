@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { quoteIdent, quoteLiteral, type Sql } from '../../cursor/database/sql.ts';
+import { nameIn, quoteIdent, quoteLiteral, type Sql, sql } from '../../cursor/database/sql.ts';
 import type { Column, Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { bare } from '../../model/json.ts';
@@ -53,7 +53,6 @@ export function streamTable(
   };
 }
 
-/** One row per link or customer. */
 export function entityTable(entity: Entity): Table {
   const { name, doc, key } = entity;
   return {
@@ -65,9 +64,6 @@ export function entityTable(entity: Entity): Table {
   };
 }
 
-export const tableName = (schema: string, { name }: { name: string }): string =>
-  `${quoteIdent(schema)}.${quoteIdent(name)}`;
-
 /** The table's comment carries a digest of its shape, so that a table that is up to date is left alone. */
 export function tableComment({ doc, ...shape }: Table): string {
   return `${doc} Shape ${createHash('sha256').update(JSON.stringify(shape)).digest('hex').slice(0, 12)}.`;
@@ -75,7 +71,7 @@ export function tableComment({ doc, ...shape }: Table): string {
 
 export function createTable(schema: string, table: Table): string {
   return [
-    `create table if not exists ${tableName(schema, table)} (`,
+    `create table if not exists ${nameIn(schema, table.name)} (`,
     ...table.columns.map((column) => `  ${columnDefinition(column)},`),
     `  primary key (${table.key.map(quoteIdent).join(', ')})`,
     table.partitionedBy ? `) partition by range (${quoteIdent(table.partitionedBy)});` : ');',
@@ -83,10 +79,11 @@ export function createTable(schema: string, table: Table): string {
 }
 
 /** Two processes that change the same tables at once collide in the catalogue, even with `if not exists`; this makes them take turns. */
-export const lockSchema = (schema: string): Sql => ({
-  text: 'select pg_advisory_xact_lock(hashtext($1))',
-  values: [`tributary schema ${schema}`],
-});
+export const lockSchema = (schema: string): Sql =>
+  sql`select pg_advisory_xact_lock(hashtext(${`tributary schema ${schema}`}))`;
+
+export const isThere = async (db: Queryable, schema: string, table: string): Promise<boolean> =>
+  (await db.query(sql`select where to_regclass(${nameIn(schema, table).text}) is not null`)).length > 0;
 
 /** What is there already: columns with their types. */
 export interface Present {
@@ -108,20 +105,20 @@ export function alterTable(schema: string, table: Table, present: Present): stri
     const wider = widening(column.name, type, column.type);
     return wider === undefined ? [] : [`alter column ${quoteIdent(column.name)} type ${column.type} using ${wider}`];
   });
-  return clauses.length === 0 ? '' : `alter table ${tableName(schema, table)}\n  ${clauses.join(',\n  ')};`;
+  return clauses.length === 0 ? '' : `alter table ${nameIn(schema, table.name)}\n  ${clauses.join(',\n  ')};`;
 }
 
 export function createIndexes(schema: string, table: Table): string {
   return table.indexes
     .map((index) => {
       const name = quoteIdent(`${table.name}_${index.name}`);
-      return `create index if not exists ${name} on ${tableName(schema, table)} ${indexOn(index)};`;
+      return `create index if not exists ${name} on ${nameIn(schema, table.name)} ${indexOn(index)};`;
     })
     .join('\n');
 }
 
 export function comments(schema: string, table: Table): string {
-  const name = tableName(schema, table);
+  const name = nameIn(schema, table.name);
   return [
     `comment on table ${name} is ${quoteLiteral(tableComment(table))};`,
     ...table.columns.map(
@@ -134,16 +131,6 @@ export function comments(schema: string, table: Table): string {
 export const tableDefinition = (schema: string, table: Table): string =>
   [createTable(schema, table), createIndexes(schema, table), comments(schema, table)].filter(Boolean).join('\n');
 
-export const selectTable = (schema: string, name: string): Sql => ({
-  text: `
-    select obj_description(c.oid, 'pg_class') as comment, c.relkind = 'p' as partitioned, c.relkind in ('r', 'p') as is_table,
-      jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) as columns
-    from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where n.nspname = $1 and c.relname = $2 group by c.oid`,
-  values: [schema, name],
-});
-
 export function toTableColumn(column: Column | Bookkeeping): TableColumn {
   const { name, kind, nullable, doc: comment } = described(column);
   return { name, type: POSTGRES_TYPES[kind], nullable, comment };
@@ -155,7 +142,6 @@ function columnDefinition({ name, type, nullable }: TableColumn): string {
   return `${quoteIdent(name)} ${type}${nullable ? '' : ' not null'}${isWritten ? ' default now()' : ''}`;
 }
 
-/** How Postgres holds each kind of column. */
 export const POSTGRES_TYPES: Readonly<Record<Kind, string>> = {
   text: 'text',
   integer: 'bigint',
@@ -169,9 +155,6 @@ export const POSTGRES_TYPES: Readonly<Record<Kind, string>> = {
 const TIMESTAMPTZ = 'timestamp with time zone';
 
 export const formatOf = (type: string): string => (type === POSTGRES_TYPES.timestamp ? TIMESTAMPTZ : type);
-
-export const kindOfFormat = (format: string): Kind | undefined =>
-  (Object.keys(POSTGRES_TYPES) as Kind[]).find((kind) => formatOf(POSTGRES_TYPES[kind]) === format);
 
 /**
  * How a column's values are carried into a wider type without loss; undefined where nothing needs to be done, or where somebody has
@@ -194,7 +177,12 @@ export function widening(column: string, from: string, to: string): string | und
  * a field called `constructor`, and every object has one of those.
  */
 export async function describeTable(tx: Queryable, schema: string, name: string): Promise<Present | undefined> {
-  const [present] = await tx.query<Present>(selectTable(schema, name));
+  const [present] = await tx.query<Present>(sql`
+    select obj_description(c.oid, 'pg_class') as comment, c.relkind = 'p' as partitioned, c.relkind in ('r', 'p') as is_table,
+      jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) as columns
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where n.nspname = ${schema} and c.relname = ${name} group by c.oid`);
   return present && { ...present, columns: Object.assign(bare() as Record<string, string>, present.columns) };
 }
 
@@ -203,17 +191,14 @@ export async function describeTable(tx: Queryable, schema: string, name: string)
  * is replaced by one with the same columns.
  */
 export async function readShape(tx: Queryable, schema: string, names: readonly string[]): Promise<string> {
-  const [found] = await tx.query<{ shape: string | null }>({
-    text: `
-      select string_agg(concat_ws(' ', c.relname, c.relkind, a.columns, (select max(r.xmin::text) from pg_rewrite r where r.ev_class = c.oid)),
-        ', ' order by c.relname collate "C") as shape
-      from pg_class c join pg_namespace n on n.oid = c.relnamespace,
-      lateral (
-        select md5(string_agg(attname::text || ' ' || atttypid || ' ' || atttypmod, ',' order by attnum)) as columns
-        from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped) a
-      where n.nspname = $1 and c.relname = any($2)`,
-    values: [schema, names],
-  });
+  const [found] = await tx.query<{ shape: string | null }>(sql`
+    select string_agg(concat_ws(' ', c.relname, c.relkind, a.columns, (select max(r.xmin::text) from pg_rewrite r where r.ev_class = c.oid)),
+      ', ' order by c.relname collate "C") as shape
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace,
+    lateral (
+      select md5(string_agg(attname::text || ' ' || atttypid || ' ' || atttypmod, ',' order by attnum)) as columns
+      from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped) a
+    where n.nspname = ${schema} and c.relname = any(${names})`);
   return found?.shape ?? '';
 }
 
@@ -229,7 +214,7 @@ export function checkWidenable(table: Table, present: Present, evolved: Readonly
   for (const { name, type } of table.columns) {
     const found = present.columns[name];
     if (found === undefined || fits(found, type) || widening(name, found, type) !== undefined) continue;
-    const kind = kindOfFormat(found);
+    const kind = (Object.keys(POSTGRES_TYPES) as Kind[]).find((one) => formatOf(POSTGRES_TYPES[one]) === found);
     if (evolved.has(name) && kind !== undefined && widening(name, formatOf(type), found) !== undefined)
       wider[name] = kind;
     else foreign.push(`${name} is ${found} and must be ${formatOf(type)}`);

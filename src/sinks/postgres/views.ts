@@ -1,4 +1,4 @@
-import { quoteIdent, quoteLiteral } from '../../cursor/database/sql.ts';
+import { nameIn, quoteLiteral } from '../../cursor/database/sql.ts';
 import { COVERAGE } from '../../cursor/ledger.ts';
 import { completeDays, completeRanges, dayRange } from '../views/complete-days.ts';
 import { dailyViews } from '../views/daily-views.ts';
@@ -29,8 +29,6 @@ export function viewsOf(viewed: Viewed): View[] {
     ...funnelViews(dialect),
   ];
 }
-
-const nameIn = (schema: string, name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
 
 const dialectOf = (viewed: Viewed): Dialect => ({
   table: (name) => nameIn(viewed.schema, name),

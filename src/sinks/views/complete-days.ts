@@ -1,5 +1,4 @@
-import type { Queryable } from '../../cursor/database/index.ts';
-import { COVERAGE, type Track } from '../../cursor/ledger.ts';
+import { COVERAGE } from '../../cursor/ledger.ts';
 
 /** Everything that is proven of a cursor `c`, before `since` and after a hole too: a multirange. */
 export const completeRanges = (alsoComplete: string): string =>
@@ -37,15 +36,3 @@ export const completeDays = (of: string): string => `
   cross join lateral generate_series(
     ${utcDay(`(lower(r.range) + interval '1 day' - interval '1 microsecond')`)}, ${utcDay('upper(r.range)')} - interval '1 day', interval '1 day') d (date)
   left join counted n on (n.source, n.stream, n.date) = (c.source, c.stream, d.date::date)`;
-
-export interface CompleteDay {
-  date: string;
-  rows: number | null;
-}
-
-export async function readCompleteDays(db: Queryable, { source, stream, sink }: Track): Promise<CompleteDay[]> {
-  return db.query<CompleteDay & Record<string, unknown>>({
-    text: `select date::text, rows from (${completeDays('c.source = $1 and c.stream = $2 and c.sink = $3')}) d order by 1`,
-    values: [source, stream, sink],
-  });
-}

@@ -1,3 +1,4 @@
+import type { Sql } from '../../cursor/database/sql.ts';
 import type { Kind } from '../../model/columns.ts';
 
 /** A view for people who ask questions: in Postgres, and over the files of a lake in DuckDB. */
@@ -13,8 +14,7 @@ export interface View {
 
 /** What differs between the databases. Everything is SQL. */
 export interface Dialect {
-  /** A table or view of ours by its name. */
-  table(name: string): string;
+  table(name: string): Sql;
   types: Readonly<Record<Kind, string>>;
   /** The UTC day of an event in the table that goes by this alias, in the form that an index or the folders know. */
   utcDate(alias: string): string;

@@ -4,7 +4,6 @@ import { basename, dirname, join } from 'node:path';
 import { RetryLater } from '../../../model/errors.ts';
 import type { OpenFile } from './store.ts';
 
-/** Random access to a local file. */
 export async function openFile(handle: FileHandle, name: string): Promise<OpenFile> {
   const stats = await handle.stat({ bigint: true });
   return {
@@ -41,7 +40,7 @@ const ENDING = '.lock';
  * A rename is unconditional. So a writer holds this lock while it checks that the file is still the one it has
  * read, and renames. It is for writers that do not share a state database; those that do never meet here.
  */
-export async function lockFile(target: string, file: string): Promise<{ release(): Promise<void> }> {
+export async function whileLocked<T>(target: string, file: string, work: () => Promise<T>): Promise<T> {
   const lock = join(dirname(target), `.${basename(target)}${ENDING}`);
   const held = holdName(basename(target), 'lock');
   const mine = join(dirname(target), held.name);
@@ -68,12 +67,12 @@ export async function lockFile(target: string, file: string): Promise<{ release(
       });
     }
   }
-  return {
-    async release() {
-      await rm(lock, { force: true });
-      held.release();
-    },
-  };
+  try {
+    return await work();
+  } finally {
+    await rm(lock, { force: true });
+    held.release();
+  }
 }
 
 /** The content of a lock file names its holder. */
@@ -103,13 +102,7 @@ const ABANDONED_AFTER_MS = 10 * 60_000;
 const inUse = new Set<string>();
 let count = 0;
 
-export interface Held {
-  name: string;
-  release(): void;
-}
-
-/** The name of a temporary file. */
-export function holdName(name: string, ending: 'tmp' | 'lock'): Held {
+export function holdName(name: string, ending: 'tmp' | 'lock') {
   count += 1;
   const held = `.${name}.${process.pid}@${hostname()}.${count}.${ending}`;
   inUse.add(held);

@@ -14,18 +14,8 @@ import {
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
 import { onDisk } from '../../../model/io-errors.ts';
-import {
-  type Held,
-  holdName,
-  identityOf,
-  isAbandoned,
-  isLeft,
-  isLock,
-  lockFile,
-  openFile,
-  writeAt,
-} from './folder-file.ts';
-import { type Listed, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
+import { holdName, identityOf, isAbandoned, isLeft, isLock, openFile, whileLocked, writeAt } from './folder-file.ts';
+import { type Listed, ReplacedMeanwhile, type Staged, type Store, whileStaged } from './store.ts';
 
 /** A lake in a folder. A rename within one directory is atomic: readers see the old file or the new one, complete. */
 export function createFolderStore(path: string, { fileMode }: { fileMode?: number | undefined } = {}): Store {
@@ -60,7 +50,29 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
     // A file of this name from another writer is not ours to overwrite.
     const handle = await open(temp, 'wx');
     if (fileMode !== undefined) await handle.chmod(fileMode);
-    return stageAt(handle, { root, temp, target, file, held });
+    let isThere = true;
+    return {
+      write: (bytes, at) => writeAt(handle, bytes, at),
+      async finish() {
+        await handle.sync();
+        await handle.close();
+        return openFile(await open(temp, 'r'), file);
+      },
+      publish: (over) =>
+        whileLocked(target, file, async () => {
+          if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
+          await rename(temp, target);
+          isThere = false;
+          // Syncs the folder, which holds the name: without this, a power cut could bring back the old file.
+          await syncFolders(root, dirname(target), over === undefined);
+          return identityOf(await lstat(target, { bigint: true }));
+        }),
+      async discard() {
+        await handle.close();
+        if (isThere) await rm(temp, { force: true });
+        held.release();
+      },
+    };
   };
 
   return onDisk<Store>(root, {
@@ -81,14 +93,11 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
     },
     async remove(file, identity) {
       const target = await locate(file);
-      const lock = await lockFile(target, file);
-      try {
+      await whileLocked(target, file, async () => {
         if ((await identityAt(target, file)) !== identity) throw new ReplacedMeanwhile(file);
         await rm(target);
         await syncFolders(root, dirname(target), false);
-      } finally {
-        await lock.release();
-      }
+      });
     },
     async delete(file) {
       const target = await locate(file);
@@ -97,15 +106,11 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
     },
     readText: (file) => readFile(resolve(root, file), 'utf8').catch(ifAbsent),
     async writeText(file, text) {
-      const staged = await stage(file);
-      try {
+      await whileStaged(await stage(file), async (staged) => {
         await staged.write(Buffer.from(text), 0);
         await (await staged.finish()).close();
-        const target = await locate(file);
-        await staged.publish(await identityAt(target, file));
-      } finally {
-        await staged.discard();
-      }
+        await staged.publish(await identityAt(await locate(file), file));
+      });
     },
     async removeLeftovers(folder) {
       for await (const { path: found, entry } of folder === undefined ? filesBeside(root) : walk(root, folder)) {
@@ -124,44 +129,6 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
 /** The real path of a folder, or of its nearest existing parent. */
 const nearestReal = async (folder: string): Promise<string> =>
   (await realpath(folder).catch(ifAbsent)) ?? nearestReal(dirname(folder));
-
-interface Place {
-  root: string;
-  temp: string;
-  target: string;
-  file: string;
-  held: Held;
-}
-
-function stageAt(handle: FileHandle, { root, temp, target, file, held }: Place): Staged {
-  let isThere = true;
-  return {
-    write: (bytes, at) => writeAt(handle, bytes, at),
-    async finish() {
-      await handle.sync();
-      await handle.close();
-      return openFile(await open(temp, 'r'), file);
-    },
-    async publish(over) {
-      const lock = await lockFile(target, file);
-      try {
-        if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
-        await rename(temp, target);
-        isThere = false;
-        // Syncs the folder, which holds the name: without this, a power cut could bring back the old file.
-        await syncFolders(root, dirname(target), over === undefined);
-        return identityOf(await lstat(target, { bigint: true }));
-      } finally {
-        await lock.release();
-      }
-    },
-    async discard() {
-      await handle.close();
-      if (isThere) await rm(temp, { force: true });
-      held.release();
-    },
-  };
-}
 
 async function openExisting(target: string, file: string): Promise<FileHandle | undefined> {
   try {

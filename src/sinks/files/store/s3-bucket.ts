@@ -14,27 +14,11 @@ import { Upload } from '@aws-sdk/lib-storage';
 import { ConfigError, type Fault, RetryLater } from '../../../model/errors.ts';
 import { meaningOf } from '../../../model/io-errors.ts';
 
-/** The only user of the S3 client. Everything else uses these few functions, and gets our own errors. */
-export interface Bucket {
-  list(prefix: string): AsyncIterable<{ key: string; identity: string; modifiedAt: number }>;
-  head(key: string): Promise<{ size: number; identity: string } | undefined>;
-  read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array>;
-  /** Replaces the given object, or creates a new one. Refused if another object is there, or the given one is gone. */
-  put(key: string, body: Body, condition: Condition): Promise<{ identity: string } | 'replaced' | 'removed'>;
-  putText(key: string, text: string): Promise<void>;
-  /** Only if it is still the same object, if an identity is given. */
-  remove(key: string, identity?: string): Promise<void>;
-  /** Aborts abandoned multipart uploads below a prefix: their parts cost money and are invisible. */
-  abortUploads(prefix: string, isLeft: (upload: { key: string; begunAt: number }) => boolean): Promise<void>;
-  close(): void;
-}
+export type Bucket = ReturnType<typeof createBucket>;
 
-export interface Body {
+interface NewObject {
   stream: Readable;
   size: number;
-}
-
-export interface Condition {
   /** The identity of the object to be replaced. */
   over: string | undefined;
   /** Stored with the object, so that its writer can be recognized. */
@@ -48,7 +32,8 @@ const MARK = 'tributary-mark';
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 30_000;
 
-export function createBucket({ name, pathStyle }: { name: string; pathStyle: boolean }): Bucket {
+/** The only user of the S3 client. Everything else uses these few functions, and gets our own errors. */
+export function createBucket({ name, pathStyle }: { name: string; pathStyle: boolean }) {
   const client = new S3Client({
     forcePathStyle: pathStyle,
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: SILENCE_MS },
@@ -75,7 +60,8 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       (reason: unknown) => reason,
     );
 
-  const abortUploads: Bucket['abortUploads'] = async (prefix, isLeft) => {
+  /** Aborts abandoned multipart uploads below a prefix: their parts cost money and are invisible. */
+  const abortUploads = async (prefix: string, isLeft: (upload: { key: string; begunAt: number }) => boolean) => {
     let after: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | undefined = {};
     while (after) {
       const page: ListMultipartUploadsCommandOutput = await asFault(
@@ -95,7 +81,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
     client.send(new AbortMultipartUploadCommand({ ...at(key), UploadId: id })).catch(() => undefined);
 
   return {
-    async *list(prefix) {
+    async *list(prefix: string) {
       let token: string | undefined;
       do {
         const page = await asFault(
@@ -107,18 +93,19 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         token = page.NextContinuationToken;
       } while (token);
     },
-    async head(key) {
+    async head(key: string) {
       const found = await head(key);
       return found && { size: found.ContentLength ?? 0, identity: found.ETag ?? '' };
     },
-    async read(key, start, end, identity) {
+    async read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array> {
       const range = { Range: `bytes=${start}-${end - 1}`, ...(identity !== undefined && { IfMatch: identity }) };
       const answer = await asFault(client.send(new GetObjectCommand({ ...at(key), ...range })));
       const bytes = await asFault(answer.Body?.transformToByteArray() ?? Promise.resolve(new Uint8Array()));
       if (bytes.length !== end - start) throw s3Fault(new Error(`${key} gave ${bytes.length} bytes`), name);
       return bytes;
     },
-    async put(key, { stream, size }, { over, mark }) {
+    /** Replaces the given object, or creates a new one. Refused if another object is there, or the given one is gone. */
+    async put(key: string, { stream, size, over, mark }: NewObject) {
       // Some servers list uploads only for a complete key; the writer that may replace this file is the only one that uploads it.
       if (size > PART_BYTES) await abortUploads(key, (found) => found.key === key);
       const upload = new Upload({
@@ -148,12 +135,13 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         stream.destroy();
       }
     },
-    async putText(key, text) {
+    async putText(key: string, text: string): Promise<void> {
       await asFault(
         client.send(new PutObjectCommand({ ...at(key), Body: Buffer.from(text), ChecksumAlgorithm: 'CRC32' })),
       );
     },
-    async remove(key, identity) {
+    /** Only if it is still the same object, if an identity is given. */
+    async remove(key: string, identity?: string): Promise<void> {
       const condition = identity === undefined ? {} : { IfMatch: identity };
       await asFault(client.send(new DeleteObjectCommand({ ...at(key), ...condition })));
     },

@@ -1,20 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
 import { onDisk } from '../../../model/io-errors.ts';
 import { holdName, isAbandoned, openFile, writeAt } from './folder-file.ts';
 import { type Bucket, createBucket } from './s3-bucket.ts';
-import { type OpenFile, ReplacedMeanwhile, type Staged, type Store } from './store.ts';
-
-export interface S3StoreOptions {
-  /** `s3://bucket/prefix` */
-  url: string;
-  /** `http://host/bucket/key` instead of `http://bucket.host/key`: for servers other than Amazon's. */
-  pathStyle: boolean;
-}
+import { type OpenFile, ReplacedMeanwhile, type Store } from './store.ts';
 
 /** Longer than clocks may differ, so that an upload in progress is not aborted. */
 const LEFT_AFTER_MS = 24 * 60 * 60_000;
@@ -22,8 +15,11 @@ const LEFT_AFTER_MS = 24 * 60 * 60_000;
 /**
  * A lake in S3-compatible storage. There is no rename: a file is made on the local disk and stored by one conditional
  * request, which fails if another writer was faster. Credentials and region come from the SDK's usual chain.
+ *
+ * @param url `s3://bucket/prefix`
+ * @param pathStyle `http://host/bucket/key` instead of `http://bucket.host/key`: for servers other than Amazon's.
  */
-export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
+export function createS3Store({ url, pathStyle }: { url: string; pathStyle: boolean }): Store {
   const { name, prefix } = parseUrl(url);
   const bucket = createBucket({ name, pathStyle });
   const scratch = openScratch();
@@ -37,7 +33,20 @@ export function createS3Store({ url, pathStyle }: S3StoreOptions): Store {
       }
     },
     open: (path) => openObject(bucket, keyOf(path), path),
-    stage: (path) => stageObject({ bucket, scratch, key: keyOf(path), path }),
+    async stage(path) {
+      const { path: local, ...file } = await scratch.create(path);
+      return {
+        ...file,
+        async publish(over) {
+          const { size } = await stat(local);
+          // If the answer is lost and the request repeated, the mark tells our own object from another writer's.
+          const object = { stream: createReadStream(resolve(local)), size, over, mark: randomUUID() };
+          const put = await bucket.put(keyOf(path), object);
+          if (typeof put === 'string') throw new ReplacedMeanwhile(path, put);
+          return put.identity;
+        },
+      };
+    },
     async remove(path, identity) {
       if ((await bucket.head(keyOf(path)))?.identity !== identity) throw new ReplacedMeanwhile(path);
       await bucket.remove(keyOf(path), identity);
@@ -87,58 +96,21 @@ async function openObject(bucket: Bucket, key: string, path: string): Promise<Op
   };
 }
 
-interface Place {
-  bucket: Bucket;
-  scratch: Scratch;
-  key: string;
-  path: string;
-}
-
-async function stageObject({ bucket, scratch, key, path }: Place): Promise<Staged> {
-  const file = await scratch.create(path);
-  return {
-    write: (bytes, at) => file.write(bytes, at),
-    finish: () => file.finish(),
-    async publish(over) {
-      // If the answer is lost and the request repeated, the mark tells our own object from another writer's.
-      const mark = randomUUID();
-      const { size } = await stat(file.path);
-      const put = await bucket.put(key, { stream: createReadStream(resolve(file.path)), size }, { over, mark });
-      if (typeof put === 'string') throw new ReplacedMeanwhile(path, put);
-      return put.identity;
-    },
-    discard: () => file.discard(),
-  };
-}
-
-/** Temporary files on the local disk. */
-export interface Scratch {
-  create(name: string): Promise<ScratchFile>;
-  /** Removes those of ended processes. */
-  removeLeftovers(): Promise<void>;
-}
-
-export interface ScratchFile {
-  readonly path: string;
-  write(bytes: Uint8Array, at: number): Promise<void>;
-  finish(): Promise<OpenFile>;
-  discard(): Promise<void>;
-}
-
 /** One folder per user, readable by nobody else: the files may hold personal data. */
 const FOLDER = join(tmpdir(), `tributary-lake-${process.getuid?.() ?? 'user'}`);
 
-export function openScratch(): Scratch {
-  return onDisk<Scratch>(FOLDER, {
-    async create(name) {
+/** Temporary files on the local disk. */
+const openScratch = () =>
+  onDisk(FOLDER, {
+    async create(name: string) {
       await mkdir(FOLDER, { recursive: true, mode: 0o700 });
       await checkOwn();
       const held = holdName(basename(name), 'tmp');
       const path = join(FOLDER, held.name);
-      const handle: FileHandle = await open(path, 'wx', 0o600);
+      const handle = await open(path, 'wx', 0o600);
       return {
         path,
-        write: (bytes, at) => writeAt(handle, bytes, at),
+        write: (bytes: Uint8Array, at: number) => writeAt(handle, bytes, at),
         async finish() {
           await handle.close();
           return openFile(await open(path, 'r'), name);
@@ -150,6 +122,7 @@ export function openScratch(): Scratch {
         },
       };
     },
+    /** Removes those of ended processes. */
     async removeLeftovers() {
       for (const name of await readdir(FOLDER).catch(() => [])) {
         const stats = await lstat(join(FOLDER, name)).catch(() => undefined);
@@ -157,7 +130,6 @@ export function openScratch(): Scratch {
       }
     },
   });
-}
 
 async function checkOwn(): Promise<void> {
   const stats = await lstat(FOLDER);

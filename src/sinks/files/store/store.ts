@@ -39,12 +39,23 @@ export interface OpenFile extends ByteSource {
   close(): Promise<void>;
 }
 
-/** Closes it afterwards, whatever happens. */
-export async function whileOpen<F extends { close(): Promise<void> }, T>(file: F, work: (file: F) => Promise<T>) {
+/** Closes it afterwards, whatever happens; undefined where there is no such file. */
+export async function whileOpen<F extends { close(): Promise<void> } | undefined, T>(
+  file: F,
+  work: (file: F) => Promise<T>,
+): Promise<T> {
   try {
     return await work(file);
   } finally {
-    await file.close();
+    await file?.close();
+  }
+}
+
+export async function whileStaged<T>(staged: Staged, work: (staged: Staged) => Promise<T>): Promise<T> {
+  try {
+    return await work(staged);
+  } finally {
+    await staged.discard();
   }
 }
 

@@ -57,13 +57,8 @@ export function encodeAvro(
   return Buffer.concat(parts);
 }
 
-export interface AvroFile<T> {
-  metadata: Record<string, string>;
-  records: T[];
-}
-
 /** Decoded by the schema that the file was written with: other writers use the same names with other fields. */
-export function decodeAvro<T>(bytes: Buffer): AvroFile<T> {
+export function decodeAvro<T>(bytes: Buffer) {
   if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw new RangeError('it does not begin as an Avro file');
   const head = HEADER.decode(bytes, MAGIC.length) as { value: Record<string, Buffer>; offset: number };
   const metadata = Object.fromEntries(Object.entries(head.value).map(([key, value]) => [key, value.toString('utf8')]));

@@ -5,15 +5,13 @@ import type { Entry } from './manifest.ts';
  * Decoded manifests, the most recently used last. A manifest is never replaced, and every poll reads those of the day: decoding them takes
  * most of a poll's time, and more with every file of the day. One that somebody deletes is noticed when its time is over.
  */
-export interface ManifestCache {
-  read(path: string, decode: () => Promise<readonly Entry[]>): Promise<readonly Entry[]>;
-}
+export type ManifestCache = ReturnType<typeof createManifestCache>;
 
 /** About 15 KB of memory each: a file has figures for every column. */
 const MOST_FILES = 300;
 const KEPT_MS = 10 * MINUTE_MS;
 
-export function createManifestCache(): ManifestCache {
+export function createManifestCache() {
   const kept = new Map<string, { entries: readonly Entry[]; until: number }>();
   let files = 0;
 
@@ -23,7 +21,7 @@ export function createManifestCache(): ManifestCache {
   };
 
   return {
-    async read(path, decode) {
+    async read(path: string, decode: () => Promise<readonly Entry[]>): Promise<readonly Entry[]> {
       const found = kept.get(path);
       const isValid = found !== undefined && performance.now() < found.until;
       const entries = isValid ? found.entries : await decode();

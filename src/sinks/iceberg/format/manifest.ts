@@ -42,7 +42,6 @@ const mapOf = (key: number, value: number, type: string) =>
       fields: [field(key, 'key', 'int'), field(value, 'value', type)],
     },
   });
-const listOf = (element: number, type: string) => optional({ type: 'array', items: type, 'element-id': element });
 
 const entrySchema = ({ fields }: PartitionSpec) => ({
   type: 'record',
@@ -73,7 +72,7 @@ const entrySchema = ({ fields }: PartitionSpec) => ({
         field(110, 'null_value_counts', mapOf(121, 122, 'long')),
         field(125, 'lower_bounds', mapOf(126, 127, 'bytes')),
         field(128, 'upper_bounds', mapOf(129, 130, 'bytes')),
-        field(132, 'split_offsets', listOf(133, 'long')),
+        field(132, 'split_offsets', optional({ type: 'array', items: 'long', 'element-id': 133 })),
         field(140, 'sort_order_id', optional('int')),
       ],
     }),

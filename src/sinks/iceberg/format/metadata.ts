@@ -114,7 +114,6 @@ export function newMetadata(design: Design, location: string, now: number): Meta
   };
 }
 
-/** The columns, as the metadata describes them. */
 export function presentColumns(metadata: Metadata): Present {
   const schema = metadata.schemas.find((one) => one['schema-id'] === metadata['current-schema-id']);
   if (!schema) throw new RangeError(`it has no schema ${metadata['current-schema-id']}`);

@@ -64,7 +64,6 @@ const TYPES = {
   boolean: 'boolean',
 } as const;
 
-/** The columns of an existing table. */
 export interface Present {
   schema: Schema;
   lastColumnId: number;

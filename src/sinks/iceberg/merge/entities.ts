@@ -1,16 +1,20 @@
 import { isNone } from '../../../model/columns.ts';
 import type { Row } from '../../../model/flatten.ts';
 import type { Instant } from '../../../model/instant.ts';
-import type { Entity, Stream } from '../../../model/streams.ts';
+import { type Entity, LINKS, type Stream } from '../../../model/streams.ts';
 import { mergeRows } from '../../files/merge.ts';
-import { createEntityRow, createMergeLink, isSameValue } from '../../files/merge-link.ts';
+import { createEntityRow, createMergeLink, isSameValue, storeListing } from '../../files/merge-link.ts';
 import type { MergeRule } from '../../files/merge-row.ts';
 import type { LakeRow } from '../../files/partition-file.ts';
+import { whileOpen } from '../../files/store/store.ts';
 import type { Incoming } from '../../files/survey.ts';
 import { createSanitizer, newestEntities, UTF8_TEXT } from '../../merge-rule.ts';
-import { createTableWriter, type NewFiles } from '../parts.ts';
+import type { LinksSnapshot, Receipt } from '../../sink.ts';
+import { changeTable } from '../change-table.ts';
+import { entityDesign } from '../format/schema.ts';
+import { createTableWriter, type NewFiles, partsOf } from '../parts.ts';
 import { entityFiles, writableTable } from '../table-files.ts';
-import type { Draft, Table } from '../warehouse.ts';
+import { type Draft, inDraft, preparedTable, type Table, type Warehouse } from '../warehouse.ts';
 
 interface EntityMerge {
   draft: Draft;
@@ -30,14 +34,13 @@ export async function mergeEntity(options: EntityMerge): Promise<NewFiles> {
   const { draft, table, entity, source, now } = options;
   const writer = createTableWriter(draft, table, source);
   const incoming = readings(options);
-  const files = entityFiles({ warehouse: draft.warehouse, table, source });
+  const files = entityFiles({ table, source });
   const rule = createEntityRule(table, entity);
   if (incoming.length > 0)
     await mergeRows(writableTable(draft, files, { table, writer }), { rule, incoming, wholes: [] }, now);
   return writer;
 }
 
-/** The entities of a batch, as rows of the table. */
 function readings({ table, entity, stream, source, rows, now }: EntityMerge): Incoming[] {
   const newest = newestEntities(entity, stream, rows, UTF8_TEXT);
   const toRow = createEntityRow(table.columns, stream.columns, { _source: source, _observed_at: now });
@@ -65,4 +68,31 @@ function createEntityRule({ columns }: Table, entity: Entity): MergeRule {
     },
     merge,
   };
+}
+
+/** One snapshot of the table of links: the files of the source are replaced by new ones. */
+export function replaceLinks(warehouse: Warehouse, snapshot: LinksSnapshot): Promise<Receipt> {
+  const { source } = snapshot;
+  const { state } = warehouse;
+  return inDraft(warehouse, LINKS.name, async (draft) => {
+    const table = await preparedTable(warehouse, entityDesign(LINKS));
+    const parts = (await partsOf(table, { source })).filter(({ rows }) => rows > 0);
+    return storeListing(state, draft, warehouse.name, snapshot, {
+      columns: table.columns,
+      async read(show) {
+        for (const part of parts) {
+          const present = await part.open();
+          if (present) await whileOpen(present, show);
+        }
+      },
+      async replace(rows) {
+        const writer = createTableWriter(draft, table, source);
+        for (const part of parts) await writer.drop(part);
+        await writer.add(rows);
+        const { added, removed } = writer;
+        if (added.length + removed.length > 0)
+          await changeTable(draft, table, { operation: 'overwrite', added, removed, sources: [source] });
+      },
+    });
+  });
 }

@@ -1,5 +1,6 @@
 import type { Value } from '../../../model/columns.ts';
 import { DAY_MS } from '../../../model/window.ts';
+import { groupBy } from '../../files/group-by.ts';
 import { GROUP_ROWS } from '../../files/layout.ts';
 import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
 import type { Piece } from '../../files/write-file.ts';
@@ -23,11 +24,11 @@ export async function joinGroups(
   const find = most === undefined ? smallGroups : dueGroups(most);
   let joined = 0;
   for (;;) {
-    const table = await loadTable(warehouse.state, warehouse, design);
-    const files = table ? await filesOf(warehouse, table, {}) : [];
+    const table = await loadTable(warehouse, design);
+    const files = table ? await filesOf(table, {}) : [];
     if (find(files).length === 0 || signal?.aborted) return { joined, files: files.length };
     const now = await changeIfThere(warehouse, design, async (draft, locked) => {
-      const [group = []] = find(await filesOf(warehouse, locked, {}));
+      const [group = []] = find(await filesOf(locked, {}));
       if (group.length > 0) await joinFiles(draft, locked, group);
       return group.length;
     });
@@ -35,18 +36,12 @@ export async function joinGroups(
   }
 }
 
-/** Groups of files to be joined. */
 type FindGroups = (files: readonly TableFile[]) => TableFile[][];
 
 /** Small files by day and source, wherever there are several. */
 const smallGroups: FindGroups = (files) => {
-  const groups = new Map<string, TableFile[]>();
-  for (const entry of files) {
-    const { source } = entry;
-    if (source === undefined || entry.file.rows >= FULL_ROWS) continue;
-    const key = `${entry.file.day} ${source}`;
-    groups.set(key, [...(groups.get(key) ?? []), entry]);
-  }
+  const small = files.filter(({ source, file }) => source !== undefined && file.rows < FULL_ROWS);
+  const groups = groupBy(small, ({ source, file }) => `${file.day} ${source}`);
   return [...groups.values()].filter((group) => group.length > 1);
 };
 

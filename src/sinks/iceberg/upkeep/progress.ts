@@ -1,5 +1,5 @@
 import type { Queryable } from '../../../cursor/database/index.ts';
-import { instantOf } from '../../../cursor/database/sql.ts';
+import { instantOf, raw, sql } from '../../../cursor/database/sql.ts';
 import { COVERAGE } from '../../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../../model/instant.ts';
 import { LINKS, STREAMS, type StreamName } from '../../../model/streams.ts';
@@ -32,13 +32,10 @@ export const statesProgress = ({ isByDay, name }: Design): boolean => isByDay ||
 
 export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design: Design): Promise<Proven> {
   type Found = { source: string; since: Instant; through: Instant | null; filters: string | null; aside: number };
-  const cursors = await tx.query<Found>({
-    text: `
-      select source, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-        ${COVERAGE.filters} as filters, ${COVERAGE.setAside} as aside
-      from tributary.cursors c where sink = $1 and stream = $2 order by source`,
-    values: [sink, design.name],
-  });
+  const cursors = await tx.query<Found>(sql`
+    select source, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
+      ${raw(COVERAGE.filters)} as filters, ${raw(COVERAGE.setAside)} as aside
+    from tributary.cursors c where sink = ${sink} and stream = ${design.name} order by source`);
   if (cursors.length === 0) return { all: {}, bySource: new Map() };
   const throughs = cursors.map(({ through }) => through);
   return {
@@ -91,7 +88,7 @@ export async function publishProgress(warehouse: Warehouse, stream: StreamName):
   const { state, catalog } = warehouse;
   const design = streamDesign(STREAMS[stream]);
   const toSay = async () => {
-    const listed = await catalog.load(state, warehouse, stream);
+    const listed = await catalog.load(warehouse, stream);
     const proven = listed && (await provenOf(state, warehouse, design));
     return proven && isDue(listed.metadata, proven) ? { listed, proven } : undefined;
   };

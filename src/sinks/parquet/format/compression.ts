@@ -78,13 +78,8 @@ export function parseMetadata(footer: Uint8Array): Metadata {
   });
 }
 
-type ReadColumn = (name: string) => Promise<ArrayLike<unknown>>;
-
 /** Columns of the single group in the metadata: integers and instants as BigInt, text and JSON as text. */
-export async function openGroup(
-  metadata: Metadata,
-  read: (start: number, end: number) => Promise<Uint8Array>,
-): Promise<ReadColumn> {
+export async function openGroup(metadata: Metadata, read: (start: number, end: number) => Promise<Uint8Array>) {
   const scan = await parquetScan({
     metadata,
     file: {
@@ -102,7 +97,7 @@ export async function openGroup(
     },
   });
   const rowEnd = Number(metadata.num_rows);
-  return (column) => scan.readColumn({ column, rowStart: 0, rowEnd });
+  return (column: string): Promise<ArrayLike<unknown>> => scan.readColumn({ column, rowStart: 0, rowEnd });
 }
 
 /** Small Node Buffers share a larger ArrayBuffer. */

@@ -7,8 +7,7 @@ export type { Compression } from './compression.ts';
 export { compareText } from './encodings.ts';
 export { encodeFooter, fitsSchema } from './footer.ts';
 export { encodeGroup } from './group.ts';
-export { readFooter, readGroup, UnreadableFile } from './read.ts';
-export { type AnyFile, readAny } from './read-any.ts';
+export { type AnyFile, readAny, readFooter, readGroup, UnreadableFile } from './read.ts';
 export {
   type ByteSource,
   type Chunk,

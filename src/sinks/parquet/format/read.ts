@@ -50,11 +50,28 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
   return { footerAt, columns, rows, metadata: entries, groups, footer: metadata };
 }
 
+export type AnyFile = Awaited<ReturnType<typeof readAny>>;
+
+/** A Parquet file of another writer: it can be read, and nothing of it is taken for granted. */
+export async function readAny(source: ByteSource) {
+  const footer = parseMetadata(await readEnding(source));
+  return {
+    /** As the file names it. */
+    writer: footer.created_by ?? 'a writer without a name',
+    names: new Set(footer.schema.slice(1).map(({ name }) => name)),
+    /** The number of rows of each group. */
+    groups: footer.row_groups.map((group) => Number(group.num_rows)),
+    /** Values of these columns, converted to their kinds; a column that the file lacks is null. */
+    read: (group: number, columns: readonly FileColumn[]) =>
+      readValues(footer, group, columns, (start, end) => source.read(start, end)),
+  };
+}
+
 /** Without the version. */
 const WRITER = CREATED_BY.replace(/\d+$/, '');
 
 /** The footer with its length and MAGIC. */
-export async function readEnding(source: ByteSource): Promise<Uint8Array> {
+async function readEnding(source: ByteSource): Promise<Uint8Array> {
   const { size } = source;
   if (size < MAGIC.length + ENDING) throw torn(source, `it has ${size} bytes`);
   const [head, tail] = await Promise.all([

@@ -1,16 +1,14 @@
 import type { Kind, Value } from '../../../model/columns.ts';
 import { type Metadata, openGroup } from './compression.ts';
 import { createYield } from './group.ts';
-import { exactName, type FileColumn, restoreInstant, restoreInteger } from './types.ts';
-
-type Read = (start: number, end: number) => Promise<Uint8Array>;
+import { type ByteSource, exactName, type FileColumn, restoreInstant, restoreInteger } from './types.ts';
 
 /** The rows of a group, with values of these columns, converted to their kinds. A column that the file lacks is null. */
 export async function readValues(
   footer: Metadata,
   number: number,
   columns: ReadonlyArray<Pick<FileColumn, 'name' | 'kind'>>,
-  read: Read,
+  read: ByteSource['read'],
 ): Promise<Value[][]> {
   const group = footer.row_groups[number];
   if (!group) throw new RangeError(`there is no group ${number}`);

@@ -1,8 +1,8 @@
-import { quoteIdent, type Sql } from '../../../cursor/database/sql.ts';
+import { nameIn, quoteIdent, raw, type Sql, sql } from '../../../cursor/database/sql.ts';
 import { toIso } from '../../../model/instant.ts';
 import { LINK_COUNTERS, LINKS, SOURCE } from '../../../model/streams.ts';
 import type { LinksSnapshot } from '../../sink.ts';
-import { type Table, type TableColumn, tableName, toTableColumn } from '../table.ts';
+import { type Table, type TableColumn, toTableColumn } from '../table.ts';
 
 /** What of a link makes a new version of it: not its counters, and not that something else changed. */
 const columns = LINKS.columns.filter(({ name }) => !LINK_COUNTERS.has(name) && name !== 'link_updated_at');
@@ -32,26 +32,24 @@ export const historyTable: Table = {
 
 /** After a listing: ends versions that are no longer true, and begins those that are. None is empty: two listings may be of one second. */
 export function keepHistory(schema: string, { source, at }: LinksSnapshot): Sql {
-  const [table, history] = [tableName(schema, LINKS), tableName(schema, historyTable)];
+  const [table, history] = [nameIn(schema, LINKS.name), nameIn(schema, HISTORY)];
   const names = columns.map(({ name }) => quoteIdent(name));
-  const of = (row: string): string => names.map((name) => `${row}.${name}`).join(', ');
-  return {
-    text: `
-      with ended as (
-        update ${history} as h set valid_to = greatest(h.valid_from + interval '1 millisecond', case
-            when t._missing_since is not null then t._missing_since
-            when t.link_updated_at > h.valid_from and t.link_updated_at < $2::timestamptz then t.link_updated_at
-            else $2::timestamptz end)
-        from ${table} t
-        where h._source = $1 and t._source = $1 and h.link_id = t.link_id and h.valid_to is null
-          and (t._missing_since is not null or (${of('h')}) is distinct from (${of('t')}))
-        returning h.link_id, h.valid_to)
-      insert into ${history} (_source, ${names.join(', ')}, valid_from)
-      select t._source, ${of('t')}, coalesce(e.valid_to, case when exists (
-        select from ${history} h where h._source = $1 and h.link_id = t.link_id) then $2::timestamptz end, t.link_created_at, $2::timestamptz)
-      from ${table} t left join ended e on e.link_id = t.link_id
-      where t._source = $1 and t._missing_since is null and (e.link_id is not null or not exists (
-        select from ${history} h where h._source = $1 and h.link_id = t.link_id and h.valid_to is null))`,
-    values: [source, toIso(at)],
-  };
+  const of = (row: string): Sql => raw(names.map((name) => `${row}.${name}`).join(', '));
+  const listedAt = sql`${toIso(at)}::timestamptz`;
+  return sql`
+    with ended as (
+      update ${history} as h set valid_to = greatest(h.valid_from + interval '1 millisecond', case
+          when t._missing_since is not null then t._missing_since
+          when t.link_updated_at > h.valid_from and t.link_updated_at < ${listedAt} then t.link_updated_at
+          else ${listedAt} end)
+      from ${table} t
+      where h._source = ${source} and t._source = ${source} and h.link_id = t.link_id and h.valid_to is null
+        and (t._missing_since is not null or (${of('h')}) is distinct from (${of('t')}))
+      returning h.link_id, h.valid_to)
+    insert into ${history} (_source, ${raw(names.join(', '))}, valid_from)
+    select t._source, ${of('t')}, coalesce(e.valid_to, case when exists (
+      select from ${history} h where h._source = ${source} and h.link_id = t.link_id) then ${listedAt} end, t.link_created_at, ${listedAt})
+    from ${table} t left join ended e on e.link_id = t.link_id
+    where t._source = ${source} and t._missing_since is null and (e.link_id is not null or not exists (
+      select from ${history} h where h._source = ${source} and h.link_id = t.link_id and h.valid_to is null))`;
 }

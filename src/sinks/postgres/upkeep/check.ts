@@ -1,9 +1,10 @@
 import type { Database } from '../../../cursor/database/index.ts';
-import { quoteIdent } from '../../../cursor/database/sql.ts';
+import { nameIn, quoteIdent, sql } from '../../../cursor/database/sql.ts';
 import { versionFinding } from '../../../cursor/migrations/migrate.ts';
 import { type Finding, findingOf, note, ok } from '../../../model/errors.ts';
 import { type Viewed, viewsOf } from '../views.ts';
 import { findViewFaults } from './keep-views.ts';
+import { ensureSchema } from './prepare.ts';
 
 /** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
 export async function checkPostgres(
@@ -38,15 +39,11 @@ export async function checkPostgres(
 async function tryOut(db: Database, schema: string): Promise<void> {
   const tx = await db.begin();
   try {
-    const [found] = await tx.query<{ schema: string | null }>({
-      text: 'select to_regnamespace($1)::text as schema',
-      values: [quoteIdent(schema)],
-    });
-    if (!found?.schema) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
-    const probe = `${quoteIdent(schema)}.tributary_doctor`;
-    await tx.query({ text: `create table ${probe} (n int)` });
-    await tx.query({ text: `insert into ${probe} values (1)` });
-    await tx.query({ text: `select n from ${probe}` });
+    await ensureSchema(tx, schema);
+    const probe = nameIn(schema, 'tributary_doctor');
+    await tx.query(sql`create table ${probe} (n int)`);
+    await tx.query(sql`insert into ${probe} values (1)`);
+    await tx.query(sql`select n from ${probe}`);
   } finally {
     await tx.rollback();
   }
@@ -54,14 +51,11 @@ async function tryOut(db: Database, schema: string): Promise<void> {
 
 /** Existing tables may belong to another role. */
 async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
-  const rows = await db.query<{ name: string }>({
-    text: `
-      select c.relname as name from pg_class c
-      where c.relnamespace = to_regnamespace($1) and c.relkind in ('r', 'p')
-        and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
-          and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))
-      order by 1`,
-    values: [quoteIdent(schema)],
-  });
+  const rows = await db.query<{ name: string }>(sql`
+    select c.relname as name from pg_class c
+    where c.relnamespace = to_regnamespace(${quoteIdent(schema)}) and c.relkind in ('r', 'p')
+      and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+        and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))
+    order by 1`);
   return rows.map(({ name }) => name);
 }

@@ -1,11 +1,11 @@
 import type { Database, Queryable } from '../../../cursor/database/index.ts';
-import { quoteIdent, type Sql } from '../../../cursor/database/sql.ts';
+import { nameIn, quoteIdent, raw, type Sql, sql } from '../../../cursor/database/sql.ts';
 import { LONGEST_ID } from '../../../model/identity.ts';
 import { ENTITIES, type Entity, entitiesOf, STREAM_NAMES, STREAMS, type Stream } from '../../../model/streams.ts';
 import type { Refilled } from '../../sink.ts';
 import { isOurs } from '../holdings.ts';
 import { isKnown } from '../merge.ts';
-import { describeTable, entityTable, formatOf, lockSchema, POSTGRES_TYPES, type Present, tableName } from '../table.ts';
+import { describeTable, entityTable, formatOf, lockSchema, POSTGRES_TYPES, type Present } from '../table.ts';
 import { bringUpToDate } from './prepare.ts';
 
 /**
@@ -24,7 +24,7 @@ export function refillEntities(db: Database, schema: string, source: string, isT
       const from = events.filter(({ stream }) => entitiesOf(stream).includes(entity));
       if (from.length === 0) continue;
       await bringUpToDate(tx, schema, entityTable(entity));
-      const [done] = await tx.query<{ rows: number }>(insertMissing(schema, entity, from, [source, isThorough]));
+      const [done] = await tx.query<{ rows: number }>(insertMissing(schema, entity, from, source, isThorough));
       if (done && done.rows > 0) refilled.push({ table: `${schema}.${entity.name}`, rows: done.rows });
     }
     return refilled;
@@ -49,29 +49,32 @@ async function eventTables(tx: Queryable, schema: string): Promise<EventTable[]>
   return found;
 }
 
-function insertMissing(schema: string, entity: Entity, from: readonly EventTable[], values: readonly unknown[]): Sql {
-  const [table, key] = [tableName(schema, entity), quoteIdent(entity.key)];
-  const list = entity.columns.map(({ name }) => quoteIdent(name)).join(', ');
+function insertMissing(
+  schema: string,
+  entity: Entity,
+  from: readonly EventTable[],
+  source: string,
+  isThorough: boolean,
+): Sql {
+  const [table, key] = [nameIn(schema, entity.name), raw(quoteIdent(entity.key))];
+  const list = raw(entity.columns.map(({ name }) => quoteIdent(name)).join(', '));
   const rowsOf = ({ stream, present }: EventTable): string => {
     // A table that is not brought up to date yet lacks the newest columns, or has them narrower.
     const columns = entity.columns.map(({ name, kind }) => {
       const type = POSTGRES_TYPES[kind];
       return present.columns[name] === formatOf(type) ? `t.${quoteIdent(name)}` : `null::${type}`;
     });
-    return `select ${columns.join(', ')}, t._synced_at from ${tableName(schema, stream)} t where t._source = $1 and ${isOurs('t', stream)}`;
+    return `select ${columns.join(', ')}, t._synced_at, t._source from ${nameIn(schema, stream.name)} t where ${isOurs('t', stream)}`;
   };
-  return {
-    text: `
-      with filled as (
-        insert into ${table} (_source, ${list}, _observed_at)
-        select distinct on (e.${key}) $1, e.*
-        from (${from.map(rowsOf).join(' union all ')}) e (${list}, _observed_at)
-        where e.${key} <> '' and length(e.${key}) <= ${LONGEST_ID}
-          and ($2 or not exists (select from ${table} where _source = $1))
-          and not exists (select from ${table} k where k._source = $1 and k.${key} = e.${key})
-        order by e.${key}, ${isKnown('e', entity.knowledge)} desc, e._observed_at desc
-        on conflict do nothing returning 1)
-      select count(*)::int as rows from filled`,
-    values,
-  };
+  return sql`
+    with filled as (
+      insert into ${table} (${list}, _observed_at, _source)
+      select distinct on (e.${key}) e.*
+      from (${raw(from.map(rowsOf).join(' union all '))}) e (${list}, _observed_at, _source)
+      where e._source = ${source} and e.${key} <> '' and length(e.${key}) <= ${LONGEST_ID}
+        and (${isThorough} or not exists (select from ${table} where _source = ${source}))
+        and not exists (select from ${table} k where k._source = ${source} and k.${key} = e.${key})
+      order by e.${key}, ${raw(isKnown('e', entity.knowledge))} desc, e._observed_at desc
+      on conflict do nothing returning 1)
+    select count(*)::int as rows from filled`;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../../cursor/database/index.ts';
-import { quoteIdent, quoteLiteral } from '../../../cursor/database/sql.ts';
+import { nameIn, quoteIdent, quoteLiteral, raw, type Sql, sql } from '../../../cursor/database/sql.ts';
 import type { View } from '../../views/view.ts';
 
 /** A view that is not as it should be, and could not be made so. Nothing but the view itself suffers. */
@@ -20,14 +20,14 @@ export async function keepViews(tx: Queryable, schema: string, views: readonly V
   for (const view of views) {
     const there = present.get(view.name);
     if (there && isCurrent(view, there)) continue;
-    await tx.query({ text: 'savepoint a_view' });
+    await tx.query(sql`savepoint a_view`);
     try {
       await makeView(tx, schema, view, there);
     } catch (error) {
       // Recovery: the view stays as it is. Only what Postgres says of the view itself: a lost connection ends the transaction.
       const fault = faultOf(error, schema, view);
       if (!fault) throw error;
-      await tx.query({ text: 'rollback to savepoint a_view' });
+      await tx.query(sql`rollback to savepoint a_view`);
       faults.push(fault);
     }
   }
@@ -46,19 +46,18 @@ export async function findViewFaults(db: Queryable, schema: string, views: reado
 }
 
 async function makeView(tx: Queryable, schema: string, view: View, present: PresentView | undefined): Promise<void> {
-  const name = `${quoteIdent(schema)}.${quoteIdent(view.name)}`;
-  const text = `${viewDefinition(schema, view)}\n${addRule(schema, view)}`;
+  const name = nameIn(schema, view.name);
+  const definition = raw(`${viewDefinition(schema, view)}\n${addRule(schema, view)}`);
   try {
-    await tx.query({ text });
+    await tx.query(definition);
   } catch (error) {
     // Recovery: `replace` keeps columns as they are. A view of ours with other columns is made anew, with the grants it had.
-    if (codeOf(error) !== OTHER_COLUMNS || !present?.isOurs) throw error;
-    await tx.query({ text: `rollback to savepoint a_view; drop view ${name}` });
-    await tx.query({ text });
-    for (const grant of present.grants) await tx.query({ text: grantOn(name, grant) });
+    if ((error as { code?: string }).code !== OTHER_COLUMNS || !present?.isOurs) throw error;
+    await tx.query(sql`rollback to savepoint a_view; drop view ${name}`);
+    await tx.query(definition);
+    for (const grant of present.grants) await tx.query(grantOn(name, grant));
   }
-  if (!present)
-    for (const grant of await grantsBeside(tx, schema, view)) await tx.query({ text: grantOn(name, grant) });
+  if (!present) for (const grant of await grantsBeside(tx, schema, view)) await tx.query(grantOn(name, grant));
 }
 
 interface Grant {
@@ -83,31 +82,27 @@ const GRANTS = `jsonb_build_object('role', case when a.grantee = 0 then null els
 const RULE = `(select left(md5(string_agg(r.ev_action::text, '' order by r.oid)), 8) from pg_rewrite r where r.ev_class = c.oid)`;
 
 async function describeViews(db: Queryable, schema: string, views: readonly View[]): Promise<Map<string, PresentView>> {
-  const found = await db.query<Omit<PresentView, 'isOurs'> & { name: string }>({
-    text: `
-      select c.relname as name, obj_description(c.oid, 'pg_class') as comment, coalesce(${RULE}, '') as rule,
-        (select coalesce(jsonb_agg(${GRANTS}), '[]') from aclexplode(c.relacl) a where a.grantee <> c.relowner) as grants
-      from pg_class c where c.relnamespace = to_regnamespace($1) and c.relname = any($2)`,
-    values: [quoteIdent(schema), views.map(({ name }) => name)],
-  });
+  const names = views.map(({ name }) => name);
+  const found = await db.query<Omit<PresentView, 'isOurs'> & { name: string }>(sql`
+    select c.relname as name, obj_description(c.oid, 'pg_class') as comment, coalesce(${raw(RULE)}, '') as rule,
+      (select coalesce(jsonb_agg(${raw(GRANTS)}), '[]') from aclexplode(c.relacl) a where a.grantee <> c.relowner) as grants
+    from pg_class c where c.relnamespace = to_regnamespace(${quoteIdent(schema)}) and c.relname = any(${names})`);
   return new Map(found.map((view) => [view.name, { ...view, isOurs: SHAPE.test(view.comment ?? '') }]));
 }
 
 /** Who may read everything that a new view shows may read the view. */
 function grantsBeside(tx: Queryable, schema: string, { reads }: View): Promise<Grant[]> {
-  return tx.query<Grant & Record<string, unknown>>({
-    text: `
-      select case when a.grantee = 0 then null else a.grantee::regrole::text end as role, 'SELECT' as privilege, false as "isGrantable"
-      from pg_class c, aclexplode(c.relacl) a
-      where c.relnamespace = to_regnamespace($1) and c.relname = any($2) and a.privilege_type = 'SELECT' and a.grantee <> c.relowner
-      group by a.grantee having count(distinct c.oid) = cardinality($2)`,
-    values: [quoteIdent(schema), reads],
-  });
+  return tx.query<Grant>(sql`
+    select case when a.grantee = 0 then null else a.grantee::regrole::text end as role, 'SELECT' as privilege, false as "isGrantable"
+    from pg_class c, aclexplode(c.relacl) a
+    where c.relnamespace = to_regnamespace(${quoteIdent(schema)}) and c.relname = any(${reads}) and a.privilege_type = 'SELECT'
+      and a.grantee <> c.relowner
+    group by a.grantee having count(distinct c.oid) = ${reads.length}`);
 }
 
 /** `regrole` has quoted the name where that is needed. */
-const grantOn = (name: string, { role, privilege, isGrantable }: Grant): string =>
-  `grant ${privilege} on ${name} to ${role ?? 'public'}${isGrantable ? ' with grant option' : ''}`;
+const grantOn = (name: Sql, { role, privilege, isGrantable }: Grant): Sql =>
+  raw(`grant ${privilege} on ${name} to ${role ?? 'public'}${isGrantable ? ' with grant option' : ''}`);
 
 const SHAPE = /Shape ([0-9a-f]{12})(?:\/([0-9a-f]{8}))?\.$/;
 
@@ -132,7 +127,7 @@ function isCurrent({ query }: View, { comment, rule }: PresentView): boolean {
 
 /** For a person to read or a DBA to run. */
 export function viewDefinition(schema: string, view: View): string {
-  const name = `${quoteIdent(schema)}.${quoteIdent(view.name)}`;
+  const name = nameIn(schema, view.name);
   return [
     `create or replace view ${name} as ${view.query.trim()};`,
     `comment on view ${name} is ${quoteLiteral(viewComment(view))};`,
@@ -141,8 +136,6 @@ export function viewDefinition(schema: string, view: View): string {
     ),
   ].join('\n');
 }
-
-const codeOf = (error: unknown): string | undefined => (error as { code?: string } | null)?.code;
 
 const OTHER_COLUMNS = '42P16';
 

@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../../../cursor/database/index.ts';
-import { quoteIdent } from '../../../cursor/database/sql.ts';
+import { quoteIdent, raw, sql } from '../../../cursor/database/sql.ts';
 import { ConfigError } from '../../../model/errors.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../../model/streams.ts';
 import type { IndexName } from '../../views/postgres-indexes.ts';
@@ -57,14 +57,16 @@ export function prepareWarehouse(
     await tx.query(lockSchema(schema));
     await ensureSchema(tx, schema);
     if (!isStateHere) {
-      await tx.query({ text: createReceipts(schema) });
+      await tx.query(createReceipts(schema));
       for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
     }
     await bringUpToDate(tx, schema, daysTable);
     if (stream) await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
     // The tables of other streams only have to exist, so that the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream?.name)) {
-      await ensureTable(tx, schema, streamTable(STREAMS[name], partition, indexes));
+      const table = streamTable(STREAMS[name], partition, indexes);
+      const present = await describeTable(tx, schema, name);
+      if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
     }
     if (partition !== 'none') {
       for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
@@ -76,9 +78,9 @@ export function prepareWarehouse(
 }
 
 /** Not `if not exists`: that asks for the right to create even where an administrator has made the schema for us. */
-async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
-  const there = await tx.query({ text: 'select 1 from pg_namespace where nspname = $1', values: [schema] });
-  if (there.length === 0) await tx.query({ text: `create schema ${quoteIdent(schema)}` });
+export async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
+  const there = await tx.query(sql`select from pg_namespace where nspname = ${schema}`);
+  if (there.length === 0) await tx.query(raw(`create schema ${quoteIdent(schema)}`));
 }
 
 export async function bringUpToDate(
@@ -95,7 +97,7 @@ export async function bringUpToDate(
   const change = present ? alterTable(schema, table, present) : createTable(schema, table);
   if (change === '' && present?.comment === tableComment(table)) return;
   try {
-    await tx.query({ text: [change, createIndexes(schema, table), comments(schema, table)].join('\n') });
+    await tx.query(raw([change, createIndexes(schema, table), comments(schema, table)].join('\n')));
   } catch (error) {
     throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
   }
@@ -117,9 +119,4 @@ function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
       cause: error,
     },
   );
-}
-
-async function ensureTable(tx: Queryable, schema: string, table: Table): Promise<void> {
-  const present = await describeTable(tx, schema, table.name);
-  if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
 }
