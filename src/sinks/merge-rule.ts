@@ -107,32 +107,35 @@ export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: Tex
 
   /** The values in front, the stream's columns, `_extra`; JSON as text. */
   const one = ({ values, extra }: Row, front: readonly Value[]): Value[] => {
-    const stored: Value[] = [...front];
+    const first = front.length;
+    // In its full length at once: an array that grows value by value is copied several times.
+    const stored = new Array<Value>(first + columns.length + 1).fill(null);
+    for (let i = 0; i < first; i++) stored[i] = front[i] ?? null;
     const sanitized: string[] = [];
     for (let i = 0; i < columns.length; i++) {
       const { name, kind } = columns[i] as Column;
       const value = values[i] ?? null;
       if (value === null || (kind !== 'text' && kind !== 'json')) {
-        stored.push(value);
+        stored[first + i] = value;
         continue;
       }
       const text = kind === 'text' ? String(value) : stringifyJson(value);
       const fit =
         kind === 'json' ? fitJson(value, text) : name === 'event_id' ? POSTGRES_TEXT.text(text) : rules.text(text);
       if (fit !== text) sanitized.push(name);
-      stored.push(fit);
+      stored[first + i] = fit;
     }
     const rest = extra === null ? null : stringifyJson(extra);
     const fitRest = rest === null ? null : fitJson(extra, rest);
     if (fitRest !== rest) sanitized.push('_extra');
     if (sanitized.length === 0) {
-      stored.push(fitRest);
+      stored[first + columns.length] = fitRest;
     } else {
       count++;
       // A field of the service's that has our name moves aside.
       const theirs = extra && SANITIZED in extra ? { [`${SANITIZED}_`]: extra[SANITIZED] } : {};
       const noted = Object.assign(bare(), extra, theirs, { [SANITIZED]: sanitized });
-      stored.push(fitJson(noted, stringifyJson(noted)));
+      stored[first + columns.length] = fitJson(noted, stringifyJson(noted));
     }
     return stored;
   };

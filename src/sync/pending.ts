@@ -41,8 +41,18 @@ export function startingAt(slice: Slice, from: Instant): Slice {
   };
 }
 
-export const bytesOf = (rows: readonly Row[]): number =>
-  rows.reduce((bytes, { values, extra }) => bytes + sizeOf(values) + sizeOf(extra), 0);
+/** Every value of every row comes through here: a call for each takes half as long again. */
+export function bytesOf(rows: readonly Row[]): number {
+  let bytes = 0;
+  for (const { values, extra } of rows) {
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i];
+      bytes += typeof value === 'string' ? value.length : sizeOf(value);
+    }
+    bytes += sizeOf(extra);
+  }
+  return bytes;
+}
 
 /** About what a value takes; only long texts matter. */
 function sizeOf(value: unknown): number {
