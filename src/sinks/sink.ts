@@ -183,7 +183,7 @@ export interface MaintainOptions {
 /** By table: files joined, snapshots expired, files removed, and files that are left. */
 export type Maintained = Record<string, { joined: number; expired: number; removed: number; files: number }>;
 
-interface LeasedTrack {
+export interface LeasedTrack {
   source: string;
   stream: StreamName;
   epoch: number;
