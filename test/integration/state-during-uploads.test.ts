@@ -4,9 +4,11 @@ import { connect } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { LINKS, STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
+import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
+import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { icebergS3Place, KEEP_NOTHING } from '../support/iceberg-place.ts';
-import { s3Place } from '../support/lake-place.ts';
+import { lakeOf, s3Place } from '../support/lake-place.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { certified, createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 
@@ -172,6 +174,34 @@ describe.each([
     });
     expect(window).toEqual({ rows: 1 });
   });
+});
+
+it('a lake: a process that was overtaken between looking an event up and writing it stores nothing twice', async () => {
+  const place = await s3Place(server);
+  const elsewhere = connect({ url: place.stateUrl, name: 'another process' });
+  try {
+    const writer = await createWriter(place, stream, 'overtaken');
+    await writer.commit([sale('e0', 0, 1)]);
+    const store = createS3Store({ url: `s3://${server.bucket}/${place.prefix}`, pathStyle: true });
+    const overtake = async (): Promise<void> => {
+      await elsewhere.query({ text: `update tributary.leases set expires_at = now() where source = 'locked files'` });
+      const batch = await createParquetSink({ ...lakeOf(place), state: elsewhere, store }).open(stream);
+      await batch.write([sale('e1', 0, 1)]);
+      await batch.commit(writer.advance());
+    };
+    let isFirst = true;
+    server.hold = async ({ method, url }) => {
+      if (method !== 'HEAD' || !url?.includes('.parquet') || !isFirst) return;
+      isFirst = false;
+      await overtake();
+    };
+    await expect(writer.commit([sale('e1', 0, 1)])).rejects.toThrow(/stopped for so long/);
+    expect([...(await rowsOf(place, stream, 'overtaken')).keys()].sort()).toEqual(['e0', 'e1']);
+  } finally {
+    server.hold = async () => {};
+    await elsewhere.close();
+    await place.close();
+  }
 });
 
 async function listing({ state }: Awaited<ReturnType<typeof s3Place>> | Awaited<ReturnType<typeof icebergS3Place>>) {

@@ -56,6 +56,11 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     if (side === 'from' ? next <= at : next >= at) return;
     at = next;
   }
+  // The far side by itself, too: the pieces overlap, so that none of them asks for nothing else.
+  const far = { start: Math.floor(silence.from) - 1, end: Math.floor(silence.from) - 1 + SHORT_MS };
+  if (limited === undefined || side === 'from' || silence.to <= far.end) return;
+  const page = await attempt(fetcher, { order: 'asc', ...far, step: firstStep(profile.pageRows) });
+  if (page) yield page;
 
   function isKnownIn({ start, end }: { start: Instant; end: Instant }): boolean {
     return evidence.seenAfter(start).some((at) => at < end);
@@ -81,7 +86,11 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     const first = Math.floor(silence.from) - 1;
     const isLast = to - first <= SHORT_MS;
     // Starts get rounded up, too.
-    const earliest = !isLast ? first + SHORT_MS - 1 : isFirst && pad > 0 ? first - PAD_MS : first;
+    const earliest = !isLast
+      ? first + (limited === undefined ? SHORT_MS - 1 : 0)
+      : isFirst && pad > 0
+        ? first - PAD_MS
+        : first;
     return { start: Math.max(earliest, end - longest), end };
   }
 }

@@ -9,6 +9,8 @@ import type { Sql } from '../../cursor/database/sql.ts';
 export interface Change {
   /** Waits until nobody else works on what has this name. Held until the state is written. */
   lock(name: string): Promise<void>;
+  /** Throws if a lock was lost: to be called when files are ready, before the first is published. */
+  check(): Promise<void>;
   /** What is written to the state at the end, in this order. What moves a cursor is also tried before: see `foresee`. */
   later(write: Write | Sql, options?: { movesCursor?: boolean }): void;
   /** Reads how far cursors will be once the state is written. */
@@ -47,10 +49,13 @@ export async function inChange<T>(
     await lock(name);
     const later: Change['later'] = (write, { movesCursor = false } = {}) =>
       void writes.push({ write: typeof write === 'function' ? write : (tx) => tx.query(write), movesCursor });
-    const result = await work({ lock, later, foresee });
+    const check = async (db: Queryable = state): Promise<void> => {
+      for (const held of locks.values()) await held.check(db);
+    };
+    const result = await work({ lock, check, later, foresee });
     if (writes.length === 0) return result;
     await commit(async (tx) => {
-      for (const held of locks.values()) await held.check(tx);
+      await check(tx);
       for (const { write } of writes) await write(tx);
       for (const held of locks.values()) await held.giveBack(tx);
     });

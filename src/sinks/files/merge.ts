@@ -104,7 +104,10 @@ export async function mergeEvents<F>(batch: Batch, files: WritableFiles<F>): Pro
   return {
     receipt: { new: newEvents.length, changed, unchanged: stored.size - changed, sanitized: sanitizer.sanitized() },
     added: [...newEvents, ...moved].map(({ at }) => at),
-    removed: moved.map(({ was }) => was),
+    removed: [
+      ...moved.map(({ was }) => was),
+      ...works.flatMap(({ findings }) => allOf(findings.doubled)).map(({ at }) => at),
+    ],
   };
 }
 
@@ -134,7 +137,7 @@ export async function compareFiles<F>(comparison: Comparison, files: Files<F>): 
       incoming.filter(({ id }) => !stored.has(id)).map(({ id, at }) => ({ id, at })),
     ),
     ...all.flatMap((one) => of('different', [...allOf(one.changed), ...allOf(one.moved)])),
-    ...all.flatMap((one) => of('extra', allOf(one.missing))),
+    ...all.flatMap((one) => of('extra', [...allOf(one.missing), ...allOf(one.doubled)])),
   ];
 }
 
@@ -163,7 +166,8 @@ async function lookInto<F>(files: Files<F>, { rule, incoming, wholes }: Look) {
         stored.add(id);
         place.sought.delete(id);
       }
-      const isDifferent = findings.changed.size + findings.moved.size + findings.missing.size > 0;
+      const { changed, moved, missing, doubled } = findings;
+      const isDifferent = changed.size + moved.size + missing.size + doubled.size > 0;
       if (isDifferent && !place.isFixed) works.push({ place, findings });
     });
   }

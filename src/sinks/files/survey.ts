@@ -27,6 +27,8 @@ export interface Findings {
   /** Events whose time changed: they may belong to another group. */
   moved: Map<GroupNumber, Map<RowNumber, Changed>>;
   missing: Map<GroupNumber, Map<RowNumber, { id: string; at: Instant }>>;
+  /** Events that stand in the file already, and once is enough. */
+  doubled: Map<GroupNumber, Map<RowNumber, { id: string; at: Instant }>>;
 }
 
 type GroupNumber = number;
@@ -47,7 +49,13 @@ export async function survey(
 ): Promise<Findings> {
   const { groups } = partition.file;
   const sought = new Map(candidates.map((incoming) => [incoming.id, incoming]));
-  const findings: Findings = { found: new Set(), changed: new Map(), moved: new Map(), missing: new Map() };
+  const findings: Findings = {
+    found: new Set(),
+    changed: new Map(),
+    moved: new Map(),
+    missing: new Map(),
+    doubled: new Map(),
+  };
   const [idAt, timeAt, missingAt] = [rule.key, 'timestamp', '_missing_since'].map((name) =>
     rule.deciding.indexOf(name),
   ) as [number, number, number];
@@ -69,13 +77,9 @@ export async function survey(
         const columns = rule.differing(stored, incoming.row);
         if (columns.length > 0)
           note(incoming.at === at ? findings.changed : findings.moved, i, n, { ...incoming, was: at, columns });
-      } else if (
-        (stored[missingAt] ?? null) === null &&
-        !findings.found.has(id) &&
-        wholes.some((window) => holds(window, at))
-      ) {
+      } else if (findings.found.has(id)) note(findings.doubled, i, n, { id, at });
+      else if ((stored[missingAt] ?? null) === null && wholes.some((window) => holds(window, at)))
         note(findings.missing, i, n, { id, at });
-      }
     });
   };
 
@@ -119,7 +123,8 @@ export function editsOf(
   now: Instant,
 ): Map<number, Edit> {
   const missingAt = columns.findIndex(({ name }) => name === '_missing_since');
-  const groups = [findings.changed, findings.moved, findings.missing].flatMap((notes) => [...notes.keys()]);
+  const { doubled } = findings;
+  const groups = [findings.changed, findings.moved, findings.missing, doubled].flatMap((notes) => [...notes.keys()]);
   return new Map(
     groups.map((group) => {
       const changed = findings.changed.get(group);
@@ -127,7 +132,7 @@ export function editsOf(
       const missing = findings.missing.get(group);
       const edit: Edit = (rows) =>
         rows.flatMap((row, n) => {
-          if (moved?.has(n)) return [];
+          if (moved?.has(n) || doubled.get(group)?.has(n)) return [];
           const read = changed?.get(n);
           if (read) return [rule.merge(row, read.row)];
           return [missing?.has(n) ? row.with(missingAt, now) : row];
