@@ -2,10 +2,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Kind } from '../../src/model/columns.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAMS } from '../../src/model/streams.ts';
+import { filePath, openOf, partitionOf } from '../../src/sinks/parquet/lake.ts';
+import { writeNext } from '../../src/sinks/parquet/next-file.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { type LakePlace, lakeOf, lakePlace } from '../support/lake-place.ts';
 import { globOf, queryDuckdb } from '../support/lake-readers.ts';
-import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
+import { certified, createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
 const DAY = 86_400_000;
 
@@ -121,4 +123,28 @@ it('takes a text for the same where another sink, or an earlier version, had to 
   expect(await place.createSink().erase({ source, kind: 'customer', id: 'c\0' })).toEqual({
     [`leads/date=2026-11-14/${source}.parquet`]: 2,
   });
+});
+
+it('an event that stands twice in a file is found by a comparison, and removed by the next commit of its window', async () => {
+  const stream = STREAMS.sales;
+  const writer = await createWriter(place, stream, 'twice');
+  const events = ['e0', 'e1'].map((id, i) => rowOf(stream, id, NOON + i));
+  await writer.commit(events);
+  const lake = lakeOf(place);
+  const [track, day] = [{ stream: stream.name, source: 'twice' }, partitionOf('day', NOON)];
+  const present = await openOf(lake, track, day);
+  if (!present) throw new Error('a file');
+  const [, again] = await present.rows(present.file.groups[0] as never);
+  const { columns, metadata } = present.file;
+  const path = filePath('day', stream.name, 'twice', day);
+  const made = await writeNext(lake, { path, present, columns, edits: new Map(), added: [again as never], metadata });
+  await made?.staged.publish(present.identity);
+  await present.close();
+
+  const window = { start: NOON, end: NOON + 10 };
+  const question = { stream, source: 'twice', window, rows: events, isWhole: true };
+  expect(await place.createSink().compare(question)).toMatchObject([{ kind: 'extra', id: 'e1' }]);
+  await writer.commit(events, { spans: [{ ...certified(window.start, window.end), whole: true }] });
+  expect(await place.createSink().compare(question)).toEqual([]);
+  expect([...(await rowsOf(place, stream, 'twice')).keys()].sort()).toEqual(['e0', 'e1']);
 });
