@@ -130,8 +130,8 @@ export const MUTANTS: readonly Mutant[] = [
   cover('cover', 'pieces that only touch', ', at - overlapMs)) at', ', at)) at'),
   evidence(
     'cover',
-    'an empty answer of a range with a row',
-    'count > 0 || !this.#rows.has(query.start, query.end - SHOWN_MS)',
+    'an answer that leaves out a row which is known',
+    '!isRefuted(look, (after, before) => this.#rows.has(after, before))',
     'true',
   ),
   cover('cover', 'the latest hours, long before', 'until >= to - QUIET_MS && ', ''),
@@ -148,8 +148,14 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'beginning',
     'although an older row was seen',
-    'return !this.#rows.has(edge - CLOSED_MS, first.at);',
+    'return !this.#rows.has(Math.min(edge - CLOSED_MS, query.start + WIDENED_MS), first.at);',
     'return true;',
+  ),
+  evidence(
+    'beginning',
+    'a long question that leaves out a row which is known',
+    'Math.min(edge - CLOSED_MS, query.start + WIDENED_MS)',
+    'edge - CLOSED_MS',
   ),
   evidence('beginning', 'without a short question beside it', 'return isFirst && isCovered', 'return isCovered'),
   evidence(

@@ -355,6 +355,11 @@ describe('beginning: the oldest rows first, from well before, and the time up to
       expect(begins([long, ...looks])).toBe(false);
   });
 
+  it('not by a long question that leaves out a row which is known in its range, wherever it is', () => {
+    const before = answer([edge - 10 * DAY], { start: edge - 10 * DAY - 1, end: edge - 9 * DAY });
+    expect(begins([long, beside, far, before])).toBe(false);
+  });
+
   it('not by a short question that is longer than any range that was filled with rows', () => {
     const few = answer([first, first + HOUR], { ...long.query });
     const wide = { ...beside, query: { ...beside.query, start: edge - 1 } };
@@ -416,6 +421,8 @@ describe('cover: where long ranges are refused, short questions that overlap sho
 
   it('an answer without the row that is known there says nothing of the rest: its end may be rounded down', () => {
     expect(isSilent(range(from, from + 1.5 * HOUR), ...overlapping)).toBe(false);
+    const other = range(4 * HOUR, 5.5 * HOUR, [5.3 * HOUR]);
+    expect(isSilent(first, range(3 * HOUR, 4.5 * HOUR), other)).toBe(false);
   });
 });
 

@@ -95,6 +95,10 @@ function quietOf(look: Look): Span[] {
   ];
 }
 
+/** A row is known where a question shows nothing: its bounds were rounded, or rows are hidden from it. It says nothing of its silence. */
+export const isRefuted = (look: Look, isKnown: (after: Instant, before: Instant) => boolean): boolean =>
+  quietOf(look).some(({ from, to }) => isKnown(from, to - SHOWN_MS));
+
 /** A page that is less than half full shows all rows of its range. */
 export const hasRoom = ({ count, query }: Look): boolean => count * 2 <= query.limit;
 

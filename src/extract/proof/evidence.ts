@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { type Interval, inOrder, type Observation, provenBy, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
+import { type Interval, inOrder, type Observation, provenBy, type Stamped, WIDENED_MS } from './answer.ts';
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
 import {
   APART_MS,
@@ -9,6 +9,7 @@ import {
   isInstantSeen,
   isLong,
   isOneInstant,
+  isRefuted,
   isSeenFirst,
   isSeenNewest,
   isSilent,
@@ -188,7 +189,8 @@ export class Evidence {
       const { query, first } = look;
       if (!first || first.at < edge || (query.order === 'desc' && !hasRoom(look))) return false;
       if (query.start > edge - APART_MS && query.start > founded && !this.#isAsLongAsCanBe(look)) return false;
-      return !this.#rows.has(edge - CLOSED_MS, first.at);
+      // A row that is known in its range, and that it does not show: neither does it show what else is there.
+      return !this.#rows.has(Math.min(edge - CLOSED_MS, query.start + WIDENED_MS), first.at);
     });
   }
 
@@ -201,10 +203,7 @@ export class Evidence {
     if (!Number.isFinite(this.#mostRangeMs) || !last || this.#rows.has(from, to)) return false;
     const isEnd = to === Number.POSITIVE_INFINITY;
     const silence = { from, to: isEnd ? last.answeredAt : to };
-    // Bounds may be rounded: an answer without a row, of a range in which one is known, says nothing of that range.
-    const telling = this.#looks.filter(
-      ({ count, query }) => count > 0 || !this.#rows.has(query.start, query.end - SHOWN_MS),
-    );
+    const telling = this.#looks.filter((look) => !isRefuted(look, (after, before) => this.#rows.has(after, before)));
     if (!isSilent(telling, silence, this.#mostRangeMs, isEnd)) return false;
     if (isEnd) this.knowsEnd = true;
     this.#add({ after: from, before: to }, last);
