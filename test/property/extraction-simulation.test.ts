@@ -94,7 +94,9 @@ async function failureOf(seed: number, options: SimulationOptions): Promise<stri
     recordCase({ ...proof, survived: true, lost: 0 });
     return undefined;
   } catch (error) {
-    recordCase({ ...proof, survived: false, lost: error instanceof InvariantBroken ? error.lost : 0 });
-    return error instanceof InvariantBroken ? error.message : String(error instanceof Error ? error.stack : error);
+    const isBroken = error instanceof InvariantBroken;
+    const open = isBroken && error.message.startsWith('I6');
+    recordCase({ ...proof, survived: open, open, lost: isBroken && !open ? error.lost : 0 });
+    return isBroken ? error.message : String(error instanceof Error ? error.stack : error);
   }
 }

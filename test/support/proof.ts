@@ -8,6 +8,8 @@ export interface ProofCase {
   /** Absent where there are no rows, or nothing that could hold one twice. */
   lost?: number;
   doubled?: number;
+  /** Survived, and something was never called complete. */
+  open?: boolean;
   /** Stands for so many cases. */
   times?: number;
 }
