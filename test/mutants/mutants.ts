@@ -56,20 +56,26 @@ export const MUTANTS: readonly Mutant[] = [
   answer(
     'between',
     'the instant of its oldest row',
-    '? { after: oldest.at, before: newest.at } : undefined',
-    '? { after: oldest.at - 1, before: newest.at } : undefined',
+    '? { after, before: newest.at } : undefined',
+    '? { after: after - 1, before: newest.at } : undefined',
   ),
   answer(
     'between',
     'the instant of its newest row',
-    '? { after: oldest.at, before: newest.at } : undefined',
-    '? { after: oldest.at, before: newest.at + 1 } : undefined',
+    '? { after, before: newest.at } : undefined',
+    '? { after, before: newest.at + 1 } : undefined',
+  ),
+  answer(
+    'between',
+    'whole seconds, before its start',
+    'oldest.at > start - SHOWN_MS ? Math.max(oldest.at, start) : oldest.at',
+    'oldest.at',
   ),
   answer(
     'between',
     'up to the asked end, where the page is not full',
-    'const [oldest, newest] = [sorted[0], sorted.at(-1)];\n  return oldest',
-    'const [oldest, newest] = [sorted[0], sorted.length < 2 ? sorted.at(-1) : { at: (sorted.at(-1)?.at ?? 0) + 86_400_000 }];\n  return oldest',
+    'const [oldest, newest] = [sorted[0], sorted.at(-1)];\n  if (!oldest',
+    'const [oldest, newest] = [sorted[0], sorted.length < 2 ? sorted.at(-1) : { at: (sorted.at(-1)?.at ?? 0) + 86_400_000 }];\n  if (!oldest',
   ),
   evidence('stream', 'rows of another stream', "if (answer.foreign) return { kind: 'foreign' };", ''),
   evidence(

@@ -172,6 +172,11 @@ describe('between: every row strictly between the edges of an answer is on it', 
     expect(proves(2, 5, evidenceOf([answer([1, 2, 5])]))).toBe(true);
   });
 
+  it('begins at the start of the question where its oldest row is shown in whole seconds', () => {
+    const evidence = evidenceOf([answer([7000, 8000], { start: 7510 })]);
+    expect([proves(7001, 8000, evidence), proves(7511, 8000, evidence)]).toEqual([false, true]);
+  });
+
   it('is not the instant of an edge: more rows may share it', () => {
     const evidence = evidenceOf([answer([1, 2, 5])]);
     expect(proves(1, 5, evidence)).toBe(false);

@@ -116,11 +116,13 @@ export interface Interval {
 
 /**
  * RULE between. Every row that was visible and lies strictly between the oldest and the newest row of an answer is on it. Rows that share
- * the time of an edge are proven by no answer that ends there.
+ * the time of an edge are proven by no answer that ends there. Nor are those before its start, where a row behind it is shown in whole seconds.
  */
-export function provenBy(sorted: readonly Stamped[]): Interval | undefined {
+export function provenBy(sorted: readonly Stamped[], start = Number.NEGATIVE_INFINITY): Interval | undefined {
   const [oldest, newest] = [sorted[0], sorted.at(-1)];
-  return oldest && newest && oldest.at < newest.at ? { after: oldest.at, before: newest.at } : undefined;
+  if (!oldest || !newest) return undefined;
+  const after = oldest.at > start - SHOWN_MS ? Math.max(oldest.at, start) : oldest.at;
+  return after < newest.at ? { after, before: newest.at } : undefined;
 }
 
 export const sameRows = (a: Pick<Observation, 'rows'>, b: Pick<Observation, 'rows'>): boolean =>

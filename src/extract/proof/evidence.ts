@@ -80,7 +80,7 @@ export class Evidence {
     const sorted = inOrder(answer);
     if (this.#rows.showSampling(answer, sorted ?? answer.rows) || this.#doubts.isBack(answer)) this.#startOver();
     if (!this.#doubts.isOrdered(answer, sorted)) return { kind: 'unordered' };
-    const between = provenBy(sorted);
+    const between = provenBy(sorted, answer.query.start);
     const missing = between ? this.#rows.missingFrom(answer, between) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
     if (between) this.#add(between, answer);
