@@ -4,14 +4,17 @@ import { type Guarded, guardPassword } from './authentication.ts';
 
 /** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
 
-export interface ConnectOptions {
+interface Pool {
+  checkOut(): Promise<Connection>;
+  /** Waits for work under way, then ends every connection. */
+  end(): Promise<void>;
+}
+
+interface PoolOptions {
   url: string;
-  /** What `pg_stat_activity` shows. */
-  name?: string;
-  /** The most connections at once; further work waits its turn. */
-  max?: number;
-  /** After so long without a word, the server is asked whether it still knows of our question. */
-  silenceMs?: number;
+  name: string;
+  max: number;
+  silenceMs: number;
 }
 
 export interface Connection {
@@ -24,7 +27,7 @@ export interface Connection {
   discard: () => void;
 }
 
-export function openPool({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions) {
+export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
   const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
   pool.on('error', () => {});
@@ -53,7 +56,7 @@ export function openPool({ url, name = 'tributary', max = 10, silenceMs = SILENC
   };
 
   return {
-    async checkOut(): Promise<Connection> {
+    async checkOut() {
       const client = await pool.connect();
       return connectionOf(client, (work) => unlessSilent(watchedOf(client), silenceMs, lookAt, work));
     },
@@ -84,7 +87,7 @@ type BackendActivity = 'at work' | 'waiting for us' | 'unknown';
 type LookAt = (pid: number, isStillSilent: () => boolean) => Promise<BackendActivity>;
 
 /** A server is asked about at this interval while it says nothing. */
-const SILENCE_MS = 60_000;
+export const SILENCE_MS = 60_000;
 
 /** Behind a pooler a process cannot be found: then so many silences in a row say that the line is dead. */
 const MOST_UNKNOWN = 5;

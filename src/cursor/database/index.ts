@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { RetryLater } from '../../model/errors.ts';
-import { type Connection, type ConnectOptions, openPool } from './connection.ts';
+import { type Connection, openPool, SILENCE_MS } from './connection.ts';
+
 import { addressOf, databaseFault } from './errors.ts';
 import { type Sql, sql } from './sql.ts';
 
@@ -40,6 +41,16 @@ export interface Session extends Queryable {
   close(): Promise<void>;
 }
 
+interface ConnectOptions {
+  url: string;
+  /** What `pg_stat_activity` shows. */
+  name?: string;
+  /** The most connections at once; further work waits its turn. */
+  max?: number;
+  /** After so long without a word, the server is asked whether it still knows of our question. */
+  silenceMs?: number;
+}
+
 /**
  * A process that is stopped in the middle of a transaction keeps its locks, and everybody who wants the stream waits for them. After
  * this the server takes them back. Much longer than any step between two statements: none of them sends a file.
@@ -49,9 +60,9 @@ const LONGEST_PAUSE_MS = 300_000;
 /** Nothing is set for longer than a transaction: behind a pooler the next one has another connection, and ours is somebody else's. */
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_PAUSE_MS}`;
 
-export function connect(options: ConnectOptions): Database {
-  const address = addressOf(options.url);
-  const pool = openPool(options);
+export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions): Database {
+  const address = addressOf(url);
+  const pool = openPool({ url, name, max, silenceMs });
   const checkOut = async (): Promise<Connection> => {
     try {
       return await pool.checkOut();
