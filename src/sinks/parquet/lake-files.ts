@@ -24,8 +24,8 @@ import { type Counted, countRows, readFiles } from '../files/read.ts';
 import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { filePath, type Lake, openOf, partitionOf, partitionWindow, type Scheme } from './lake.ts';
-import { type Rewritten, writeNext } from './next-file.ts';
+import { filePath, type Lake, partitionOf, partitionWindow, type Scheme } from './lake.ts';
+import { openOf, type Rewritten, writeNext } from './next-file.ts';
 
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
 async function findPlaces(

@@ -1,10 +1,8 @@
 import type { Database } from '../../cursor/database/index.ts';
-import type { Track } from '../../cursor/ledger.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { HOUR_MS, type Window } from '../../model/window.ts';
 import type { Partition, ReadAgainMs } from '../files/event-index.ts';
-import { openPartition } from '../files/partition-file.ts';
 import { fileName, type Store } from '../files/store/store.ts';
 import type { Compression } from './format/index.ts';
 
@@ -37,9 +35,6 @@ export function partitionPath(scheme: Scheme, partition: Partition): string {
 export function filePath(scheme: Scheme, stream: StreamName, source: string, partition: Partition): string {
   return `${stream}/${partitionPath(scheme, partition)}/${fileName(source)}`;
 }
-
-export const openOf = (lake: Lake, { stream, source }: Omit<Track, 'sink'>, partition: Partition) =>
-  openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
 
 const PATH = /^(?:clicks|leads|sales)\/date=(\d{4}-\d\d-\d\d)(?:\/hour=(\d\d))?\/[^/]+$/;
 

@@ -26,9 +26,9 @@ import { fileName, whileOpen } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
 import { hideCoverage, shownColumns } from './catalog.ts';
 import { type FileColumn, fitsSchema } from './format/index.ts';
-import { type Lake, openOf, partitionAt } from './lake.ts';
+import { type Lake, partitionAt } from './lake.ts';
 import { eraseLinks } from './links.ts';
-import { writeNext } from './next-file.ts';
+import { openOf, writeNext } from './next-file.ts';
 
 type Visit = (file: PartitionFile, change: Change) => Promise<Rework | 'leave' | 'remove'>;
 
