@@ -16,12 +16,12 @@ export const openProducer = (url: string): Redis =>
   new Redis(url, { ...usual, enableOfflineQueue: false, maxRetriesPerRequest: 0 });
 
 /** For taking jobs: waits for as long as Redis is away. */
-export const openConsumer = (url: string): Redis => endable(new Redis(url, usual));
+export const openConsumer = (url: string): Redis => endingAtOnce(new Redis(url, usual));
 
-/** BullMQ's close() waits for 'end', also on its own copy; ioredis does not emit it for a connection that is waiting to reconnect. */
-function endable(redis: Redis): Redis {
+/** BullMQ's close() waits for 'end', also on its own copy. By itself, ioredis never emits it for a connection that is waiting to reconnect. */
+function endingAtOnce(redis: Redis): Redis {
   const [disconnect, duplicate] = [redis.disconnect.bind(redis), redis.duplicate.bind(redis)];
-  redis.duplicate = (override) => endable(duplicate(override));
+  redis.duplicate = (override) => endingAtOnce(duplicate(override));
   redis.disconnect = (reconnect) => {
     if (redis.status === 'reconnecting' && !reconnect) redis.status = 'wait';
     disconnect(reconnect);

@@ -151,7 +151,9 @@ describe('status --check', () => {
 
   it('says the refusal of a whole source once, not once for each stream and sink', async () => {
     await db.query({
-      text: `update tributary.runs set state = 'refused', message = 'the plan is too low' where kind = 'sync'`,
+      text: `update tributary.runs set state = 'refused', message = 'the plan is too low',
+          started_at = started_at - case stream when 'sales' then interval '3 minutes' else interval '0' end
+        where kind = 'sync'`,
     });
     const { code, stdout } = await tributary('status', '--check');
     expect(code).toBe(4);

@@ -223,7 +223,8 @@ function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
   if (setAside > 0) lines.push(`${figure(setAside)} set aside: tributary quarantine list says why`);
   if (parked) {
     const again = parked.nextProbeAt ? `, tried again ${minute(parked.nextProbeAt)}` : '';
-    lines.push(`parked since ${minute(parked.since)}${again}: ${parked.reason}`);
+    // The reason stands by itself: streams that share it were parked minutes apart.
+    lines.push(`parked: ${parked.reason}`, `parked since ${minute(parked.since)}${again}`);
     lines.push(`next: ${parked.nextStep ?? 'tributary doctor says what to fix'}`);
   } else lines.push(...nextRunOf(status, Date.now()));
   if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);

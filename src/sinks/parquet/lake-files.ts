@@ -19,13 +19,16 @@ import {
 import { groupBy } from '../files/group-by.ts';
 import { compareFiles, type Homes, homesOf, type Place, seek, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
-import { columnsOf, META, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
 import { type Counted, countRows, readFiles } from '../files/read.ts';
 import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { filePath, type Lake, partitionOf, partitionWindow, type Scheme } from './lake.ts';
-import { openOf, type Rewritten, writeNext } from './next-file.ts';
+import { type Rewritten, writeNext } from './next-file.ts';
+
+export const openOf = (lake: Lake, { stream, source }: Omit<Track, 'sink'>, partition: Partition) =>
+  openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
 
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
 async function findPlaces(

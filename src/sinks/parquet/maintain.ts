@@ -27,8 +27,9 @@ import type { Erasure, Rewrites } from '../sink.ts';
 import { hideCoverage, shownColumns } from './catalog.ts';
 import { type FileColumn, fitsSchema } from './format/index.ts';
 import { type Lake, partitionAt } from './lake.ts';
+import { openOf } from './lake-files.ts';
 import { eraseLinks } from './links.ts';
-import { openOf, writeNext } from './next-file.ts';
+import { writeNext } from './next-file.ts';
 
 type Visit = (file: PartitionFile, change: Change) => Promise<Rework | 'leave' | 'remove'>;
 

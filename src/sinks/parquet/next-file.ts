@@ -1,23 +1,10 @@
-import type { Track } from '../../cursor/ledger.ts';
-import type { Partition } from '../files/event-index.ts';
 import { createLayout, freshLayout, planSegments, type Segment } from '../files/layout.ts';
 import type { Extent } from '../files/partition-file.ts';
-import {
-  extentOf,
-  type LakeRow,
-  META,
-  openPartition,
-  type PartitionFile,
-  schemaVersion,
-  timesOf,
-} from '../files/partition-file.ts';
+import { extentOf, type LakeRow, META, type PartitionFile, schemaVersion, timesOf } from '../files/partition-file.ts';
 import type { Staged } from '../files/store/store.ts';
 import { type Edits, inOrder, piecesOf, writeFile } from '../files/write-file.ts';
 import { type FileColumn, fitsSchema } from './format/index.ts';
-import { filePath, type Lake } from './lake.ts';
-
-export const openOf = (lake: Lake, { stream, source }: Omit<Track, 'sink'>, partition: Partition) =>
-  openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
+import type { Lake } from './lake.ts';
 
 interface NextFile {
   path: string;

@@ -19,7 +19,7 @@ import { extentOf, idsIn, openPartition, type PartitionFile } from '../files/par
 import { fileName, type Listed, whileOpen } from '../files/store/store.ts';
 import { readFooter } from './format/index.ts';
 import { filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
-import { openOf } from './next-file.ts';
+import { openOf } from './lake-files.ts';
 
 /** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
 export interface Stray extends Window {
