@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { context, type Span as OtelSpan, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { isDoneWithin } from '../api/cancel.ts';
 import { observe, type Span } from '../model/log.ts';
 
 /** How long a collector has to answer, retries included: a finished command must not wait for a dead collector. */
@@ -41,7 +41,7 @@ export function startTraces({ service, version }: { service: string; version: st
     stop();
     const sent = provider.shutdown().catch(() => {});
     // Recovery: without a collector the traces are lost, and the command ends a moment later.
-    await Promise.race([sent, sleep(WAIT_MS, undefined, { ref: false })]);
+    await isDoneWithin(WAIT_MS, sent);
   };
 }
 

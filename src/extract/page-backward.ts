@@ -5,6 +5,7 @@ import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
 import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
+import { SHOWN_MS } from './proof/answer.ts';
 import { QUIET_MS } from './proof/cover.ts';
 
 /** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
@@ -62,12 +63,20 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     if (page) yield page;
   }
 
+  /** Ends in the future are refused, so the present shows only if ends are kept: this one shows that row, then. */
+  async function* endingAt(newest: Instant): AsyncGenerator<PageResult, void> {
+    const start = Math.floor(newest) - HOUR_MS - profile.startMarginMs;
+    const shown = await fetcher.attempt({ order: 'desc', start, end: Math.ceil(newest) + SHOWN_MS });
+    if (shown) yield shown;
+  }
+
   async function* timeSince(newest: Instant): AsyncGenerator<PageResult, void> {
     const silence = evidence.silenceSince(newest, clock.now());
     if (!evidence.knowsEnd && silence.to - silence.from > QUIET_MS) yield* coverSilence(fetcher, silence, 'from');
   }
 
   async function* fromRightThere(newest: Instant, candidate: PageResult): AsyncGenerator<PageResult, void> {
+    if (profile.endsNow) yield* endingAt(newest);
     let isCrowded = false;
     // With a few rows before it, that can be compared; unless these fill the page.
     const right = Math.floor(newest) - 1;

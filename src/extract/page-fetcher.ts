@@ -94,7 +94,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   const { api, stream, filters, flatten, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer } =
     options;
   const fetched: PageResult[] = [];
-  const mostRange = (): number => Math.min(evidence.wholeMs, profile.mostRangeMs ?? Number.POSITIVE_INFINITY);
+  const mostRange = (): number => Math.min(evidence.wholeMs(), profile.mostRangeMs ?? Number.POSITIVE_INFINITY);
   /** Where ranges are short, most of one is to lie in the past. */
   const endOfAll = (): Instant => clock.now() + (profile.endsNow ? 0 : Math.min(AHEAD_MS, mostRange() / 4));
   let ahead = endOfAll();

@@ -212,7 +212,7 @@ async function attemptEarlier(fetcher: PageFetcher, request: PageRequest): Promi
 
 /** Rows may be hidden after they were counted: so many pages of them in a row are looked behind. */
 const MOST_EMPTY_PAGES = 8;
-/** So many pages in a row may repeat the one before, as shuffled ties do by chance; more of them, and every page is the same one. */
+/** So many pages may go back, as shuffled ties and vanished rows make them, before one goes further; more of them, and the same pages come again. */
 const MOST_REPEATED = 4;
 
 /** How a walk ended: nothing further shows, one instant is larger than a page, pages hold fewer rows than asked, or one could not be had. */
@@ -233,7 +233,7 @@ export async function* walkPages(
   let { step, last } = walk;
   const most = Math.min(profile.pageRows, profile.walkRows);
   let overlap = leastOverlap(most);
-  let [empty, repeated] = [0, 0];
+  let [empty, repeated, furthest] = [0, 0, Number.NEGATIVE_INFINITY];
   for (let pages = 0; pages < MOST_PAGES; pages++) {
     const next = nextStep(step.end, tiesAtEdge(last, edge(), order) + overlap, most, walk.low);
     if (!next) return { kind: 'tied' };
@@ -244,9 +244,9 @@ export async function* walkPages(
     if (isDone()) return { kind: 'done', walk: { ...walk, step: next, last: page } };
     if (page.count > 0 && sameRows(last, page)) return { kind: 'end' };
     if (page.count === 0 && ++empty > MOST_EMPTY_PAGES) return { kind: 'end' };
-    const shared = sharedRows(last, page);
-    repeated = shared > step.end - next.offset + page.count / 2 ? repeated + 1 : 0;
-    if (repeated > MOST_REPEATED) return { kind: 'end' };
+    const reached = middleOf(page);
+    if (reached < furthest && ++repeated > MOST_REPEATED) return { kind: 'end' };
+    if (reached > furthest) [furthest, repeated] = [reached, 0];
     const sorted = sortedRows(page);
     const isApart = order === 'asc' ? (sorted[0]?.at ?? known) >= known : (sorted.at(-1)?.at ?? known) <= known;
     if (sorted.length > 0 && isApart && edge() === known) {
@@ -261,10 +261,10 @@ export async function* walkPages(
   return { kind: 'end' };
 }
 
-/** Pages of different lengths that repeat each other are not the same, but share nearly all rows. */
-function sharedRows(one: PageResult, other: PageResult): number {
-  const ids = new Set(one.rows.map(({ id }) => id));
-  return other.rows.filter(({ id }) => ids.has(id)).length;
+/** How far a page is, in its order: by the row in its middle, because those at its edges may be from elsewhere. */
+function middleOf({ rows, query }: PageResult): number {
+  const at = rows[rows.length >> 1]?.at ?? Number.NaN;
+  return query.order === 'asc' ? at : -at;
 }
 
 /** A little more than the ties at a page's edge, so that a few rows deleted meanwhile do not tear the walk. */

@@ -1,6 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { eitherSignal, onAbort } from '../api/cancel.ts';
+import { eitherSignal, isDoneWithin, onAbort } from '../api/cancel.ts';
 import { newRunId, type RunKind, recordBug } from '../cursor/runs.ts';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
@@ -126,12 +125,9 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   await dismiss(handles);
 
   async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
-    const inTime = await Promise.race([
-      // The ticker, too, may wait for a database that does not answer.
-      Promise.all([ticker, repairs, ...handles.map((handle) => handle.close())]).then(() => true),
-      sleep(timings.closeMs, false, { ref: false }),
-    ]);
-    if (inTime) return;
+    // The ticker, too, may wait for a database that does not answer.
+    const ended = Promise.all([ticker, repairs, ...handles.map((handle) => handle.close())]);
+    if (await isDoneWithin(timings.closeMs, ended)) return;
     isGivenUp = true;
     log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
   }

@@ -87,9 +87,8 @@ describe('status', () => {
     const text = stdout.replace(/\n {2}/g, ' ');
     // Once, although there are two sinks.
     expect(text.match(/a-source-with-a-long-name\/clicks: next run by the worker 2030-01-02 03:04$/gm)).toHaveLength(1);
-    expect(text).toMatch(
-      /a-source-with-a-long-name\/leads: parked since \S+ \S+, tried again \S+ \S+: the plan is too low\n/,
-    );
+    expect(text).toContain('a-source-with-a-long-name/leads: parked: the plan is too low\n');
+    expect(text).toMatch(/a-source-with-a-long-name\/leads: parked since \S+ \S+, tried again \S+ \S+\n/);
     expect(text).toContain('a-source-with-a-long-name/leads: next: upgrade it\n');
     // A worker that was stopped leaves its schedule behind.
     await db.query({

@@ -117,6 +117,8 @@ export const MUTANTS: readonly Mutant[] = [
     'look.newest?.at === newest.at',
   ),
   cover('end', 'by another row', '!isFull(look) && look.newest?.at === newest.at', '!isFull(look)'),
+  cover('end', 'where ends may be cut', '!newest || !isEndKept(candidate, newest, looks)', '!newest'),
+  cover('end', 'where ends may be cut, by any question', ' && look.query.end <= at + 2 * SHOWN_MS', ''),
   cover('end', 'newest first alone', 'if (!isCrowded || (isOneInstant', 'if ((isOneInstant'),
   cover('end', 'newest first from the same start', 'query.start !== candidate.query.start &&', ''),
   cover(
@@ -170,6 +172,7 @@ export const MUTANTS: readonly Mutant[] = [
     "return isFirst && isCovered(this.#looks, silence, this.#seenMs, 'to', this.#overlap(look));",
     'return isFirst;',
   ),
+  seen('beginning', 'whatever shows out of order', 'this.#unordered.some(isBetween) || this', 'this'),
   cover('beginning', 'the same page size', 'haveOtherEdges(look, long) &&', ''),
   cover('beginning', 'another first row', 'look.first?.at === first.at &&', ''),
   evidence(
@@ -196,19 +199,25 @@ export const MUTANTS: readonly Mutant[] = [
   seen(
     'agreement',
     'gone when it is not shown once',
-    'if (known.missedBy.size > 1 && known.missedFirst && !isLonger)',
+    'if (isConfirmed && known.missedFirst && !isLonger)',
     'if (!isLonger)',
   ),
   seen(
     'agreement',
     'gone by the same question twice',
-    'known.missedBy.add(boundsOf(answer));',
-    'known.missedBy.add(String(known.missedBy.size));',
+    'by !== boundsOf(answer) && beside === neighbours',
+    'beside === neighbours',
+  ),
+  seen(
+    'agreement',
+    'gone although other rows are beside it',
+    'by !== boundsOf(answer) && beside === neighbours',
+    'by !== boundsOf(answer)',
   ),
   seen(
     'agreement',
     'nothing is remembered',
-    'this.#edges.set(id, { at, length: shortest, missedBy: new Set(), missedFirst: false });',
+    'this.#edges.set(id, { at, length: shortest, missedBy: new Map(), missedFirst: false });',
     '',
   ),
   evidence('settled', 'skipped', 'const before = Math.min(shown, settled);', 'const before = shown;'),

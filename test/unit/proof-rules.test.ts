@@ -100,11 +100,10 @@ describe('order: the answer is sorted as asked', () => {
     expect(timesOf(inOrder(newest([90, 80, 2, 1], { limit: 3 })))).toEqual([2, 80, 90]);
   });
 
-  it('such an answer adds nothing to what is known', () => {
+  it('such an answer proves nothing', () => {
     const evidence = evidenceOf([answer([3, 2, 1])]);
     expect(evidence.admit(answer([9, 8, 7]))).toEqual({ kind: 'unordered' });
     expect(evidence.around(2)).toBeUndefined();
-    expect(evidence.seenBefore(100)).toEqual([]);
   });
 
   it('an order that was ignored once is not told by rows of a single instant', () => {
@@ -225,6 +224,14 @@ describe('end: the newest rows first, up to the present, shown by another questi
       };
       expect(ends([other], proven), JSON.stringify(query)).toBe(false);
     }
+  });
+
+  it('where it is not asked for beyond the present, a question that ends right behind the newest row shows it', () => {
+    const untilNow = (one: Observation): Observation => ({ ...one, query: { ...one.query, end: NOW } });
+    const both = [untilNow(candidate), untilNow(again)];
+    const right = newest(rows.toReversed(), { start: NOW - DAY, end: NOW - HOUR + 1000 });
+    const cut = newest(rows.slice(0, 2).toReversed(), { start: NOW - DAY, end: NOW - HOUR + 1000 });
+    expect([ends(both), ends([...both, right]), ends([...both, cut])]).toEqual([false, true, false]);
   });
 
   it('an end before the present says nothing of the time before it either: ends are rounded down', () => {
@@ -362,7 +369,8 @@ describe('beginning: the oldest rows first, from well before, and the time up to
 
   it('not by a long question that leaves out a row which is known in its range, wherever it is', () => {
     const before = answer([edge - 10 * DAY], { start: edge - 10 * DAY - 1, end: edge - 9 * DAY });
-    expect(begins([long, beside, far, before])).toBe(false);
+    const unordered = answer([edge + 2 * HOUR, edge + HOUR], { start: edge, end: edge + DAY });
+    expect([begins([long, beside, far, before]), begins([long, beside, far, unordered])]).toEqual([false, false]);
   });
 
   it('not by a short question that is longer than any range that was filled with rows', () => {
@@ -462,7 +470,7 @@ describe('whole: a long question that leaves out what a short one shows is not b
     const later = [1, 2, 3].map((i) => ({ ...sampled, query: { ...sampled.query, start: NOW - 30 * DAY - i } }));
     const evidence = evidenceOf([short, ...later]);
     expect(evidence.through(NOW - 10 * DAY)).toBeUndefined();
-    expect(evidence.wholeMs).toBeLessThanOrEqual(DAY);
+    expect(evidence.wholeMs()).toBeLessThanOrEqual(DAY);
   });
 });
 
@@ -487,6 +495,13 @@ describe('agreement: an answer that lacks what was seen between its edges proves
     const evidence = evidenceOf([first, answer([5, 10, 30, 40])]);
     expect(evidence.admit(answer([5, 10, 30, 40], { start: 1 })).kind).toBe('counts');
     expect(evidence.around(35)).toBeDefined();
+  });
+
+  it('not where the two show other rows beside it: one of them may be a row from elsewhere', () => {
+    const evidence = evidenceOf([answer([100, 110]), newest([300, 200, 5])]);
+    expect(evidence.admit(newest([300, 200, 6], { start: 1 })).kind).toBe('contradicts');
+    expect(evidence.around(150)).toBeUndefined();
+    expect(evidence.admit(newest([300, 200, 6], { start: 2 })).kind).toBe('counts');
   });
 
   it('a row that shows again in between is known as before', () => {

@@ -160,7 +160,7 @@ export const reachesNow = ({ query, answeredAt }: Look): boolean => query.end >=
  */
 export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
   const { newest, isNewestFirst = false } = candidate;
-  if (!newest) return false;
+  if (!newest || !isEndKept(candidate, newest, looks)) return false;
   const others = looks.filter(
     (look) => reachesNow(look) && haveOtherEdges(look, candidate) && look.query.start <= newest.at,
   );
@@ -177,6 +177,11 @@ export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
       (shown?.id === newest.id || (isNewestFirst && shown?.at === newest.at)),
   );
 }
+
+/** Where no end may lie in the future, the present shows only if ends are kept: a question that ends right behind the newest row shows it. */
+const isEndKept = ({ query, answeredAt }: Look, { at }: Stamped, looks: readonly Look[]): boolean =>
+  query.end >= answeredAt + WIDENED_MS - CLOCKS_MS ||
+  looks.some((look) => look.newest?.at === at && look.query.end <= at + 2 * SHOWN_MS);
 
 /** Whether a later page of the same question ends with older rows. */
 export function tellsOrder(candidate: Look, { query }: Observation, sorted: readonly Stamped[]): boolean {

@@ -79,9 +79,12 @@ export class Evidence {
     if (answer.foreign) return { kind: 'foreign' };
     const sorted = inOrder(answer);
     if (this.#rows.showSampling(answer, sorted ?? answer.rows) || this.#doubts.isBack(answer)) this.#startOver();
-    if (!this.#doubts.isOrdered(answer, sorted)) return { kind: 'unordered' };
+    if (!this.#doubts.isOrdered(answer, sorted)) {
+      this.#rows.rememberUnordered(answer.rows);
+      return { kind: 'unordered' };
+    }
     const between = provenBy(sorted, answer.query.start);
-    const missing = between ? this.#rows.missingFrom(answer, between) : [];
+    const missing = between ? this.#rows.missingFrom(answer, sorted, between) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
     if (between) this.#add(between, answer);
     this.#rows.remember(answer, sorted);
@@ -98,9 +101,7 @@ export class Evidence {
   }
 
   /** The longest range whose answers can be believed, as far as that is known. */
-  get wholeMs(): number {
-    return this.#rows.wholeMs;
-  }
+  wholeMs = (): number => this.#rows.wholeMs;
 
   #look(answer: Observation, sorted: readonly Stamped[]): void {
     this.#looks = this.#looks.map((look) =>

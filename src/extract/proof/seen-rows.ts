@@ -27,6 +27,7 @@ export class SeenRows {
   /** Longer questions leave rows out, and which rows those were. */
   wholeMs = Number.POSITIVE_INFINITY;
   readonly #leftOut = new Set<string>();
+  #unordered: Instant[] = [];
   /** Pages of long questions, to be compared with shorter ones. */
   #wide: WidePage[] = [];
 
@@ -37,18 +38,26 @@ export class SeenRows {
   fork(): SeenRows {
     const copy = new SeenRows(this.#settleMs);
     copy.#wide = [...this.#wide];
+    copy.#unordered = this.#unordered;
     copy.wholeMs = this.wholeMs;
-    for (const [id, row] of this.#edges) copy.#edges.set(id, { ...row, missedBy: new Set(row.missedBy) });
+    for (const [id, row] of this.#edges) copy.#edges.set(id, { ...row, missedBy: new Map(row.missedBy) });
     return copy;
   }
 
   get size(): number {
-    return this.#edges.size;
+    return this.#edges.size + this.#unordered.length;
   }
 
-  /** Whether one lies strictly between two instants. */
+  /** Whether one lies strictly between two instants, shown in order or not. */
   has(after: Instant, before: Instant): boolean {
-    return this.times(({ at }) => at > after && at < before).length > 0;
+    const isBetween = (at: Instant): boolean => at > after && at < before;
+    return this.#unordered.some(isBetween) || this.times(({ at }) => isBetween(at)).length > 0;
+  }
+
+  /** Rows out of order prove nothing; they are there even so, and no silence is. */
+  rememberUnordered(rows: readonly Stamped[]): void {
+    const times = [...this.#unordered, ...rows.map(({ at }) => at)];
+    this.#unordered = [...new Set(times)].slice(-MOST_REMEMBERED);
   }
 
   /** The times of those that are wanted, each once. */
@@ -57,19 +66,22 @@ export class SeenRows {
   }
 
   /**
-   * RULE agreement. A row that was seen stays known until two questions with other bounds have not shown it where it should be, one of them by its first
-   * page: shards may each skip their share of what lies before a later one. What a short question has shown, no longer one denies.
+   * RULE agreement. A row that was seen stays known until two questions with other bounds have shown the same times before and behind it and not the row,
+   * one of them by its first page: shards may each skip their share of what lies before a later one, and a row from elsewhere at the edge of an
+   * answer leaves out all between it and the others. What a short question has shown, no longer one denies.
    */
-  missingFrom(answer: Observation, { after, before }: Interval): Stamped[] {
+  missingFrom(answer: Observation, sorted: readonly Stamped[], { after, before }: Interval): Stamped[] {
     const shown = new Set(answer.rows.map(({ id }) => id));
     const length = lengthOf(answer);
     const missing: Stamped[] = [];
     for (const [id, known] of this.#edges) {
       if (known.at <= after || known.at >= before || shown.has(id)) continue;
-      known.missedBy.add(boundsOf(answer));
+      const neighbours = neighboursOf(known.at, sorted);
+      const isConfirmed = [...known.missedBy].some(([by, beside]) => by !== boundsOf(answer) && beside === neighbours);
+      known.missedBy.set(boundsOf(answer), neighbours);
       known.missedFirst ||= answer.query.page === 1;
       const isLonger = length > LONGER * Math.max(NARROW_MS, known.length);
-      if (known.missedBy.size > 1 && known.missedFirst && !isLonger) this.#edges.delete(id);
+      if (isConfirmed && known.missedFirst && !isLonger) this.#edges.delete(id);
       else missing.push({ id, at: known.at });
       if (known.missedBy.size > 1 && isLonger) this.#noteLeftOut(id, known.length);
     }
@@ -111,7 +123,7 @@ export class SeenRows {
     for (const { id, at } of edges) {
       const shortest = Math.min(length, this.#edges.get(id)?.length ?? Number.POSITIVE_INFINITY);
       this.#edges.delete(id);
-      this.#edges.set(id, { at, length: shortest, missedBy: new Set(), missedFirst: false });
+      this.#edges.set(id, { at, length: shortest, missedBy: new Map(), missedFirst: false });
     }
     for (const id of this.#edges.keys()) {
       if (this.#edges.size <= MOST_REMEMBERED) break;
@@ -124,10 +136,17 @@ interface Remembered {
   at: Instant;
   /** How long the shortest question was that showed it. */
   length: number;
-  /** The questions that did not show it, and whether one of them was for a first page. */
-  missedBy: Set<string>;
+  /** The questions that did not show it, with the times that they show beside it, and whether one of them was for a first page. */
+  missedBy: Map<string, string>;
   missedFirst: boolean;
 }
 
 const boundsOf = ({ query }: Observation): string =>
   `${query.order} ${query.start} ${query.end} ${query.limit} ${query.page}`;
+
+/** The times of an answer before and behind an instant. */
+function neighboursOf(at: Instant, sorted: readonly Stamped[]): string {
+  const before = sorted.findLast((row) => row.at <= at);
+  const behind = sorted.find((row) => row.at >= at);
+  return `${before?.at} ${behind?.at}`;
+}
