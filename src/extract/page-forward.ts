@@ -245,8 +245,9 @@ export async function* walkPages(
     if (page.count > 0 && sameRows(last, page)) return { kind: 'end' };
     if (page.count === 0 && ++empty > MOST_EMPTY_PAGES) return { kind: 'end' };
     const reached = middleOf(page);
-    if (reached < furthest && ++repeated > MOST_REPEATED) return { kind: 'end' };
-    if (reached > furthest) [furthest, repeated] = [reached, 0];
+    const isSame = sharedRows(last, page) > step.end - next.offset + page.count / 2;
+    if ((isSame || reached < furthest) && ++repeated > MOST_REPEATED) return { kind: 'end' };
+    if (!isSame && reached > furthest) [furthest, repeated] = [reached, 0];
     const sorted = sortedRows(page);
     const isApart = order === 'asc' ? (sorted[0]?.at ?? known) >= known : (sorted.at(-1)?.at ?? known) <= known;
     if (sorted.length > 0 && isApart && edge() === known) {
@@ -259,6 +260,12 @@ export async function* walkPages(
     [step, last] = [next, page];
   }
   return { kind: 'end' };
+}
+
+/** Pages of different lengths that repeat each other are not the same, but share nearly all rows. */
+function sharedRows(one: PageResult, other: PageResult): number {
+  const ids = new Set(one.rows.map(({ id }) => id));
+  return other.rows.filter(({ id }) => ids.has(id)).length;
 }
 
 /** How far a page is, in its order: by the row in its middle, because those at its edges may be from elsewhere. */

@@ -180,7 +180,7 @@ export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
 
 /** Where no end may lie in the future, the present shows only if ends are kept: a question that ends right behind the newest row shows it. */
 const isEndKept = ({ query, answeredAt }: Look, { at }: Stamped, looks: readonly Look[]): boolean =>
-  query.end >= answeredAt + WIDENED_MS - CLOCKS_MS ||
+  query.end > answeredAt + CLOCKS_MS ||
   looks.some((look) => look.newest?.at === at && look.query.end <= at + 2 * SHOWN_MS);
 
 /** Whether a later page of the same question ends with older rows. */
