@@ -4,7 +4,7 @@ import { createGapCloser, type GapEnd } from './gap-closer.ts';
 import type { PageFetcher, PageResult } from './page-fetcher.ts';
 import type { Profile } from './profile.ts';
 import { prove } from './proof/certified.ts';
-import { delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
+import { createUndelivered, delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
 
 /**
  * Reads a window from its start to its end: fetches the page that closes the first gap, until there is none. What no page closes is left
@@ -16,6 +16,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
   let at = window.start;
   let leaps = 0;
   let newest = window.start - 1;
+  const undelivered = createUndelivered();
   while (at < window.end) {
     const rest = { ...delivered([]), window: { start: at, end: window.end } };
     if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };
@@ -34,6 +35,9 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
           const other = isFurther ? last : page;
           if (other) yield delivered(rowsOf(other, from, window.end), other.rejected);
           if (isFurther) last = page;
+          // What the place was passed without, because it came since or was left out, is stored all the same.
+          const passed = undelivered(rowsOf(page, window.start, window.end)).filter((row) => row.at < from);
+          if (passed.length > 0) yield delivered(passed);
           const fresh = rowsOf(page, newest + 1, window.end);
           fair.count(fresh.length);
           newest = Math.max(newest, ...fresh.map(({ at }) => at));

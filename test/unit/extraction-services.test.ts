@@ -175,6 +175,47 @@ test('a crash in the run that first shows rows of a stream certified empty', asy
   complete(sync);
 });
 
+describe('every row that an answer shows is stored, also behind the place where the reading is', () => {
+  const withoutSecondLast: Answers = (q, events) => {
+    const page = plainly(q, events);
+    return page.length === q.limit ? page.toSpliced(-2, 1) : page;
+  };
+  /** After the fourth request, a row comes between the last two of its page. */
+  const besideTheEdge =
+    (all: WrittenEvent[]): Answers =>
+    (q, events) => {
+      const page = plainly(q, events);
+      const [a, b] = page.slice(-2);
+      if (q.request === 4 && a && b) all.push({ id: 'beside', at: Math.round((a.at + b.at) / 2) });
+      return page;
+    };
+  test.each([
+    ['full pages lack their last row but one', () => withoutSecondLast],
+    ['a row comes beside the edge of a page', besideTheEdge],
+  ] as const)('%s', async (_, answersOf) => {
+    for (const [count, end] of [
+      [300, NOON],
+      [300, NOON - 3 * DAY],
+      [1500, NOON],
+    ] as const) {
+      const events = spread(count, since30, end);
+      const shown = new Set<string>();
+      const inner = answersOf(events);
+      const answers: Answers = (q, all) => {
+        const page = inner(q, all);
+        for (const { id, at } of page) if (at >= since30) shown.add(id);
+        return page;
+      };
+      const sync = createWrittenSync({ events, answers }, { mostRows: 100 });
+      for (let i = 0; i < 2; i++) {
+        await sync.run();
+        expect([...shown].filter((id) => !sync.sink.rows.has(id))).toEqual([]);
+        sync.pass(5 * MINUTE);
+      }
+    }
+  });
+});
+
 describe('alive where a client can be', () => {
   test.each([
     [422, 90 * DAY],
