@@ -123,6 +123,7 @@ interface Retry {
   /** The attempt that failed. */
   attempt?: number;
   waitMs?: number;
+  status?: number;
 }
 
 /** Nobody reads a pipe as it comes: the first retry of a stream, and then one now and then. */
@@ -136,7 +137,9 @@ export function withRetryLines(log: Log, terminal: Terminal): Log {
   const ends = new Map<string, NodeJS.Timeout>();
 
   const show = (retry: Retry, message: string): void => {
-    const { attempt = 0, waitMs = 0 } = retry;
+    const { attempt = 0, waitMs = 0, status } = retry;
+    // On a busy machine, requests that left at the right pace arrive together. The summary counts them.
+    if (status === 429 && attempt === 1 && waitMs < LINGER_MS) return;
     const name = nameOf(retry);
     const wait = waitMs >= 1000 ? ` in ${duration(waitMs / 1000)}` : '';
     const text = `${name}: attempt ${attempt + 1}${wait}, ${message}`;

@@ -224,6 +224,16 @@ describe('retries', () => {
     expect(lines()).toEqual(['warn: something else', '']);
   });
 
+  it('are not shown for a first 429 with a short pause, which the summary counts', () => {
+    const { terminal, lines } = createScreen({ isInteractive: false });
+    const log429 = withRetryLines(log, terminal).child({ source: 'main', status: 429 });
+    log429.warn({ stream: 'clicks', attempt: 1, waitMs: 1000 }, 'first');
+    log429.warn({ stream: 'clicks', attempt: 2, waitMs: 1000 }, 'again');
+    log429.warn({ stream: 'leads', attempt: 1, waitMs: 60_000 }, 'long');
+    const named = ['main/clicks: attempt 3 in 1 s, again', 'main/leads: attempt 2 in 60 s, long'];
+    expect(lines().filter(Boolean)).toEqual(named);
+  });
+
   it('are a few plain lines in a pipe', () => {
     const { terminal, lines } = createScreen({ isInteractive: false });
     const main = withRetryLines(log, terminal).child({ source: 'main' });
