@@ -26,10 +26,7 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   }
 }
 
-/**
- * Whether work ended within a time. The timer keeps the process alive: work that waits for nothing that Node knows of would end it in the middle,
- * with code 13 and without a word.
- */
+/** Whether work ended within a time. The timer keeps the process alive: if nothing else does, Node would exit with code 13 and no message. */
 export async function isDoneWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const timer = new AbortController();
   try {

@@ -35,7 +35,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
           const other = isFurther ? last : page;
           if (other) yield delivered(rowsOf(other, from, window.end), other.rejected);
           if (isFurther) last = page;
-          // What the place was passed without, because it came since or was left out, is stored all the same.
+          // Rows from before this place that no recent page has shown: they arrived since, or were left out. They are stored, too.
           const passed = undelivered(rowsOf(page, window.start, window.end)).filter((row) => row.at < from);
           if (passed.length > 0) yield delivered(passed);
           const fresh = rowsOf(page, newest + 1, window.end);

@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
-
 import { addressOf, databaseFault } from './errors.ts';
 import { type Sql, sql } from './sql.ts';
 
