@@ -80,6 +80,7 @@ export function toFault(reply: Reply, redact: Redact): Fault {
     status,
     code: redact(envelope?.code ?? row?.code ?? 'unknown'),
     message: envelope?.message ? redact(envelope.message, 500) : beginningOf(reply.text, redact),
+    serverNow: parseInstant(reply.headers.get('date')),
   };
   if (envelope?.docUrl) answer.docUrl = redact(envelope.docUrl, 300);
 
@@ -93,7 +94,7 @@ export function toFault(reply: Reply, redact: Redact): Fault {
     const advice = next ?? 'check baseUrl: this is not an answer of the events API';
     return new StopStream(message, { answer, next: advice + more });
   }
-  const afterMs = retryAfterMs(reply.headers, parseInstant(reply.headers.get('date')) ?? Date.now());
+  const afterMs = retryAfterMs(reply.headers, answer.serverNow ?? Date.now());
   return new RetryLater(message, { answer, afterMs, next: (row?.next ?? 'run it again later') + more });
 }
 

@@ -6,7 +6,7 @@ import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import { firstStep, MOST_PAGES } from './page-steps.ts';
 import { SHOWN_MS } from './proof/answer.ts';
-import { QUIET_MS } from './proof/cover.ts';
+import { isSameMinute, QUIET_MS } from './proof/cover.ts';
 
 /** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
 export async function* newestPage(
@@ -63,10 +63,12 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     if (page) yield page;
   }
 
-  /** Ends in the future are refused, so the present shows only if ends are kept: this one shows that row, then. */
-  async function* endingAt(newest: Instant): AsyncGenerator<PageResult, void> {
-    const start = Math.floor(newest) - HOUR_MS - profile.startMarginMs;
-    const shown = await fetcher.attempt({ order: 'desc', start, end: Math.ceil(newest) + SHOWN_MS });
+  /** Ends in the future are refused, so the present shows only if ends are kept: this one shows the row that it ends behind, then. */
+  async function* endingBehindRow(newest: Instant): AsyncGenerator<PageResult, void> {
+    const endOf = (at: Instant): Instant => Math.ceil(at) + SHOWN_MS;
+    const row = [newest, ...evidence.seenBefore(newest)].find((at) => isSameMinute(at, endOf(at))) ?? newest;
+    const start = Math.floor(row) - HOUR_MS - profile.startMarginMs;
+    const shown = await fetcher.attempt({ order: 'desc', start, end: endOf(row) });
     if (shown) yield shown;
   }
 
@@ -76,7 +78,8 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
   }
 
   async function* fromRightThere(newest: Instant, candidate: PageResult): AsyncGenerator<PageResult, void> {
-    if (profile.endsNow) yield* endingAt(newest);
+    if (profile.endsNow && !evidence.keepsEnds) yield* endingBehindRow(newest);
+    if (evidence.knowsEnd) return;
     let isCrowded = false;
     // With a few rows before it, that can be compared; unless these fill the page.
     const right = Math.floor(newest) - 1;

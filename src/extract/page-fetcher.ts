@@ -118,8 +118,16 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   /** The longest range that was answered, and whether one was that ends in the future. */
   const answered = { ms: 0, ahead: false, isRefused: false };
 
-  const sendNumbered = ({ order, ...query }: PageQuery, tries?: number): Promise<Page> =>
-    api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });
+  async function sendNumbered({ order, ...query }: PageQuery, tries?: number): Promise<Page> {
+    try {
+      return await api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });
+    } catch (error) {
+      // A refused question tells the service's clock, too: it may be our present that lies in its future.
+      const { status, serverNow } = (error instanceof StopStream && error.answer) || {};
+      if (serverNow !== undefined && (status === 400 || status === 422)) clock.set(serverNow);
+      throw error;
+    }
+  }
 
   async function sendOnce(query: PageQuery, tries?: number): Promise<Page> {
     try {

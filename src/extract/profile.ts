@@ -3,7 +3,7 @@ import { DAY_MS, describeInstant, HOUR_MS } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
 import type { Admission } from './proof/prior.ts';
 
-/** What was noticed of this server: hints that save requests and that `doctor` tells of. No proof rests on them. */
+/** What was noticed of this server: hints that save requests and that `doctor` tells of. No proof rests on them, except on `keepsEnds`, `quietThrough`. */
 export interface Profile {
   /** What becomes of a `start`: kept, widened to whole hours or days, or ignored. */
   granularity: 'exact' | 'hour' | 'day' | 'none';
@@ -35,6 +35,8 @@ export interface Profile {
   mostRangeMs: number | undefined;
   /** An end in the future is refused, or answered with nothing; undefined until that was tried. */
   endsNow: boolean | undefined;
+  /** A question that ended right behind a row has shown it: ends are kept. */
+  keepsEnds: boolean;
   /** Short questions have shown nothing newer than the newest row until then. */
   quietThrough: Instant | undefined;
   /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
@@ -59,6 +61,7 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   anchorAt: undefined,
   mostRangeMs: undefined,
   endsNow: undefined,
+  keepsEnds: false,
   quietThrough: undefined,
 };
 

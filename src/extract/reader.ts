@@ -83,7 +83,7 @@ export function createReader(settings: ReaderOptions): Reader {
   const fetcherFor = (evidence: Evidence, { lane, signal }: RequestContext): PageFetcher =>
     createPageFetcher({ ...options, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer });
   const fresh = (known: Omit<Prior, 'settleMs'> = {}): Evidence =>
-    new Evidence({ ...known, settleMs, founded: settings.earliest });
+    new Evidence({ keepsEnds: profile.keepsEnds, ...known, settleMs, founded: settings.earliest });
 
   return {
     profile: () => ({ ...profile }),

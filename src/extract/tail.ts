@@ -120,6 +120,7 @@ export async function* readTail(
   const older = only === undefined ? [] : evidence.seenBefore(only);
   profile.anchorAt = older[2] ?? older.at(-1) ?? known.at(-3) ?? known[0] ?? profile.anchorAt;
   profile.quietThrough = evidence.quietThrough;
+  profile.keepsEnds = evidence.keepsEnds;
   return {
     certified: provenFrom(evidence, request, settled),
     isOnePage: pages === 1,

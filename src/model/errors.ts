@@ -4,6 +4,8 @@
  * ask the user (ConfigError), or end (Cancelled).
  */
 
+import type { Instant } from './instant.ts';
+
 /** Where it happened. Outer layers add what the inner ones do not know. */
 export interface Where {
   source?: string;
@@ -27,6 +29,8 @@ export interface ServiceAnswer {
   code: string;
   message: string;
   docUrl?: string;
+  /** The service's own clock, from the Date header. */
+  serverNow?: Instant | undefined;
 }
 
 export abstract class Fault extends Error {

@@ -1,6 +1,6 @@
 import type { EventsQuery, Page } from '../../src/api/client.ts';
 import type { EventsApi } from '../../src/api/events-api.ts';
-import { BadRecord } from '../../src/model/errors.ts';
+import { BadRecord, StopStream } from '../../src/model/errors.ts';
 import type { Flatten } from '../../src/model/flatten.ts';
 import type { Instant } from '../../src/model/instant.ts';
 import { createMemorySink } from './memory-sink.ts';
@@ -57,8 +57,14 @@ export function createWrittenSync(
       queries.push(query);
       const clock = now + behind;
       const visible = events.filter(({ at }) => at <= clock);
-      const records = answer({ ...query, now: clock, request: queries.length }, visible);
-      return { records, serverNow: Math.floor(clock / 1000) * 1000, bytes: 0, tookMs: 0 };
+      const serverNow = Math.floor(clock / 1000) * 1000;
+      try {
+        const records = answer({ ...query, now: clock, request: queries.length }, visible);
+        return { records, serverNow, bytes: 0, tookMs: 0 };
+      } catch (error) {
+        if (error instanceof StopStream && error.answer) Object.assign(error.answer, { serverNow });
+        throw error;
+      }
     },
   };
   const sink = createMemorySink(() => now);

@@ -81,9 +81,9 @@ describe('answers outside the contract', () => {
     expect((await fault(200, envelope('forbidden', 'no'))).answer?.status).toBe(403);
   });
 
-  it('keeps doc_url out where there is none, and the code of the status where the body names none', async () => {
-    const { answer } = await fault(401, '');
-    expect(answer).toEqual({ status: 401, code: 'unauthorized', message: '' });
+  it('keeps doc_url out where there is none, the code of the status where the body names none, and the clock', async () => {
+    const { answer } = await fault(401, '', { date: 'Wed, 18 Nov 2026 12:00:00 GMT' });
+    expect(answer).toEqual({ status: 401, code: 'unauthorized', message: '', serverNow: Date.UTC(2026, 10, 18, 12) });
   });
 
   it('shows doc_url with what to do next, where it is an address', async () => {

@@ -257,6 +257,34 @@ describe('alive where a client can be', () => {
     }
   });
 
+  test('an end in the future is refused, on a clock that is behind', async () => {
+    for (const events of [spread(3000, since30, NOON - HOUR), []]) {
+      const sync = createWrittenSync({
+        events,
+        answers: failing(422, (q) => q.end > q.now),
+        clock: -5 * MINUTE,
+      });
+      const requests = await runs(sync, 3);
+      expect(sync.missing()).toEqual([]);
+      expect(sync.watermark()).toBe(sync.now() - (events.length > 0 ? 15 : 20) * MINUTE);
+      expect(requests).toBeLessThanOrEqual(60);
+    }
+  });
+
+  test.each<[string, (end: number) => number]>([
+    ['shifted back', (end) => end - 5 * HOUR],
+    ['whole hours', (end) => Math.floor(end / HOUR) * HOUR],
+    ['whole days', (end) => Math.floor(end / DAY) * DAY],
+  ])('an end in the future is refused, and ends are %s: no run certifies what they hide', async (_, kept) => {
+    // With one right before a whole day and a whole hour, which an end right behind it shows even so.
+    const events = [...spread(3000, since30, NOON + DAY), { id: 'edge', at: Math.floor(NOON / DAY) * DAY - 400 }];
+    const refusing = failing(422, (q) => q.end > q.now + 1000);
+    const answers: Answers = (q, all) => refusing(q, all) && plainly({ ...q, end: kept(q.end) }, all);
+    const sync = createWrittenSync({ events, answers });
+    await runs(sync, 4);
+    await runs(sync, 3, 7 * HOUR);
+  });
+
   test('an end in the future shows nothing, on a clock that is behind', async () => {
     const events = spread(3000, since30, NOON - HOUR);
     const sync = createWrittenSync({ events, answers: nothingAhead, clock: -30 * MINUTE });

@@ -222,21 +222,28 @@ describe('end: the newest rows first, up to the present, shown by another questi
         query: { ...candidate.query, ...query },
         rows: query.order ? rows.map(row) : candidate.rows,
       };
-      expect(ends([other], proven), JSON.stringify(query)).toBe(false);
+      expect(ends([other], { ...proven, keepsEnds: true }), JSON.stringify(query)).toBe(false);
     }
   });
 
-  it('where it is not asked for beyond the present, a question that ends right behind the newest row shows it', () => {
+  it('where it is not asked for beyond the present, a question that ends right behind a row shows it, or did in an earlier run', () => {
     const untilNow = (one: Observation): Observation => ({ ...one, query: { ...one.query, end: NOW } });
     const both = [untilNow(candidate), untilNow(again)];
     const right = newest(rows.toReversed(), { start: NOW - DAY, end: NOW - HOUR + 1000 });
     const cut = newest(rows.slice(0, 2).toReversed(), { start: NOW - DAY, end: NOW - HOUR + 1000 });
-    expect([ends(both), ends([...both, right]), ends([...both, cut])]).toEqual([false, true, false]);
+    // An end that is rounded down to the minute shows this row even so.
+    const edge = answer([NOW - DAY - 400], { start: NOW - 2 * DAY, end: NOW - DAY + 600 });
+    for (const known of [{}, proven]) {
+      expect([ends(both, known), ends([...both, cut], known), ends([...both, edge], known)]).toEqual(
+        Array(3).fill(false),
+      );
+      expect([ends([...both, right], known), ends(both, { ...known, keepsEnds: true })]).toEqual([true, true]);
+    }
   });
 
   it('an end before the present says nothing of the time before it either: ends are rounded down', () => {
     const early = { ...candidate, query: { ...candidate.query, end: NOW - HOUR / 2 } };
-    expect(proves(NOW - 2 * HOUR, NOW - HOUR + 5, evidenceOf([early], proven))).toBe(false);
+    expect(proves(NOW - 2 * HOUR, NOW - HOUR + 5, evidenceOf([early], { ...proven, keepsEnds: true }))).toBe(false);
   });
 
   it('where a newer row was seen by an earlier run: only if a short question shows that it is gone', () => {
@@ -430,6 +437,18 @@ describe('cover: where long ranges are refused, short questions that overlap sho
   it('they begin at the row before it, which shows, and overlap further than bounds are rounded', () => {
     expect(isSilent(first, ...overlapping)).toBe(true);
     expect(isSilent(first, range(3.5 * HOUR, 4.5 * HOUR), range(4.5 * HOUR, to + 1, [to]))).toBe(false);
+  });
+
+  it('up to the present only where a question ends beyond it, or ends are known to be kept', () => {
+    const isEnd = (end: number, keepsEnds: boolean): boolean => {
+      const evidence = new Evidence({ settleMs: 0, keepsEnds });
+      evidence.limitRange(1.5 * HOUR);
+      const row = NOW - 1.2 * HOUR;
+      evidence.admit(range(row - HOUR, row + 4000, [row - HOUR, row]));
+      evidence.admit(range(row, end, [row]));
+      return evidence.admitSilence(row);
+    };
+    expect([isEnd(NOW, false), isEnd(NOW, true), isEnd(NOW + HOUR / 4, false)]).toEqual([false, true, true]);
   });
 
   it('an answer without the row that is known there says nothing of the rest: its end may be rounded down', () => {

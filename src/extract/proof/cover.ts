@@ -1,4 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
+import { MINUTE_MS } from '../../model/window.ts';
 import { CLOCKS_MS, type Observation, type PageQuery, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
 
 /**
@@ -151,7 +152,18 @@ export const isOneInstant = ({ first, newest }: Look): boolean => first?.at === 
 const isFull = ({ count, query }: Look): boolean => count >= query.limit;
 
 /** Whether a question reaches the present, so that its newest row may be the newest of all. */
-export const reachesNow = ({ query, answeredAt }: Look): boolean => query.end >= answeredAt - CLOCKS_MS;
+const reachesNow = ({ query, answeredAt }: Look): boolean => query.end >= answeredAt - CLOCKS_MS;
+
+/** The same where ends may be shifted back or rounded down: then only one that lies in the future reaches the present for certain. */
+export const surelyReachesNow = (look: Look, keepsEnds: boolean): boolean =>
+  reachesNow(look) && (keepsEnds || look.query.end > look.answeredAt + CLOCKS_MS);
+
+/** Whether a question shows the row that it ends right behind: ends are neither shifted back nor rounded down. */
+export const keepsEnd = ({ query: { end }, newest }: Look): boolean =>
+  newest !== undefined && end <= newest.at + 2 * SHOWN_MS && isSameMinute(newest.at, end);
+
+export const isSameMinute = (a: Instant, b: Instant): boolean =>
+  Math.floor(a / MINUTE_MS) === Math.floor(b / MINUTE_MS);
 
 /**
  * Whether other questions show the same newest row as one for the newest rows first. A list may come from a stale copy in one order and not in the other,
@@ -160,7 +172,7 @@ export const reachesNow = ({ query, answeredAt }: Look): boolean => query.end >=
  */
 export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
   const { newest, isNewestFirst = false } = candidate;
-  if (!newest || !isEndKept(candidate, newest, looks)) return false;
+  if (!newest) return false;
   const others = looks.filter(
     (look) => reachesNow(look) && haveOtherEdges(look, candidate) && look.query.start <= newest.at,
   );
@@ -177,11 +189,6 @@ export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
       (shown?.id === newest.id || (isNewestFirst && shown?.at === newest.at)),
   );
 }
-
-/** Where no end may lie in the future, the present shows only if ends are kept: a question that ends right behind the newest row shows it. */
-const isEndKept = ({ query, answeredAt }: Look, { at }: Stamped, looks: readonly Look[]): boolean =>
-  query.end > answeredAt + CLOCKS_MS ||
-  looks.some((look) => look.newest?.at === at && look.query.end <= at + 2 * SHOWN_MS);
 
 /** Whether a later page of the same question ends with older rows. */
 export function tellsOrder(candidate: Look, { query }: Observation, sorted: readonly Stamped[]): boolean {

@@ -13,13 +13,14 @@ import {
   isSeenFirst,
   isSeenNewest,
   isSilent,
+  keepsEnd,
   type Look,
   longestLook,
   lookOf,
   QUIET_MS,
-  reachesNow,
   type Side,
   type Span,
+  surelyReachesNow,
   tellsOrder,
   widestPair,
 } from './cover.ts';
@@ -31,8 +32,7 @@ import { SeenRows } from './seen-rows.ts';
 /** So many first pages are kept. */
 const MOST_LOOKS = 200;
 
-/** What the answers of one run have shown, as intervals of time and a few rows at their edges: memory does not grow with pages. The
- * default is unproven: an answer that breaks a rule is evidence of nothing. */
+/** What the answers of one run have shown, as intervals of time and a few rows at their edges. An answer that breaks a rule is evidence of nothing. */
 export class Evidence {
   readonly #known: Prior;
   /** In order, none touching another. */
@@ -50,6 +50,8 @@ export class Evidence {
   quietThrough: Instant | undefined;
   /** Whether an answer has shown where everything ends. */
   knowsEnd = false;
+  /** An answer, of an earlier run perhaps, has shown that ends are kept. */
+  keepsEnds: boolean;
   /** Nothing behind this can be proven by the answers so far. */
   settledThrough = Number.POSITIVE_INFINITY;
 
@@ -58,6 +60,7 @@ export class Evidence {
     this.#rows = rows;
     this.#newestSeen = known.newestSeen;
     this.quietThrough = known.quietThrough;
+    this.keepsEnds = known.keepsEnds ?? false;
   }
 
   /** A copy to go on from, for a reading that delivers its rows by itself. */
@@ -69,8 +72,8 @@ export class Evidence {
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
     copy.#doubts = this.#doubts.fork();
-    const { quietThrough, knowsEnd, settledThrough } = this;
-    return Object.assign(copy, { quietThrough, knowsEnd, settledThrough });
+    const { quietThrough, knowsEnd, keepsEnds, settledThrough } = this;
+    return Object.assign(copy, { quietThrough, knowsEnd, keepsEnds, settledThrough });
   }
 
   /** Takes an answer in, if it agrees with what is known. */
@@ -88,7 +91,8 @@ export class Evidence {
     if (missing.length > 0) return { kind: 'contradicts', missing };
     if (between) this.#add(between, answer);
     this.#rows.remember(answer, sorted);
-    this.#noteNewest(answer, sorted);
+    const past = sorted.findLast(({ at }) => at <= answer.answeredAt);
+    if (past && past.at > (this.#newestSeen ?? Number.NEGATIVE_INFINITY)) this.#newestSeen = past.at;
     this.#look(answer, sorted);
     return sorted.length === 0 ? { kind: 'empty' } : { kind: 'counts', sorted };
   }
@@ -108,7 +112,9 @@ export class Evidence {
       tellsOrder(look, answer, sorted) ? { ...look, isNewestFirst: true } : look,
     );
     const { start, end, page } = answer.query;
-    if (page === 1) this.#looks = [...this.#looks, lookOf(answer, sorted)].slice(-MOST_LOOKS);
+    const look = lookOf(answer, sorted);
+    if (page === 1) this.#looks = [...this.#looks, look].slice(-MOST_LOOKS);
+    this.keepsEnds ||= keepsEnd(look);
     const within = sorted.filter(({ at }) => at >= start && at <= end);
     this.#seenMs = Math.max(this.#seenMs, (within.at(-1)?.at ?? 0) - (within[0]?.at ?? 0), widestPair(this.#looks));
     for (const candidate of this.#looks) if (this.#isEnd(candidate)) this.#addEnd(candidate);
@@ -116,18 +122,18 @@ export class Evidence {
 
   /**
    * RULE end. The newest rows first, asked for up to the present and beyond: nothing is newer than its first row, where no newer row is known and the time
-   * since then is covered. On a stream that was never proven, or where a row that is known does not show, another question shows
-   * that row as the newest, too.
+   * since then is covered. An end that does not lie in the future counts where ends are known to be kept. On a stream that was never proven, or where
+   * a row that is known does not show, another question shows that row as the newest, too.
    */
   #isEnd(candidate: Look): boolean {
     const { newest } = candidate;
     const newestHere = Math.max(...this.#looks.map((look) => look.newest?.at ?? Number.NEGATIVE_INFINITY));
-    if (candidate.query.order !== 'desc' || !reachesNow(candidate) || !newest || newest.at < newestHere) return false;
+    if (candidate.query.order !== 'desc' || !newest || newest.at < newestHere) return false;
+    if (!surelyReachesNow(candidate, this.keepsEnds)) return false;
     const newer = this.newerSeen(newest.at);
     if (newer !== undefined && !isGone(this.#looks, newer)) return false;
-    if (this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate))) {
-      if (!isSeenNewest(candidate, this.#looks)) return false;
-    }
+    const isDoubtful = this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate));
+    if (isDoubtful && !isSeenNewest(candidate, this.#looks)) return false;
     const silence = this.silenceSince(newest.at, candidate.answeredAt);
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
@@ -206,6 +212,7 @@ export class Evidence {
     const silence = { from, to: isEnd ? last.answeredAt : to };
     const telling = this.#looks.filter((look) => !isRefuted(look, (after, before) => this.#rows.has(after, before)));
     if (!isSilent(telling, silence, this.#mostRangeMs, isEnd)) return false;
+    if (isEnd && !telling.some((look) => surelyReachesNow(look, this.keepsEnds))) return false;
     if (isEnd) this.knowsEnd = true;
     this.#add({ after: from, before: to }, last);
     return true;
@@ -218,17 +225,11 @@ export class Evidence {
   }
 
   #isAsLongAsCanBe = ({ query: { start, end } }: Look): boolean => end - start >= this.#mostRangeMs * 0.9;
-
   #overlap = (long: Look): number => (this.#isAsLongAsCanBe(long) ? Math.min(WIDENED_MS, this.#mostRangeMs / 4) : 0);
 
   /** How long the next question may be that covers a silence from one of its sides. */
   longestLook = (silence: Span, at: Instant, side: Side): number =>
     longestLook(silence, this.#seenMs, side === 'from' ? at - silence.from : silence.to - at);
-
-  #noteNewest({ answeredAt }: Observation, sorted: readonly Stamped[]): void {
-    const newest = Math.max(...sorted.map(({ at }) => (at <= answeredAt ? at : Number.NEGATIVE_INFINITY)));
-    if (newest > (this.#newestSeen ?? Number.NEGATIVE_INFINITY)) this.#newestSeen = newest;
-  }
 
   /** A pass through the rows of one instant. Returns whether they are all known by now. */
   admitCount(at: Instant, count: Count): boolean {

@@ -14,6 +14,8 @@ export interface Prior {
   empty?: readonly Window[];
   /** Short questions have shown that nothing newer than the newest row was there until then. */
   quietThrough?: Instant | undefined;
+  /** A question that ended right behind a row has shown it. */
+  keepsEnds?: boolean;
   /** Nothing younger than this is complete: events arrive late. */
   settleMs: number;
 }
