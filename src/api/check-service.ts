@@ -27,7 +27,14 @@ export async function checkService(service: ServiceToCheck, signal: AbortSignal)
   try {
     const { baseUrl, apiKey, stream } = service;
     const timeouts = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS };
-    const query = { stream, start: started - HOUR_MS, end: started, sortOrder: 'desc', page: 1, limit: 1 } as const;
+    const query = {
+      stream,
+      start: started - 2 * HOUR_MS,
+      end: started - HOUR_MS,
+      sortOrder: 'desc',
+      page: 1,
+      limit: 1,
+    } as const;
     const client = createClient({ baseUrl, apiKey, timeouts });
     const page = await client.get({ ...query, filters: {} }, signal);
     const { host } = new URL(baseUrl);

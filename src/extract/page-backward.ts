@@ -1,10 +1,11 @@
 import type { Instant } from '../model/instant.ts';
 import { HOUR_MS, MINUTE_MS } from '../model/window.ts';
-import { unlessTooOld } from './limits/range-limits.ts';
 import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
-import { type PageFetcher, type PageResult, sortedRows } from './page-fetcher.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
-import { firstStep, MOST_PAGES } from './page-steps.ts';
+import type { PageFetcher } from './pages/page-fetcher.ts';
+import { firstStep, MOST_PAGES } from './pages/page-steps.ts';
+import { unlessTooOld } from './pages/range-limits.ts';
+import { type PageResult, sortedRows } from './pages/received.ts';
 import { SHOWN_MS } from './proof/answer.ts';
 import { isSameMinute, QUIET_MS } from './proof/cover.ts';
 

@@ -5,7 +5,9 @@ import type { Flatten } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { holds, type Window } from '../model/window.ts';
-import { flattenAll, mayBeThisPage, type RequestContext } from './page-fetcher.ts';
+import { mayBeTheRange } from './pages/range-limits.ts';
+import { flattenAll } from './pages/received.ts';
+import { mayBeThisPage, type RequestContext } from './pages/send.ts';
 import { believed, ourNow } from './service-clock.ts';
 
 /** What one page shows of a window's beginning: enough to guess how many rows there are and how long they will take. */
@@ -14,7 +16,7 @@ export interface Sample {
   rows: number;
   /** Rows per millisecond where the page lies, counted or guessed. */
   density: number;
-  /** There is more than the page holds. */
+  /** There is more than the page shows. */
   isFull: boolean;
   /** The time of its newest row; undefined where there is none. */
   newest: Instant | undefined;
@@ -36,15 +38,16 @@ export interface ProbeOptions {
 export const createProbe =
   ({ api, stream, filters, flatten }: ProbeOptions): Probe =>
   async (window, { lane, signal }) => {
-    const { start, end } = window;
-    const { page, limit } = await largestPage(async (rows) => {
-      const query = { stream, start, end, sortOrder: 'asc', page: 1, limit: rows, filters } as const;
-      return api.page(query, { lane, signal });
+    const { start } = window;
+    const { page, limit, end } = await largestPage(window, (asked, tries) => {
+      const query = { stream, start, sortOrder: 'asc', page: 1, filters, ...asked } as const;
+      return api.page(query, { lane, signal, tries });
     });
     const { records, serverNow: said, tookMs } = page;
     const all = flattenAll(records, flatten).rows;
     const rows = all.filter((row) => holds(window, row.at)).length;
     const isFull = records.length === limit;
+    const isPart = end < window.end;
     // A full page shows how closely rows follow each other there, also where the service widened the window.
     const times = all.map((row) => row.at);
     const spanMs = Math.max(1, Math.max(...times) - Math.min(...times));
@@ -53,16 +56,30 @@ export const createProbe =
     const half = times.sort((a, b) => a - b).slice(times.length >> 1);
     const newest = half.at(-1);
     const newestDensity = isFull ? half.length / Math.max(1, (newest ?? 0) - (half[0] ?? 0)) : density;
-    return { rows, density, isFull, newest, newestDensity, serverNow, tookMs };
+    return { rows, density, isFull: isFull || isPart, newest, newestDensity, serverNow, tookMs };
   };
 
-/** Full pages can be refused for their size or for one row on them: half as many rows, down to one. */
-async function largestPage(ask: (rows: number) => Promise<Page>): Promise<{ page: Page; limit: number }> {
-  for (let limit = MAX_LIMIT; ; limit >>= 1) {
+interface Asked {
+  limit: number;
+  end: Instant;
+}
+
+const FEW_TRIES = 2;
+
+/** Full pages and long ranges can be refused, for their size or for one row among them: a quarter of the rows and of the time, down to one row. */
+async function largestPage(
+  { start, end: last }: Window,
+  ask: (asked: Asked, tries?: number) => Promise<Page>,
+): Promise<Asked & { page: Page }> {
+  for (
+    let [limit, end] = [MAX_LIMIT, last];
+    ;
+    limit = Math.max(1, limit >> 2), end = start + Math.ceil((end - start) / 4)
+  ) {
     try {
-      return { page: await ask(limit), limit };
+      return { page: await ask({ limit, end }, limit > 1 ? FEW_TRIES : undefined), limit, end };
     } catch (error) {
-      if (limit === 1 || !mayBeThisPage(error)) throw error;
+      if (limit === 1 || !(mayBeThisPage(error) || mayBeTheRange(error))) throw error;
     }
   }
 }

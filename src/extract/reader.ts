@@ -5,7 +5,8 @@ import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
-import { createPageFetcher, type PageFetcher, type PageFetcherOptions, type RequestContext } from './page-fetcher.ts';
+import { createPageFetcher, type PageFetcher, type PageFetcherOptions } from './pages/page-fetcher.ts';
+import type { RequestContext } from './pages/send.ts';
 import type { Profile } from './profile.ts';
 import { Evidence } from './proof/evidence.ts';
 import type { Prior } from './proof/prior.ts';
@@ -55,7 +56,9 @@ export interface ReaderOptions {
   now?: () => Instant;
 }
 
-export type { PageRequest, Rejection, RequestContext } from './page-fetcher.ts';
+export type { PageRequest } from './pages/question.ts';
+export type { Rejection } from './pages/received.ts';
+export type { RequestContext } from './pages/send.ts';
 export type { Profile } from './profile.ts';
 export { createUndelivered, type Slice } from './slice.ts';
 export { TOO_YOUNG } from './sweep.ts';

@@ -1,7 +1,7 @@
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
-import { type PageResult, type Rejection, sortedRows } from './page-fetcher.ts';
+import { type PageResult, type Rejection, sortedRows } from './pages/received.ts';
 import type { Certified } from './proof/certified.ts';
 
 /** Part of a stream, with every row that was found there. */

@@ -1,7 +1,8 @@
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import { createGapCloser, type GapEnd } from './gap-closer.ts';
-import type { PageFetcher, PageResult } from './page-fetcher.ts';
+import type { PageFetcher } from './pages/page-fetcher.ts';
+import type { PageResult } from './pages/received.ts';
 import type { Profile } from './profile.ts';
 import { prove } from './proof/certified.ts';
 import { createUndelivered, delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';

@@ -1,10 +1,12 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
-import { unlessTooOld } from './limits/range-limits.ts';
 import { coverSilence } from './limits/silence.ts';
 import { newestPage, walkBack } from './page-backward.ts';
-import { type PageFetcher, type PageRequest, type PageResult, sortedRows } from './page-fetcher.ts';
+import type { PageFetcher } from './pages/page-fetcher.ts';
+import type { PageRequest } from './pages/question.ts';
+import { unlessTooOld } from './pages/range-limits.ts';
+import { type PageResult, sortedRows } from './pages/received.ts';
 import type { Profile } from './profile.ts';
 import type { Interval } from './proof/answer.ts';
 import { type Certified, prove } from './proof/certified.ts';

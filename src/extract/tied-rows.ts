@@ -1,6 +1,7 @@
 import type { Instant } from '../model/instant.ts';
-import type { PageFetcher, PageResult } from './page-fetcher.ts';
-import { MOST_PAGES } from './page-steps.ts';
+import type { PageFetcher } from './pages/page-fetcher.ts';
+import { MOST_PAGES } from './pages/page-steps.ts';
+import type { PageResult } from './pages/received.ts';
 import { type Observation, sameRows } from './proof/answer.ts';
 import { countOf, EMPTY_BEHIND } from './proof/counting.ts';
 

@@ -1,6 +1,7 @@
 import { type Instant, toIso } from '../model/instant.ts';
-import type { PageFetcher, PageResult, Rejection } from './page-fetcher.ts';
-import { type Step, stepAt, stepEndingAt } from './page-steps.ts';
+import type { PageFetcher } from './pages/page-fetcher.ts';
+import { type Step, stepAt, stepEndingAt } from './pages/page-steps.ts';
+import type { PageResult, Rejection } from './pages/received.ts';
 import type { PageQuery } from './proof/answer.ts';
 
 /** A page that fails although the service is there. */

@@ -33,6 +33,8 @@ interface World {
   /** When the rows were made, in days before now: so many, from, to. */
   rows: ReadonlyArray<readonly [count: number, from: number, to: number]>;
   since: number;
+  /** How far the service's clock is behind. */
+  behindMs?: number;
   /** From the second sync on. */
   later?: Answers;
   /** Days that pass before a sync, with five new rows each; without: three syncs at once. */
@@ -103,6 +105,14 @@ const WORLDS: readonly World[] = [
     completeAfter: 1,
   },
   {
+    name: 'an end in the future is refused by a clock that is behind',
+    answers: failing(422, (q) => q.end > q.now),
+    behindMs: 5 * MINUTE,
+    rows: [[3000, 30, 0.05]],
+    since: 31,
+    completeAfter: 1,
+  },
+  {
     name: 'an end in the future shows nothing',
     answers: nothingAhead,
     rows: [[3000, 30, 0.05]],
@@ -153,7 +163,7 @@ async function read(world: World, source: string): Promise<void> {
       if (index > 0 && world.later) service.answers = world.later;
       service.pass(days);
       const before = service.requests;
-      const done = await sync(service, source, world.since);
+      const done = await run(service, source, world.since, ['sync', 'clicks']);
       const isComplete = (await missingFrom(service, source)) === 0;
       expect(done.code, done.text).toBe(isComplete && done.code === 0 ? 0 : 4);
       expect(await missingFrom(service, source, true), `certified and missing; ${done.text}`).toBe(0);
@@ -161,6 +171,14 @@ async function read(world: World, source: string): Promise<void> {
         expect(done.code, done.text + service.lastRequests()).toBe(0);
       expect(service.requests - before).toBeLessThanOrEqual(world.mostRequests ?? MOST_REQUESTS);
     }
+    if (world.completeAfter === undefined) return;
+    for (const command of ['verify', 'backfill --dry-run', 'backfill --force']) {
+      const before = service.requests;
+      const done = await run(service, source, world.since, [...command.split(' '), '--from', `${world.since}d`]);
+      expect(done.code, `${command}: ${done.text}`).toBe(0);
+      expect(service.requests - before, command).toBeLessThanOrEqual(world.mostRequests ?? MOST_REQUESTS);
+    }
+    expect(await missingFrom(service, source)).toBe(0);
   } finally {
     await service.close();
   }
@@ -183,7 +201,7 @@ async function serve(world: World): Promise<Served> {
   const log: string[] = [];
   const server = createServer((request, response) => {
     const asked = new URL(request.url ?? '', 'http://service').searchParams;
-    const now = Date.now() + served.aheadMs;
+    const now = Date.now() + served.aheadMs - (world.behindMs ?? 0);
     const query = {
       start: Date.parse(asked.get('start') ?? ''),
       end: Date.parse(asked.get('end') ?? ''),
@@ -235,7 +253,12 @@ const recordOf = ({ id, at, event = 'click' }: WrittenEvent): object => ({
   click: { id },
 });
 
-async function sync({ baseUrl, aheadMs }: Served, source: string, since: number): Promise<Finished> {
+async function run(
+  { baseUrl, aheadMs }: Served,
+  source: string,
+  since: number,
+  command: readonly string[],
+): Promise<Finished> {
   const config = await place.config(
     `sources:
   ${source}:
@@ -247,7 +270,7 @@ state: { url: "${database.url}" }
   );
   const clock = pathToFileURL('test/faults/jumping-clock.mjs').href;
   const env = { NODE_OPTIONS: `--import ${clock}`, CLOCK_JUMP_MS: String(aheadMs), CLOCK_JUMPED: 'yes' };
-  return place.run(['sync', 'clicks', '--config', config], env);
+  return place.run([...command, '--config', config], env);
 }
 
 /** Events older than the settle time that are not stored; of those in certified windows, or of all. */

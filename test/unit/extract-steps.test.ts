@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { firstStep, nextStep, stepAt } from '../../src/extract/page-steps.ts';
+import { firstStep, nextStep, stepAt } from '../../src/extract/pages/page-steps.ts';
 
 const limits = fc.integer({ min: 1, max: 1000 });
 

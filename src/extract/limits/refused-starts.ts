@@ -2,7 +2,8 @@ import { StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, describeInstant } from '../../model/window.ts';
 import { newestPage } from '../page-backward.ts';
-import type { PageFetcher, PageResult } from '../page-fetcher.ts';
+import type { PageFetcher } from '../pages/page-fetcher.ts';
+import type { PageResult } from '../pages/received.ts';
 
 /** Old starts can be refused, or answered with nothing although there are rows: by what a plan retains, or because the service is younger. */
 

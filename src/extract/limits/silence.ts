@@ -1,8 +1,10 @@
 import { StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { HOUR_MS } from '../../model/window.ts';
-import { type PageFetcher, type PageRequest, type PageResult, sortedRows } from '../page-fetcher.ts';
-import { firstStep, MOST_PAGES } from '../page-steps.ts';
+import type { PageFetcher } from '../pages/page-fetcher.ts';
+import { firstStep, MOST_PAGES } from '../pages/page-steps.ts';
+import type { PageRequest } from '../pages/question.ts';
+import { type PageResult, sortedRows } from '../pages/received.ts';
 import { SHOWN_MS, WIDENED_MS } from '../proof/answer.ts';
 import { NARROW_MS, type Side, type Span } from '../proof/cover.ts';
 

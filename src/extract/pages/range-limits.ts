@@ -65,7 +65,7 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
   return false;
 }
 
-const mayBeTheRange = (error: unknown): boolean =>
+export const mayBeTheRange = (error: unknown): boolean =>
   (error instanceof StopStream && [400, 403, 413, 422].includes(error.answer?.status ?? 0)) ||
   (error instanceof RetryLater && error.answer !== undefined && error.answer.status !== 429);
 

@@ -1,0 +1,60 @@
+import { ANSWER_TOO_LARGE, type Page } from '../../api/client.ts';
+import type { EventsApi } from '../../api/events-api.ts';
+import type { Lane } from '../../api/limiter.ts';
+import { RetryLater, StopStream } from '../../model/errors.ts';
+import type { StreamName } from '../../model/streams.ts';
+import type { Profile } from '../profile.ts';
+import type { PageQuery } from '../proof/answer.ts';
+import type { ServiceClock } from '../service-clock.ts';
+
+export interface RequestContext {
+  lane: Lane;
+  signal: AbortSignal;
+}
+
+export interface SendOptions extends RequestContext {
+  api: EventsApi;
+  stream: StreamName;
+  filters: Readonly<Record<string, string>>;
+  profile: Profile;
+  clock: ServiceClock;
+}
+
+/** With as many tries, or with all. */
+export type Send = (query: PageQuery, tries?: number) => Promise<Page>;
+
+/** Sends questions: with the page number as it is, and counted as this service counts. */
+export function createSend({ api, stream, filters, profile, clock, lane, signal }: SendOptions): {
+  send: Send;
+  sendNumbered: Send;
+} {
+  const sendNumbered: Send = async ({ order, ...query }, tries) => {
+    try {
+      return await api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });
+    } catch (error) {
+      // A refused question tells the service's clock, too: it may be our present that lies in its future.
+      const { status, serverNow } = (error instanceof StopStream && error.answer) || {};
+      if (serverNow !== undefined && (status === 400 || status === 422)) clock.set(serverNow);
+      throw error;
+    }
+  };
+  const send: Send = async (query, tries) => {
+    try {
+      return await sendNumbered({ ...query, page: query.page - 1 + profile.firstPage }, tries);
+    } catch (error) {
+      // Recovery: pages are counted from 1 again.
+      if (profile.firstPage === 1 || query.page > 1 || !(error instanceof StopStream)) throw error;
+      profile.firstPage = 1;
+      return sendNumbered(query, tries);
+    }
+  };
+  return { send, sendNumbered };
+}
+
+/** Failures that another page may get round. 401, 403 and the like would fail for any. */
+export function mayBeThisPage(error: unknown): error is RetryLater | StopStream {
+  // Without an answer nothing is known of the page: nobody listens there, or the network is down.
+  if (error instanceof RetryLater) return error.answer !== undefined && error.answer.status !== 429;
+  if (!(error instanceof StopStream) || !error.answer) return false;
+  return [413, 422].includes(error.answer.status) || error.answer.code === ANSWER_TOO_LARGE;
+}
