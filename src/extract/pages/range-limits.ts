@@ -35,7 +35,7 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
   };
   const present = now();
   // Known to be refused, and asked by a clock that is ahead of the service's, as this answer says.
-  if (profile.endsNow && query.page === 1 && query.end > present) return true;
+  if (profile.endsNow && query.page === 1 && query.start < present && query.end > present) return true;
   const isAhead = query.end > present && !profile.endsNow && !answered.ahead;
   const length = Math.min(query.end, present) - query.start;
   const isLong = length > SHORT_MS && query.end - query.start > answered.ms;
