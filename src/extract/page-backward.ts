@@ -7,7 +7,7 @@ import { firstStep, MOST_PAGES } from './pages/page-steps.ts';
 import { unlessTooOld } from './pages/range-limits.ts';
 import { type PageResult, sortedRows } from './pages/received.ts';
 import { SHOWN_MS } from './proof/answer.ts';
-import { isSameMinute, QUIET_MS } from './proof/cover.ts';
+import { isSameMinute, QUIET_MS, surelyReachesNow } from './proof/cover.ts';
 
 /** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
 export async function* newestPage(
@@ -64,22 +64,13 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     if (page) yield page;
   }
 
-  /** Ends in the future are refused, so the present shows only if ends are kept: this one shows the row that it ends behind, then. */
-  async function* endingBehindRow(newest: Instant): AsyncGenerator<PageResult, void> {
-    const endOf = (at: Instant): Instant => Math.ceil(at) + SHOWN_MS;
-    const row = [newest, ...evidence.seenBefore(newest)].find((at) => isSameMinute(at, endOf(at))) ?? newest;
-    const start = Math.floor(row) - HOUR_MS - profile.startMarginMs;
-    const shown = await fetcher.attempt({ order: 'desc', start, end: endOf(row) });
-    if (shown) yield shown;
-  }
-
   async function* timeSince(newest: Instant): AsyncGenerator<PageResult, void> {
     const silence = evidence.silenceSince(newest, clock.now());
     if (!evidence.knowsEnd && silence.to - silence.from > QUIET_MS) yield* coverSilence(fetcher, silence, 'from');
   }
 
   async function* fromRightThere(newest: Instant, candidate: PageResult): AsyncGenerator<PageResult, void> {
-    if (profile.endsNow && !evidence.keepsEnds) yield* endingBehindRow(newest);
+    if (!surelyReachesNow(candidate, evidence.showsEndsKept)) yield* endingBehind(fetcher, newest);
     if (evidence.knowsEnd) return;
     let isCrowded = false;
     // With a few rows before it, that can be compared; unless these fill the page.
@@ -105,6 +96,16 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
       if (evidence.knowsEnd) return;
     }
   }
+}
+
+/** Where no end may lie far ahead, the present shows only if ends are kept: this question shows the row that it ends right behind, then. */
+export async function* endingBehind(fetcher: PageFetcher, newest: Instant): AsyncGenerator<PageResult, void> {
+  const { evidence, profile } = fetcher;
+  const endOf = (at: Instant): Instant => Math.ceil(at) + SHOWN_MS;
+  const row = [newest, ...evidence.seenBefore(newest)].find((at) => isSameMinute(at, endOf(at))) ?? newest;
+  const start = Math.floor(row) - HOUR_MS - profile.startMarginMs;
+  const shown = await fetcher.attempt({ order: 'desc', start, end: endOf(row) });
+  if (shown) yield shown;
 }
 
 /** Smaller where the full page cannot be had, because of its size or of one row that breaks it. */

@@ -2,7 +2,7 @@ import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
 import { coverSilence } from './limits/silence.ts';
-import { newestPage, walkBack } from './page-backward.ts';
+import { endingBehind, newestPage, walkBack } from './page-backward.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
 import type { PageRequest } from './pages/question.ts';
 import { unlessTooOld } from './pages/range-limits.ts';
@@ -102,6 +102,7 @@ export async function* readTail(
   const { newestSeen } = request.known ?? {};
   if (!isJoined() && profile.mostRangeMs !== undefined && newestSeen !== undefined) {
     // No question can be long enough to show a row that is known.
+    if (!evidence.keepsEnds()) for await (const _ of endingBehind(fetcher, newestSeen)) yield* deliverAll();
     for await (const _ of coverSilence(fetcher, { from: newestSeen, to: clock.now() }, 'from')) yield* deliverAll();
     evidence.admitSilence(newestSeen);
   }
@@ -122,7 +123,6 @@ export async function* readTail(
   const older = only === undefined ? [] : evidence.seenBefore(only);
   profile.anchorAt = older[2] ?? older.at(-1) ?? known.at(-3) ?? known[0] ?? profile.anchorAt;
   profile.quietThrough = evidence.quietThrough;
-  profile.keepsEnds = evidence.keepsEnds;
   return {
     certified: provenFrom(evidence, request, settled),
     isOnePage: pages === 1,

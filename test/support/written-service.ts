@@ -50,6 +50,7 @@ export function createWrittenSync(
 ) {
   let now = NOON;
   let answer = answers;
+  let refusalsSay: Instant | undefined;
   const queries: EventsQuery[] = [];
   const api: EventsApi = {
     stats: () => ({ requests: queries.length, retries: 0, tooManyRequests: 0, bytes: 0 }),
@@ -62,7 +63,7 @@ export function createWrittenSync(
         const records = answer({ ...query, now: clock, request: queries.length }, visible);
         return { records, serverNow, bytes: 0, tookMs: 0 };
       } catch (error) {
-        if (error instanceof StopStream && error.answer) Object.assign(error.answer, { serverNow });
+        if (error instanceof StopStream && error.answer) error.answer.serverNow = refusalsSay ?? serverNow;
         throw error;
       }
     },
@@ -80,6 +81,10 @@ export function createWrittenSync(
       now += ms;
     },
     now: () => now,
+    /** What refusals say of the time. */
+    refusalsSay(at: Instant) {
+      refusalsSay = at;
+    },
     answers(change: Answers) {
       answer = change;
     },

@@ -285,6 +285,37 @@ describe('alive where a client can be', () => {
     await runs(sync, 3, 7 * HOUR);
   });
 
+  test.each<[string, number, Answers]>([
+    ['from the second poll on', 0, (q, all) => plainly({ ...q, end: q.now > NOON ? q.end - 5 * HOUR : q.end }, all)],
+    [
+      'a little ahead of a clock that is behind',
+      -5 * MINUTE,
+      (q, all) => plainly({ ...q, end: q.end - 5 * HOUR }, all),
+    ],
+  ])('an end in the future is refused, and ends are shifted back: %s', async (_, clock, answers) => {
+    const refusing = failing(422, (q) => q.end > q.now + (clock < 0 ? 2 * HOUR : 0));
+    const events = spread(3300, since30, NOON + 3 * DAY);
+    const sync = createWrittenSync({ events, answers: (q, all) => refusing(q, all) && answers(q, all), clock });
+    await runs(sync, 2, 3 * HOUR);
+    await runs(sync, 3);
+  });
+
+  test('ranges above two days are refused, and ends are whole days: what they hide is not certified', async () => {
+    const refusing = failing(422, (q) => lengthOf(q) > 2 * DAY);
+    const answers: Answers = (q, all) => refusing(q, all) && plainly({ ...q, end: Math.floor(q.end / DAY) * DAY }, all);
+    await runs(createWrittenSync({ events: spread(3300, since30, NOON + 3 * DAY), answers }), 3);
+  });
+
+  test('a refusal with an absurd date says nothing of the clock', async () => {
+    const sync = createWrittenSync({
+      events: spread(3000, since30, NOON),
+      answers: failing(422, (q) => q.end > q.now),
+    });
+    sync.refusalsSay(0);
+    await runs(sync, 2);
+    complete(sync);
+  });
+
   test('an end in the future shows nothing, on a clock that is behind', async () => {
     const events = spread(3000, since30, NOON - HOUR);
     const sync = createWrittenSync({ events, answers: nothingAhead, clock: -30 * MINUTE });

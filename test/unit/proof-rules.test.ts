@@ -16,7 +16,7 @@ import {
   EMPTY_BEHIND,
   type Unreadable,
 } from '../../src/extract/proof/counting.ts';
-import { APART_MS, NARROW_MS } from '../../src/extract/proof/cover.ts';
+import { APART_MS, FAR_AHEAD_MS, NARROW_MS } from '../../src/extract/proof/cover.ts';
 import { Evidence } from '../../src/extract/proof/evidence.ts';
 import type { Prior } from '../../src/extract/proof/prior.ts';
 import { certified } from '../support/certified.ts';
@@ -233,12 +233,16 @@ describe('end: the newest rows first, up to the present, shown by another questi
     const cut = newest(rows.slice(0, 2).toReversed(), { start: NOW - DAY, end: NOW - HOUR + 1000 });
     // An end that is rounded down to the minute shows this row even so.
     const edge = answer([NOW - DAY - 400], { start: NOW - 2 * DAY, end: NOW - DAY + 600 });
-    for (const known of [{}, proven]) {
-      expect([ends(both, known), ends([...both, cut], known), ends([...both, edge], known)]).toEqual(
-        Array(3).fill(false),
-      );
-      expect([ends([...both, right], known), ends(both, { ...known, keepsEnds: true })]).toEqual([true, true]);
+    for (const known of [{}, proven, { ...proven, newestSeen: NOW - HOUR + 1000, keepsEnds: true }]) {
+      expect(ends(both, known)).toBe(false);
+      expect(ends([...both, cut], known)).toBe(false);
+      expect(ends([...both, edge], known)).toBe(false);
     }
+    expect([ends([...both, right]), ends([...both, right], proven)]).toEqual([true, true]);
+    expect(ends(both, { ...proven, keepsEnds: true })).toBe(true);
+    // A little ahead of the service's clock is not far enough.
+    const ahead = (ms: number): Observation => ({ ...candidate, query: { ...candidate.query, end: NOW + ms } });
+    expect([ends([ahead(FAR_AHEAD_MS - 1)], proven), ends([ahead(FAR_AHEAD_MS)], proven)]).toEqual([false, true]);
   });
 
   it('an end before the present says nothing of the time before it either: ends are rounded down', () => {
@@ -439,7 +443,7 @@ describe('cover: where long ranges are refused, short questions that overlap sho
     expect(isSilent(first, range(3.5 * HOUR, 4.5 * HOUR), range(4.5 * HOUR, to + 1, [to]))).toBe(false);
   });
 
-  it('up to the present only where a question ends beyond it, or ends are known to be kept', () => {
+  it('up to the present only where a question ends far ahead, or ends are known to be kept', () => {
     const isEnd = (end: number, keepsEnds: boolean): boolean => {
       const evidence = new Evidence({ settleMs: 0, keepsEnds });
       evidence.limitRange(1.5 * HOUR);
@@ -448,7 +452,7 @@ describe('cover: where long ranges are refused, short questions that overlap sho
       evidence.admit(range(row, end, [row]));
       return evidence.admitSilence(row);
     };
-    expect([isEnd(NOW, false), isEnd(NOW, true), isEnd(NOW + HOUR / 4, false)]).toEqual([false, true, true]);
+    expect([isEnd(NOW + HOUR, false), isEnd(NOW, true), isEnd(NOW + FAR_AHEAD_MS, false)]).toEqual([false, true, true]);
   });
 
   it('an answer without the row that is known there says nothing of the rest: its end may be rounded down', () => {
@@ -559,7 +563,7 @@ describe('settled: an answer says nothing of what is younger than its clock less
   });
 
   it('holds for the newest page of all, too', () => {
-    const page = newest([40, 30, 20], { start: NOW - 1, end: NOW + DAY });
+    const page = newest([40, 30, 20], { start: NOW - 1, end: END });
     const evidence = evidenceOf([page], { settleMs: 100, newestSeen: 40, isProven: true });
     expect(proves(21, NOW - 100, evidence)).toBe(true);
     expect(proves(21, NOW - 99, evidence)).toBe(false);

@@ -1,6 +1,7 @@
 import type { Instant } from '../../model/instant.ts';
 import type { Profile } from '../profile.ts';
 import { type PageQuery, WIDENED_MS } from '../proof/answer.ts';
+import { FAR_AHEAD_MS } from '../proof/cover.ts';
 import type { Evidence } from '../proof/evidence.ts';
 import type { ServiceClock } from '../service-clock.ts';
 import { firstStep, type Step } from './page-steps.ts';
@@ -32,7 +33,7 @@ export function createQuestions({ evidence, profile, clock, earliest }: Asking):
   let ahead = endOfAll();
   return ({ order, start, end, step = firstStep(profile.pageRows) }) => {
     // Fixed, so that pages of one question are pages of one question.
-    const isMoved = profile.endsNow || mostRange() < 4 * AHEAD_MS || clock.now() > ahead;
+    const isMoved = profile.endsNow || mostRange() < 4 * AHEAD_MS || clock.now() + FAR_AHEAD_MS > ahead;
     if (step.page === 1 && isMoved) ahead = endOfAll();
     const { page, limit } = step;
     const last = profile.endsNow ? Math.min(end ?? ahead, ahead) : (end ?? ahead);

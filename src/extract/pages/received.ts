@@ -61,6 +61,7 @@ export function receive(
   const answer = { query, rows, count, answeredAt: clock.now(), foreign: records.length - own.length };
   const admission = evidence.admit(answer);
   noticeAnswer(profile, answer, admission);
+  profile.keepsEnds ||= evidence.showsEndsKept;
   const kinds = admission.kind === 'foreign' ? records.map((record) => foreignKind(stream, record)) : [];
   return { ...answer, rejected, admission, foreignKind: kinds.find(Boolean) };
 }

@@ -3,6 +3,7 @@ import type { EventsApi } from '../../api/events-api.ts';
 import type { Lane } from '../../api/limiter.ts';
 import { RetryLater, StopStream } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
+import { DAY_MS } from '../../model/window.ts';
 import type { Profile } from '../profile.ts';
 import type { PageQuery } from '../proof/answer.ts';
 import type { ServiceClock } from '../service-clock.ts';
@@ -32,9 +33,9 @@ export function createSend({ api, stream, filters, profile, clock, lane, signal 
     try {
       return await api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });
     } catch (error) {
-      // A refused question tells the service's clock, too: it may be our present that lies in its future.
-      const { status, serverNow } = (error instanceof StopStream && error.answer) || {};
-      if (serverNow !== undefined && (status === 400 || status === 422)) clock.set(serverNow);
+      // A refused question tells the service's clock, too: it may be our present that lies in its future. Not by days.
+      const { status = 0, serverNow = Number.NEGATIVE_INFINITY } = (error instanceof StopStream && error.answer) || {};
+      if ([400, 422].includes(status) && serverNow > clock.now() - DAY_MS) clock.set(serverNow);
       throw error;
     }
   };

@@ -152,11 +152,15 @@ export const isOneInstant = ({ first, newest }: Look): boolean => first?.at === 
 const isFull = ({ count, query }: Look): boolean => count >= query.limit;
 
 /** Whether a question reaches the present, so that its newest row may be the newest of all. */
-const reachesNow = ({ query, answeredAt }: Look): boolean => query.end >= answeredAt - CLOCKS_MS;
+const reachesNow = ({ query, answeredAt }: Pick<Look, 'query' | 'answeredAt'>): boolean =>
+  query.end >= answeredAt - CLOCKS_MS;
 
-/** The same where ends may be shifted back or rounded down: then only one that lies in the future reaches the present for certain. */
-export const surelyReachesNow = (look: Look, keepsEnds: boolean): boolean =>
-  reachesNow(look) && (keepsEnds || look.query.end > look.answeredAt + CLOCKS_MS);
+/** An end so far ahead reaches the present even if it is rounded down to its day, in any zone. */
+export const FAR_AHEAD_MS = 38 * 3_600_000;
+
+/** The same where ends may be shifted back or rounded down: then only one that lies far ahead reaches the present for certain. */
+export const surelyReachesNow = (look: Pick<Look, 'query' | 'answeredAt'>, keepsEnds: boolean): boolean =>
+  reachesNow(look) && (keepsEnds || look.query.end >= look.answeredAt + FAR_AHEAD_MS);
 
 /** Whether a question shows the row that it ends right behind: ends are neither shifted back nor rounded down. */
 export const keepsEnd = ({ query: { end }, newest }: Look): boolean =>

@@ -50,8 +50,8 @@ export class Evidence {
   quietThrough: Instant | undefined;
   /** Whether an answer has shown where everything ends. */
   knowsEnd = false;
-  /** An answer, of an earlier run perhaps, has shown that ends are kept. */
-  keepsEnds: boolean;
+  /** A question of this run has shown the row that it ended right behind: ends are kept. */
+  showsEndsKept = false;
   /** Nothing behind this can be proven by the answers so far. */
   settledThrough = Number.POSITIVE_INFINITY;
 
@@ -60,7 +60,6 @@ export class Evidence {
     this.#rows = rows;
     this.#newestSeen = known.newestSeen;
     this.quietThrough = known.quietThrough;
-    this.keepsEnds = known.keepsEnds ?? false;
   }
 
   /** A copy to go on from, for a reading that delivers its rows by itself. */
@@ -72,8 +71,8 @@ export class Evidence {
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
     copy.#doubts = this.#doubts.fork();
-    const { quietThrough, knowsEnd, keepsEnds, settledThrough } = this;
-    return Object.assign(copy, { quietThrough, knowsEnd, keepsEnds, settledThrough });
+    const { quietThrough, knowsEnd, showsEndsKept, settledThrough } = this;
+    return Object.assign(copy, { quietThrough, knowsEnd, showsEndsKept, settledThrough });
   }
 
   /** Takes an answer in, if it agrees with what is known. */
@@ -114,7 +113,7 @@ export class Evidence {
     const { start, end, page } = answer.query;
     const look = lookOf(answer, sorted);
     if (page === 1) this.#looks = [...this.#looks, look].slice(-MOST_LOOKS);
-    this.keepsEnds ||= keepsEnd(look);
+    this.showsEndsKept ||= keepsEnd(look);
     const within = sorted.filter(({ at }) => at >= start && at <= end);
     this.#seenMs = Math.max(this.#seenMs, (within.at(-1)?.at ?? 0) - (within[0]?.at ?? 0), widestPair(this.#looks));
     for (const candidate of this.#looks) if (this.#isEnd(candidate)) this.#addEnd(candidate);
@@ -122,21 +121,24 @@ export class Evidence {
 
   /**
    * RULE end. The newest rows first, asked for up to the present and beyond: nothing is newer than its first row, where no newer row is known and the time
-   * since then is covered. An end that does not lie in the future counts where ends are known to be kept. On a stream that was never proven, or where
+   * since then is covered. An end that does not lie far ahead counts where ends are known to be kept. On a stream that was never proven, or where
    * a row that is known does not show, another question shows that row as the newest, too.
    */
   #isEnd(candidate: Look): boolean {
     const { newest } = candidate;
     const newestHere = Math.max(...this.#looks.map((look) => look.newest?.at ?? Number.NEGATIVE_INFINITY));
     if (candidate.query.order !== 'desc' || !newest || newest.at < newestHere) return false;
-    if (!surelyReachesNow(candidate, this.keepsEnds)) return false;
     const newer = this.newerSeen(newest.at);
     if (newer !== undefined && !isGone(this.#looks, newer)) return false;
     const isDoubtful = this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate));
+    // Ends that were kept in an earlier run may be cut now: then a row that is known does not show.
+    if (!surelyReachesNow(candidate, isDoubtful ? this.showsEndsKept : this.keepsEnds())) return false;
     if (isDoubtful && !isSeenNewest(candidate, this.#looks)) return false;
     const silence = this.silenceSince(newest.at, candidate.answeredAt);
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
+
+  keepsEnds = (): boolean => this.showsEndsKept || this.#known.keepsEnds === true;
 
   /** The newest row that was ever seen, where it is newer than that. */
   newerSeen = (newest: Instant): Instant | undefined =>
@@ -212,7 +214,7 @@ export class Evidence {
     const silence = { from, to: isEnd ? last.answeredAt : to };
     const telling = this.#looks.filter((look) => !isRefuted(look, (after, before) => this.#rows.has(after, before)));
     if (!isSilent(telling, silence, this.#mostRangeMs, isEnd)) return false;
-    if (isEnd && !telling.some((look) => surelyReachesNow(look, this.keepsEnds))) return false;
+    if (isEnd && !telling.some((look) => surelyReachesNow(look, this.keepsEnds()))) return false;
     if (isEnd) this.knowsEnd = true;
     this.#add({ after: from, before: to }, last);
     return true;
@@ -288,13 +290,11 @@ export class Evidence {
 
   /** The nearest interval that begins at or behind an instant: what a walk from there can be closed by. */
   nextFrom = (at: Instant): Instant | undefined => this.#intervals.find(({ after }) => after >= at)?.after;
-
   /** The interval that ends at an instant. */
   endingAt = (at: Instant): Interval | undefined => this.#intervals.find(({ before }) => before === at);
 
   /** Times of rows that were seen before an instant, nearest first, a few. */
   seenBefore = (at: Instant): Instant[] => this.#rows.times((row) => row.at < at).sort((a, b) => b - a);
-
   /** Times of rows that were seen after an instant, nearest first, a few. */
   seenAfter = (at: Instant): Instant[] => this.#rows.times((row) => row.at > at).sort((a, b) => a - b);
 }
