@@ -27,6 +27,7 @@ export async function checkService(service: ServiceToCheck, signal: AbortSignal)
   try {
     const { baseUrl, apiKey, stream } = service;
     const timeouts = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS };
+    // An hour ago: the service's clock may be behind, and it may refuse its future.
     const query = {
       stream,
       start: started - 2 * HOUR_MS,

@@ -68,18 +68,14 @@ const FEW_TRIES = 2;
 
 /** Full pages and long ranges can be refused, for their size or for one row among them: a quarter of the rows and of the time, down to one row. */
 async function largestPage(
-  { start, end: last }: Window,
+  { start, end }: Window,
   ask: (asked: Asked, tries?: number) => Promise<Page>,
+  limit = MAX_LIMIT,
 ): Promise<Asked & { page: Page }> {
-  for (
-    let [limit, end] = [MAX_LIMIT, last];
-    ;
-    limit = Math.max(1, limit >> 2), end = start + Math.ceil((end - start) / 4)
-  ) {
-    try {
-      return { page: await ask({ limit, end }, limit > 1 ? FEW_TRIES : undefined), limit, end };
-    } catch (error) {
-      if (limit === 1 || !(mayBeThisPage(error) || mayBeTheRange(error))) throw error;
-    }
+  try {
+    return { page: await ask({ limit, end }, limit > 1 ? FEW_TRIES : undefined), limit, end };
+  } catch (error) {
+    if (limit === 1 || !(mayBeThisPage(error) || mayBeTheRange(error))) throw error;
+    return largestPage({ start, end: start + Math.ceil((end - start) / 4) }, ask, Math.max(1, limit >> 2));
   }
 }

@@ -3,7 +3,7 @@ import { DAY_MS, describeInstant, HOUR_MS } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
 import type { Admission } from './proof/prior.ts';
 
-/** What was noticed of this server: hints that save requests and that `doctor` tells of. No proof rests on them, except on `keepsEnds`, `quietThrough`. */
+/** What was noticed of this server: hints that save requests and that `doctor` reports. Only `keepsEnds` and `quietThrough` are part of a proof. */
 export interface Profile {
   /** What becomes of a `start`: kept, widened to whole hours or days, or ignored. */
   granularity: 'exact' | 'hour' | 'day' | 'none';

@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { MINUTE_MS } from '../../model/window.ts';
+import { HOUR_MS, MINUTE_MS } from '../../model/window.ts';
 import { CLOCKS_MS, type Observation, type PageQuery, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
 
 /**
@@ -156,7 +156,7 @@ const reachesNow = ({ query, answeredAt }: Pick<Look, 'query' | 'answeredAt'>): 
   query.end >= answeredAt - CLOCKS_MS;
 
 /** An end so far ahead reaches the present even if it is rounded down to its day, in any zone. */
-export const FAR_AHEAD_MS = 38 * 3_600_000;
+export const FAR_AHEAD_MS = 38 * HOUR_MS;
 
 /** The same where ends may be shifted back or rounded down: then only one that lies far ahead reaches the present for certain. */
 export const surelyReachesNow = (look: Pick<Look, 'query' | 'answeredAt'>, keepsEnds: boolean): boolean =>
