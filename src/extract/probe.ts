@@ -1,11 +1,12 @@
 import type { Page } from '../api/client.ts';
 import type { EventsApi } from '../api/events-api.ts';
 import { MAX_LIMIT } from '../api/params.ts';
+import { StopStream } from '../model/errors.ts';
 import type { Flatten } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import { holds, type Window } from '../model/window.ts';
-import { mayBeTheRange } from './pages/range-limits.ts';
+import { mayBeTheRange, SHORT_MS } from './pages/range-limits.ts';
 import { flattenAll } from './pages/received.ts';
 import { mayBeThisPage, type RequestContext } from './pages/send.ts';
 import { believed, ourNow } from './service-clock.ts';
@@ -76,6 +77,9 @@ async function largestPage(
     return { page: await ask({ limit, end }, limit > 1 ? FEW_TRIES : undefined), limit, end };
   } catch (error) {
     if (limit === 1 || !(mayBeThisPage(error) || mayBeTheRange(error))) throw error;
+    // If the shortest one is refused as well, it is the key or the plan.
+    if (limit === MAX_LIMIT && error instanceof StopStream)
+      await ask({ limit: 1, end: Math.min(end, start + SHORT_MS) });
     return largestPage({ start, end: start + Math.ceil((end - start) / 4) }, ask, Math.max(1, limit >> 2));
   }
 }

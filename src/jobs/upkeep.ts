@@ -13,13 +13,15 @@ interface UpkeepDeps {
   log: Log;
   signal: AbortSignal;
   timings: Pick<Timings, 'hangMs' | 'graceMs'>;
+  /** The worker has left without waiting, and its connections are closed under what still runs. */
+  isGivenUp(): boolean;
 }
 
 /**
  * Never throws, and never waits for ever: nothing else would notice that a worker does not look after its queue or its sinks any more. A bug
  * or a hang is logged, and a trouble of the worker until the same work succeeds.
  */
-export function createUpkeep({ state, log, signal, timings }: UpkeepDeps): Upkeep {
+export function createUpkeep({ state, log, signal, timings, isGivenUp }: UpkeepDeps): Upkeep {
   const { hangMs, graceMs } = timings;
   const failing = new Set<string>();
   const tell = async (): Promise<void> => {
@@ -36,6 +38,7 @@ export function createUpkeep({ state, log, signal, timings }: UpkeepDeps): Upkee
     } catch (error) {
       // Recovery: whatever it was, the next round does what this one could not.
       if (error instanceof Fault) return log.warn({ reason: error.describe() }, `${what} failed; it is tried again`);
+      if (isGivenUp()) return log.debug({ reason: String(error) }, `${what} was given up, and has ended`);
       log.error({ err: error }, `a bug ended ${what}; it is tried again`);
       failing.add(what);
       await tell();

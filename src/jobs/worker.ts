@@ -49,12 +49,12 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const { queue, log, signal, onRun = () => {} } = deps;
   const timings = { ...TIMINGS, ...deps.timings };
   const scheduled = byStreamKey(deps.scheduled);
-  const upkeep = createUpkeep({ ...deps, timings });
+  let isGivenUp = false;
+  const upkeep = createUpkeep({ ...deps, timings, isGivenUp: () => isGivenUp });
   const shared = { ...deps, scheduled, timings, upkeep, onProgress: createProgressRecorder(deps) };
   await applyConfig(shared);
 
   const atWork = new Set<string>();
-  let isGivenUp = false;
   /** An error that is none of ours: logged, counted, and in the history, from where it becomes a trouble and an alert. */
   const onBug = async (
     error: unknown,

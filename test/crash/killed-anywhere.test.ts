@@ -29,11 +29,11 @@ import { openWorld, type World } from './support/world.ts';
  * Kill -9 at every step of I/O that a command takes, whoever added it; then run it again. Between the two, what is called complete is
  * there. In the end the sinks hold what the service has, each event once, and nothing is left behind.
  *
- * Here: one step of each kind. With TRIBUTARY_PROVE=1: one step in three (of one that comes again and again the first, the second, the
- * middle and the last count), on more sinks; with STEPS=1 every step, in two to three hours on two cores.
+ * Here: one step of each kind. With TRIBUTARY_PROVE=1: one step in ten (of one that comes again and again the first, the second, the
+ * middle and the last count), on more sinks; with STEPS=1 every step, in three to six hours on two cores.
  */
 const isProving = process.env.TRIBUTARY_PROVE === '1';
-const ONE_IN = Number(process.env.STEPS ?? 3);
+const ONE_IN = Number(process.env.STEPS ?? 10);
 
 /** Of the steps that were discovered, those that a process is killed at. Scenes have steps in common: each goes on counting where the last one ended. */
 function createShare(): (steps: readonly string[]) => string[] {

@@ -114,7 +114,11 @@ it('a run that does not end in time is given up, and not called a bug when its c
   await until('its runs ask', () => sandbox.service.log.entries.length >= 3);
   // Whatever they want to write next has to wait, until long after their worker has left.
   const lock = await db.begin();
-  await lock.query({ text: 'lock table tributary.runs, tributary.leases in access exclusive mode' });
+  await lock.query({
+    text: 'lock table tributary.runs, tributary.leases, tributary.schedules in access exclusive mode',
+  });
+  const waiting = `select from pg_locks where not granted and relation = 'tributary.schedules'::regclass`;
+  await until('the ticker waits, too', async () => (await db.query({ text: waiting })).length > 0);
   stop.abort();
   await until('they are given up', () => said.some((text) => text.includes('did not end in time')));
   await sleep(200);

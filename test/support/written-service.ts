@@ -102,7 +102,7 @@ export function createWrittenSync(
   };
 }
 
-const flatten: Flatten = (record) => {
+export const flatten: Flatten = (record) => {
   const { id, at } = record as WrittenEvent;
   if (id === undefined) throw new BadRecord('no id');
   return { id, at, values: [], extra: null, contradictions: [], typeMismatches: [] };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Flatten } from '../../src/model/flatten.ts';
 import {
   cutFirst,
   cutNewest,
@@ -17,6 +18,7 @@ import { DAY, HOUR, MINUTE, NOON } from '../support/sandbox-sync.ts';
 import {
   type Answers,
   createWrittenSync,
+  flatten,
   plainly,
   spread,
   type WrittenEvent,
@@ -269,6 +271,19 @@ describe('alive where a client can be', () => {
       expect(sync.watermark()).toBe(sync.now() - (events.length > 0 ? 15 : 20) * MINUTE);
       expect(requests).toBeLessThanOrEqual(60);
     }
+  });
+
+  test('a page is as old as its answer, however long the work on its rows takes', async () => {
+    let rows = 0;
+    const slowly: Flatten = (record) => {
+      if (++rows % 40 === 0) sync.pass(1);
+      return flatten(record);
+    };
+    const service = { events: spread(3000, since30, NOON - HOUR), answers: plainly, clock: -5 * MINUTE };
+    const sync = createWrittenSync(service, { flatten: slowly });
+    await sync.run();
+    expect(sync.notes()).toEqual([]);
+    expect(sync.watermark()).toBe(NOON - 15 * MINUTE);
   });
 
   test.each<[string, (end: number) => number]>([

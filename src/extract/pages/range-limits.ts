@@ -18,7 +18,7 @@ interface Limits {
 const FEW_TRIES = 3;
 
 /** A range that is asked for as it is, whatever the answer. */
-const SHORT_MS = 3_600_000;
+export const SHORT_MS = 3_600_000;
 
 /** Finds out whether a question failed for its end or for its length, and notes what can be asked instead. Returns whether it did. */
 export async function findWhatIsRefused(query: PageQuery, error: unknown, limits: Limits): Promise<boolean> {

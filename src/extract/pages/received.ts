@@ -50,6 +50,8 @@ export function receive(
 ): PageResult {
   const { stream, flatten, evidence, profile, clock, onAnswer } = options;
   if (serverNow !== undefined) clock.set(serverNow);
+  // Before the work on its rows: what arrives meanwhile is not on the page.
+  const answeredAt = clock.now();
   const own = records.filter((record) => foreignKind(stream, record) === undefined);
   const { rows: shown, rejected } = flattenAll(own, flatten);
   const rows = withoutRepeats(shown);
@@ -58,7 +60,7 @@ export function receive(
   // A chain holds a few pages, and its sinks hold more: of large rows it asks for fewer.
   if (received.bytes > MOST_BYTES)
     profile.pageRows = Math.min(profile.pageRows, Math.ceil((records.length * MOST_BYTES) / received.bytes));
-  const answer = { query, rows, count, answeredAt: clock.now(), foreign: records.length - own.length };
+  const answer = { query, rows, count, answeredAt, foreign: records.length - own.length };
   const admission = evidence.admit(answer);
   noticeAnswer(profile, answer, admission);
   profile.keepsEnds ||= evidence.showsEndsKept;
