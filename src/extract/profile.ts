@@ -33,6 +33,8 @@ export interface Profile {
   tailRows: number | undefined;
   /** The longest range that is asked for: longer ones are refused, time out, or show less. */
   mostRangeMs: number | undefined;
+  /** When that was found out: it may have been an outage, and is tried again. */
+  limitedAt: Instant | undefined;
   /** An end in the future is refused, or answered with nothing; undefined until that was tried. */
   endsNow: boolean | undefined;
   /** A question that ended right behind a row has shown it: ends are kept. */
@@ -60,6 +62,7 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   tailRows: undefined,
   anchorAt: undefined,
   mostRangeMs: undefined,
+  limitedAt: undefined,
   endsNow: undefined,
   keepsEnds: false,
   quietThrough: undefined,

@@ -4,7 +4,7 @@ import { MAX_LIMIT } from '../api/params.ts';
 import type { Flatten, Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
+import { DAY_MS, type Window } from '../model/window.ts';
 import { createPageFetcher, type PageFetcher, type PageFetcherOptions } from './pages/page-fetcher.ts';
 import type { RequestContext } from './pages/send.ts';
 import type { Profile } from './profile.ts';
@@ -74,6 +74,7 @@ export function createReader(settings: ReaderOptions): Reader {
   profile.ignoresPage = false;
   profile.showsFrom = undefined;
   const clock = createServiceClock(now && { steady: now, ours: now });
+  if (clock.now() - (profile.limitedAt ?? Number.NEGATIVE_INFINITY) > DAY_MS) profile.mostRangeMs = undefined;
   let [answerMs, answerBytes, requests, empty] = [0, 0, 0, 0];
   const guard = createFilterGuard(settings);
   const onAnswer: PageFetcherOptions['onAnswer'] = ({ tookMs, bytes }, rows) => {

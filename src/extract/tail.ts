@@ -87,10 +87,12 @@ export async function* readTail(
         // A page with room left shows no more when more is asked for.
         if (!page || page.count * 2 <= rows || (sortedRows(page)[0]?.at ?? start) < (lookback ?? start)) break;
       }
-      if (page?.count === 0) empty = page;
-      if (!page || page.count === 0) continue;
-      first = page;
-      if (isJoined() || page.count >= page.query.limit / 2) break;
+      if (!page) continue;
+      if (page.count === 0) empty = page;
+      else first = page;
+      // Where ranges are limited, an earlier start asks the same.
+      if (profile.mostRangeMs !== undefined && page.query.start > start) break;
+      if (page.count > 0 && (isJoined() || page.count >= page.query.limit / 2)) break;
     }
   }
   yield* newest();
@@ -104,7 +106,7 @@ export async function* readTail(
     // No question can be long enough to show a row that is known.
     if (!evidence.keepsEnds()) for await (const _ of endingBehind(fetcher, newestSeen)) yield* deliverAll();
     for await (const _ of coverSilence(fetcher, { from: newestSeen, to: clock.now() }, 'from')) yield* deliverAll();
-    evidence.admitSilence(newestSeen);
+    evidence.admitSilence(newestSeen, evidence.seenAfter(newestSeen)[0]);
   }
   if (first && lookback !== undefined && first.count * 2 > first.query.limit) {
     const mostPages = profile.granularity === 'exact' ? TAIL_PAGES : UNLIMITED;

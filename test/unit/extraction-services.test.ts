@@ -238,6 +238,27 @@ describe('alive where a client can be', () => {
     }
   });
 
+  test('ranges time out for a day: later, they are as long as before', async () => {
+    const events = spread(3000, since30, NOON);
+    const sync = createWrittenSync({ events, answers: failing(504, (q) => lengthOf(q) > DAY) });
+    await runs(sync, 1);
+    sync.answers(plainly);
+    sync.pass(40 * DAY);
+    events.push(...spread(20, sync.now() - DAY, sync.now() - HOUR, 'later'));
+    expect(await runs(sync, 1)).toBeLessThanOrEqual(12);
+    complete(sync);
+  });
+
+  test.each([DAY, 3 * DAY])('ranges above %i ms are refused, and rows come after 40 days of silence', async (ms) => {
+    const events = spread(3000, since30, NOON);
+    const sync = createWrittenSync({ events, answers: failing(422, (q) => lengthOf(q) > ms) });
+    await runs(sync, 1);
+    sync.pass(40 * DAY);
+    events.push(...spread(20, sync.now() - DAY, sync.now() - HOUR, 'later'));
+    expect(await runs(sync, 1)).toBeLessThanOrEqual(40 + 6 * Math.ceil((40 * DAY) / ms));
+    complete(sync);
+  });
+
   test('ranges are refused, and rows are further apart: what is proven is complete, and the rest comes all the same', async () => {
     for (const ms of [DAY, 3 * DAY, 7 * DAY]) {
       const sync = createWrittenSync(

@@ -60,6 +60,7 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
     if (!(await isAnswered({ end: query.start + most }, FEW_TRIES))) continue;
     if (await isAnswered({})) return false;
     profile.mostRangeMs = Math.floor(most);
+    profile.limitedAt = present;
     return true;
   }
   return false;
