@@ -170,8 +170,9 @@ function limitsOf({ tailRows, ignoresOrder, pageRows }: Profile): number[] {
 async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest): Promise<boolean> {
   const now = fetcher.clock.now();
   const found = known?.empty ?? [];
-  const silences =
-    found.length > 0 ? found.map(({ start, end }) => ({ from: start, to: end })) : [{ from: now - LATEST_MS, to: now }];
+  // Where ranges are limited, the long question is none.
+  const latest = { from: fetcher.profile.mostRangeMs === undefined ? now - LATEST_MS : since, to: now };
+  const silences = found.length > 0 ? found.map(({ start, end }) => ({ from: start, to: end })) : [latest];
   const start = Math.min(since, ...silences.map(({ from }) => from)) - APART_MS - DAY_MS;
   // A start that the plan does not retain is refused: what lies before is not known.
   const long = await fetcher.attempt({ order: 'asc', start }).catch(unlessTooOld);
