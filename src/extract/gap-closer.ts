@@ -2,7 +2,7 @@ import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, type Window } from '../model/window.ts';
 import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './limits/refused-starts.ts';
-import { coverSilence, otherLimit } from './limits/silence.ts';
+import { coverLimited, otherLimit } from './limits/silence.ts';
 import { newestPage, pageBackward } from './page-backward.ts';
 import { type Forward, pageForward, startNear, type Walk, walkPages } from './page-forward.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
@@ -212,7 +212,7 @@ async function* crossSilence(gap: Gap): ReturnType<Strategy> {
   }
   evidence.admitInstant(at);
   if (isClosed(gap)) return undefined;
-  yield* coverSilence(fetcher, { from: at, to: evidence.nextFrom(at + CLOSED_MS) ?? fetcher.clock.now() }, 'from');
+  yield* coverLimited(fetcher, { from: at, to: evidence.nextFrom(at + CLOSED_MS) ?? fetcher.clock.now() });
   evidence.admitSilence(at, evidence.seenAfter(at)[0]);
   evidence.admitInstant(at);
   return undefined;

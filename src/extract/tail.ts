@@ -1,7 +1,7 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
-import { coverSilence } from './limits/silence.ts';
+import { coverLimited, coverSilence } from './limits/silence.ts';
 import { endingBehind, newestPage, walkBack } from './page-backward.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
 import type { PageRequest } from './pages/question.ts';
@@ -105,7 +105,7 @@ export async function* readTail(
   if (!isJoined() && profile.mostRangeMs !== undefined && newestSeen !== undefined) {
     // No question can be long enough to show a row that is known.
     if (!evidence.keepsEnds()) for await (const _ of endingBehind(fetcher, newestSeen)) yield* deliverAll();
-    for await (const _ of coverSilence(fetcher, { from: newestSeen, to: clock.now() }, 'from')) yield* deliverAll();
+    for await (const _ of coverLimited(fetcher, { from: newestSeen, to: clock.now() })) yield* deliverAll();
     evidence.admitSilence(newestSeen, evidence.seenAfter(newestSeen)[0]);
   }
   if (first && lookback !== undefined && first.count * 2 > first.query.limit) {

@@ -238,6 +238,21 @@ describe('alive where a client can be', () => {
     }
   });
 
+  test('ranges are refused, and all rows are older than one: the first sync stores them', async () => {
+    const events = spread(3000, NOON - 5 * DAY, NOON - 4 * DAY);
+    const sync = createWrittenSync({ events, answers: failing(422, (q) => lengthOf(q) > 3 * DAY) });
+    expect(await runs(sync, 1)).toBeLessThanOrEqual(200);
+    expect(sync.missing()).toEqual([]);
+  });
+
+  test('ranges are refused, and all rows share one instant, a week ago', async () => {
+    const events = Array.from({ length: 20 }, (_, i) => ({ id: `e${i}`, at: NOON - 7 * DAY + HOUR }));
+    const answers = failing(502, (q) => lengthOf(q) > 14 * DAY);
+    const sync = createWrittenSync({ events, answers }, { since: NOON - 7 * DAY });
+    expect(await runs(sync, 2)).toBeLessThanOrEqual(30);
+    complete(sync);
+  });
+
   test('ranges time out for a day: later, they are as long as before', async () => {
     const events = spread(3000, since30, NOON);
     const sync = createWrittenSync({ events, answers: failing(504, (q) => lengthOf(q) > DAY) });

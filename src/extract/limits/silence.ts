@@ -23,7 +23,7 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
   const limited = profile.mostRangeMs;
   let at = side === 'from' ? silence.from : silence.to;
   for (let isFirst = true; side === 'from' ? at < silence.to : at > silence.from; isFirst = false) {
-    const longest = Math.floor(longestPiece(at));
+    const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY));
     const piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
     // The one beside the row shows it on another page than the long question did.
     const limit = isFirst ? otherLimit(profile.pageRows) : profile.pageRows;
@@ -34,23 +34,21 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     if (!page || page.admission.kind === 'unordered') return;
     yield page;
     const rows = sortedRows(page);
-    const inside = rows.find((row) => row.at > silence.from && row.at < silence.to);
-    if (inside && side === 'from' && limited !== undefined) yield* before(inside.at);
-    if (inside) return;
+    if (rows.some((row) => row.at > silence.from && row.at < silence.to)) return;
     if (side === 'from' && rows.length > 0 && page.count * 2 > limit) {
       const isShown = yield* behindCrowd(fetcher, silence, piece, page);
       if (isShown !== false) return;
     }
     if (side === 'to' && isFirst && rows.length > 0 && isOneInstant(page) && page.count * 2 > limit) {
       // The rows of one instant may be the last as well as the first: what lies before them, by itself.
-      const older = await attempt(fetcher, {
+      const before = await attempt(fetcher, {
         order: 'asc',
         start: piece.start,
         end: Math.ceil(silence.to) - 1,
         step: firstStep(profile.pageRows),
       });
-      if (!older) return;
-      yield older;
+      if (!before) return;
+      yield before;
     }
     // Where no long question can be asked, pieces overlap further than bounds are rounded, if they are long enough.
     const length = piece.end - piece.start;
@@ -65,19 +63,6 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
   if (limited === undefined || side === 'from' || silence.to <= far.end) return;
   const page = await attempt(fetcher, { order: 'asc', ...far, step: firstStep(profile.pageRows) });
   if (page) yield page;
-
-  /** The silence ends earlier than was thought, with this row: what lies right before it, by itself. */
-  async function* before(row: Instant): AsyncGenerator<PageResult, void> {
-    const piece = { start: Math.max(Math.floor(silence.from), Math.floor(row) - SHORT_MS), end: Math.ceil(row) + 1 };
-    const page = await attempt(fetcher, { order: 'asc', ...piece, step: firstStep(profile.pageRows) });
-    if (page) yield page;
-  }
-
-  /** What is known to be answered, behind a row that is known: the evidence of limited ranges takes it as it is. */
-  function longestPiece(at: Instant): number {
-    if (limited !== undefined && side === 'from') return limited;
-    return Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY);
-  }
 
   function isKnownIn({ start, end }: { start: Instant; end: Instant }): boolean {
     return evidence.seenAfter(start).some((at) => at < end);
@@ -110,6 +95,35 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
         : first;
     return { start: Math.max(earliest, end - longest), end };
   }
+}
+
+/**
+ * The same where ranges are limited, so that no answer shows the rows on both sides: from the row before it on, in pieces as long as they can be,
+ * which overlap further than bounds are rounded, and the far side by itself. Ends with the first row that shows.
+ */
+export async function* coverLimited(fetcher: PageFetcher, silence: Span): AsyncGenerator<PageResult, void> {
+  const { profile } = fetcher;
+  const { from, to } = silence;
+  const longest = Math.floor(profile.mostRangeMs ?? to - from);
+  const overlap = Math.min(WIDENED_MS, longest / 4) + 1;
+  let limit = otherLimit(profile.pageRows);
+  let last: Instant | undefined;
+  for (let start = Math.floor(from) - 1; last === undefined; limit = profile.pageRows) {
+    const piece = { start, end: Math.min(start + longest, Math.ceil(to)) };
+    const page = await attempt(fetcher, { order: 'asc', ...piece, step: firstStep(limit) });
+    if (!page || page.admission.kind === 'unordered') return;
+    yield page;
+    const inside = sortedRows(page).find((row) => row.at > from && row.at < to);
+    if (!inside && page.count * 2 > limit && (yield* behindCrowd(fetcher, silence, piece, page)) !== false) return;
+    if (inside || piece.end >= to) last = inside?.at ?? to;
+    start = piece.end - overlap;
+  }
+  const far =
+    last < to
+      ? { start: Math.max(Math.floor(from), Math.floor(last) - SHORT_MS), end: Math.ceil(last) + 1 }
+      : { start: Math.floor(to) - LATEST_MS, end: Math.floor(to) - LATEST_MS + Math.max(longest, LATEST_MS + 1) };
+  const page = await attempt(fetcher, { order: 'asc', ...far, step: firstStep(profile.pageRows) });
+  if (page) yield page;
 }
 
 /**
