@@ -170,7 +170,7 @@ function limitsOf({ tailRows, ignoresOrder, pageRows }: Profile): number[] {
 async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest): Promise<boolean> {
   const now = fetcher.clock.now();
   const found = known?.empty ?? [];
-  // Where ranges are limited, the long question is none.
+  // Where ranges are limited, the long question below is cut, so that all of the time is looked at.
   const latest = { from: fetcher.profile.mostRangeMs === undefined ? now - LATEST_MS : since, to: now };
   const silences = found.length > 0 ? found.map(({ start, end }) => ({ from: start, to: end })) : [latest];
   const start = Math.min(since, ...silences.map(({ from }) => from)) - APART_MS - DAY_MS;
