@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Cancelled, RetryLater } from '../model/errors.ts';
+import { Cancelled, RetryLater, type ServiceAnswer } from '../model/errors.ts';
 
 /** The error for an aborted signal, with the signal's reason as its cause. */
 export const cancelled = (signal: AbortSignal): Cancelled => new Cancelled('interrupted', { cause: signal.reason });
@@ -48,6 +48,12 @@ export interface Timeouts {
   totalMs: number;
 }
 
+/**
+ * The `answer` of a RetryLater where the service took the question and its answer did not come, not in time or not to its end: a shorter
+ * range or a smaller page may be answered. Without a connection nothing is known of the question.
+ */
+export const CUT: ServiceAnswer = { status: 0, code: 'answer_cut', message: 'the answer did not come to its end' };
+
 export interface Deadline {
   /** Aborted with the error to throw: Cancelled, or the RetryLater of the limit that was hit. */
   signal: AbortSignal;
@@ -63,17 +69,17 @@ export interface Deadline {
 export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeouts, caller?: AbortSignal): Deadline {
   const controller = new AbortController();
   const stopListening = onAbort(caller, () => caller && controller.abort(cancelled(caller)));
-  const limit = (ms: number, what: string, next: string, left = ms) =>
-    setTimeout(() => controller.abort(new RetryLater(`${what} ${seconds(ms)}`, { next })), left);
+  const limit = (ms: number, what: string, next: string, { left = ms, isAsked = true } = {}) =>
+    setTimeout(() => {
+      const answer = isAsked ? CUT : undefined;
+      controller.abort(new RetryLater(`${what} ${ms / 1000} s`, { next, answer }));
+    }, left);
 
   let endsAt = performance.now() + totalMs;
   const inTotal = () =>
-    limit(
-      totalMs,
-      'the answer was not complete after',
-      'a smaller page comes faster; or run it again later',
-      endsAt - performance.now(),
-    );
+    limit(totalMs, 'the answer was not complete after', 'a smaller page comes faster; or run it again later', {
+      left: endsAt - performance.now(),
+    });
   const idle = () =>
     limit(
       idleMs,
@@ -89,6 +95,7 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
     connectMs,
     'no connection to the service within',
     'check the network and any firewall or proxy in between',
+    { isAsked: false },
   );
   return {
     signal: controller.signal,
@@ -116,8 +123,6 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
     },
   };
 }
-
-const seconds = (ms: number): string => `${ms / 1000} s`;
 
 /**
  * A signal that follows several others until it is let go. Not AbortSignal.any: that would leak a little on the signal of

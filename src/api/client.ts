@@ -5,7 +5,7 @@ import { type Held, type Memory, processMemory } from '../model/memory.ts';
 import type { StreamName } from '../model/streams.ts';
 import { type Progress, readBody, send } from './answer.ts';
 import { checkBaseUrl } from './base-url.ts';
-import { cancelled, createDeadline, type Deadline, type Timeouts } from './cancel.ts';
+import { CUT, cancelled, createDeadline, type Deadline, type Timeouts } from './cancel.ts';
 import { checkFilters, checkParams } from './filters.ts';
 import {
   beginningOf,
@@ -48,9 +48,6 @@ export interface ClientOptions {
 
 /** `answer.code` of the StopStream for a page over `maxBodyBytes`: a smaller limit may get its rows out. */
 export const ANSWER_TOO_LARGE = 'answer_too_large';
-
-/** `answer.code` of the RetryLater for a body that ends early, or does not come in time. */
-export const ANSWER_CUT = 'answer_cut';
 
 const TIMEOUTS: Timeouts = { connectMs: 10_000, headersMs: 60_000, idleMs: 30_000, totalMs: 180_000 };
 /** A page of 1000 is about 4.4 MB; metadata may hold a megabyte an event. Parsed, a page takes several times its size. */
@@ -168,7 +165,7 @@ function parse(text: string, redact: Redact): unknown {
     // Truncated answers and maintenance pages are temporary, so this may be retried.
     throw new RetryLater(`the service answered 200 with ${describeBody(text, redact)}, which is not JSON`, {
       // A proxy may cut what is too large for it: a smaller page is tried.
-      answer: { status: 200, code: ANSWER_CUT, message: 'a body that is not JSON' },
+      answer: { ...CUT, status: 200 },
       next: 'run it again later; if the problem persists, check baseUrl and any proxy in between',
     });
   }

@@ -1,5 +1,5 @@
 import pRetry from 'p-retry';
-import { Fault, RetryLater, StopStream } from '../model/errors.ts';
+import { Fault, RetryLater, StopStream, statusOf } from '../model/errors.ts';
 import { type Log, observed } from '../model/log.ts';
 import { cancelled, sleep } from './cancel.ts';
 import type { Client, EventsQuery, Page, Query } from './client.ts';
@@ -41,6 +41,8 @@ const LONGEST_WAIT_MS = 30_000;
 /** Refusals of the whole stream, which would end the run, and how often each is asked again after a good answer. */
 const STRAY: ReadonlySet<number> = new Set([401, 403, 404]);
 const MOST_STRAYS = 2;
+/** What is not answered in time takes a minute each time: it is not asked as often. */
+const MOST_LATE = 3;
 
 export function createEventsApi<Q extends Query = EventsQuery>({
   client,
@@ -90,6 +92,8 @@ export function createEventsApi<Q extends Query = EventsQuery>({
     /** One refusal among good answers may be a stray one, of a proxy or of one host of many: it counts when it repeats. */
     const isStray = (error: unknown): error is StopStream =>
       error instanceof StopStream && STRAY.has(error.answer?.status ?? 0) && hasAnswered && attempts <= MOST_STRAYS;
+    const isTooLate = (error: unknown): boolean =>
+      error instanceof RetryLater && error.answer?.status === 0 && attempts >= MOST_LATE;
     const once = (): Promise<Page> => {
       hasLeft = false;
       return attempt(query, options, () => {
@@ -102,9 +106,10 @@ export function createEventsApi<Q extends Query = EventsQuery>({
         // The whole wait is slept below; p-retry's own would come on top of what the service asked for.
         minTimeout: 0,
         // A request that was never sent got no turn, and the limiter has already tried for long enough.
-        shouldRetry: ({ error }) => hasLeft && (error instanceof RetryLater || isStray(error)),
+        shouldRetry: ({ error }) => hasLeft && !isTooLate(error) && (error instanceof RetryLater || isStray(error)),
         async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           attempts = attemptNumber;
+          if (isTooLate(error)) return;
           if (hasLeft && isStray(error) && retriesLeft > 0) {
             stats.retries++;
             log.warn({ stream: query.stream, attempt: attemptNumber }, `asking again: ${error.message}`);
@@ -121,7 +126,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
             {
               stream: query.stream,
               page: query.page,
-              status: error.answer?.status,
+              status: statusOf(error),
               code: error.answer?.code,
               attempt: attemptNumber,
               // The pause after a 429 is the limiter's; if the service named no time, only the limiter knows it.
@@ -157,7 +162,7 @@ function gaveUp(last: RetryLater, tries: number, ms: number): RetryLater {
   return new RetryLater(`gave up ${often}: ${last.message}`, {
     cause: last,
     afterMs: last.afterMs,
-    ...(last.answer && { answer: last.answer }),
+    answer: last.answer,
     ...(last.next && { next: last.next }),
   });
 }

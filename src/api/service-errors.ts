@@ -1,6 +1,7 @@
 import { Fault, RetryLater, type ServiceAnswer, StopStream } from '../model/errors.ts';
 import { type Instant, parseInstant } from '../model/instant.ts';
 import { meaningOf } from '../model/io-errors.ts';
+import { CUT } from './cancel.ts';
 
 /** 403 has three meanings under one code. Only the service's message tells them apart. */
 type ForbiddenMeaning = 'usage' | 'plan' | 'permission';
@@ -220,6 +221,8 @@ export function networkFault(error: unknown, url: URL, bytesRead: number): Retry
   const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
   return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${code})`, {
     next: row?.next ?? 'run it again; if the problem persists, check the network and baseUrl',
+    // A proxy may cut what is too large for it.
+    answer: bytesRead > 0 ? { ...CUT, status: 200 } : undefined,
   });
 }
 

@@ -25,6 +25,7 @@ export interface FaultDetails {
 
 /** The service's answer, if there was one. Never holds the key. */
 export interface ServiceAnswer {
+  /** 0 where none came. */
   status: number;
   code: string;
   message: string;
@@ -69,7 +70,7 @@ export class RetryLater extends Fault {
   readonly afterMs: number | undefined;
   readonly answer: ServiceAnswer | undefined;
 
-  constructor(message: string, details: FaultDetails & { afterMs?: number | undefined; answer?: ServiceAnswer } = {}) {
+  constructor(message: string, details: FaultDetails & { afterMs?: number | undefined; answer?: ServiceAnswer | undefined } = {}) {
     super(message, details);
     this.afterMs = details.afterMs;
     this.answer = details.answer;
@@ -89,7 +90,7 @@ export class StopStream extends Fault {
 /** The status of the service's answer; none: the network failed, or the answer was unusable for a reason other than its status. */
 export function statusOf(error: unknown): number | undefined {
   if (error === undefined) return 200;
-  return error instanceof RetryLater || error instanceof StopStream ? error.answer?.status : undefined;
+  return error instanceof RetryLater || error instanceof StopStream ? error.answer?.status || undefined : undefined;
 }
 
 /** One record that cannot be used. It goes to quarantine with this reason; the rest of its page is used. */

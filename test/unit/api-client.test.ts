@@ -121,11 +121,13 @@ describe('timeouts, each with its own message', () => {
     const error = await failure(client.get(query));
     expect(error).toBeInstanceOf(RetryLater);
     expect(error.message).toMatch(/no connection to the service within 0.08 s/);
+    expect(error).toMatchObject({ answer: undefined });
   });
   it('no headers', async () => {
     const error = await failure(ask(() => {}, { timeouts: { headersMs: 80 } }));
     expect(error).toBeInstanceOf(RetryLater);
     expect(error.message).toMatch(/did not begin to answer within 0.08 s/);
+    expect(error).toMatchObject({ answer: { status: 0, code: 'answer_cut' } });
   });
   it('a body that stalls', async () => {
     const error = await failure(ask((_request, response) => response.write('[1,'), { timeouts: { idleMs: 80 } }));

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { CUT } from '../../src/api/cancel.ts';
 import { type Client, createClient, type EventsQuery, type Page } from '../../src/api/client.ts';
 import { createEventsApi } from '../../src/api/events-api.ts';
 import { createLimiter, type Lane } from '../../src/api/limiter.ts';
@@ -103,6 +104,12 @@ describe('pages of events', () => {
     expect(limiter.usage().pauses).toBe(1);
     expect(api.stats()).toMatchObject({ requests: 3, retries: 1, tooManyRequests: 1 });
     expect(lines[0]?.fields).toMatchObject({ status: 429, waitMs: 300 });
+  });
+
+  it('asks three times at most for what is not answered in time', async () => {
+    const { api, lines } = playing([new RetryLater('late', { answer: CUT })]);
+    await expect(api.page(query, { lane: 'fresh' })).rejects.toThrow('gave up after 3 tries');
+    expect([api.stats().requests, lines.length]).toEqual([3, 2]);
   });
 
   it('adds no wait of its own to a 429 that names no time', async () => {
