@@ -18,6 +18,8 @@ export interface Figures {
   refused: number;
   /** Of the first sync, from the start of the program to its end. */
   rowsPerSecond: number;
+  /** Of the first sync, a million rows. */
+  cpuSeconds: number;
   /** Not a number where there is no /proc to look at. */
   peakMb: number;
 }
@@ -52,6 +54,7 @@ export async function measure(tool: Tool, setting: Setting, places: Places, pyth
       doubled: ids.length - there.size,
       ...service.counts(),
       rowsPerSecond: before / (runs[0]?.seconds ?? Number.NaN),
+      cpuSeconds: ((runs[0]?.cpuSeconds ?? Number.NaN) / before) * 1e6,
       peakMb: Math.max(...runs.map(({ peakMb }) => peakMb ?? Number.NaN)),
     };
     return { tool, setting, figures };

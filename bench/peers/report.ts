@@ -8,8 +8,8 @@ const PAGE = here('results.md');
 const BEGIN = '<!-- measured: npm run bench:peers -- --write -->';
 const END = '<!-- end -->';
 const HEADER = [
-  '| service | tool | into | rows lost | rows doubled | requests | 429s | rows/s, Tributary = 1 | peak memory |',
-  '|---|---|---|---|---|---|---|---|---|',
+  '| service | tool | into | rows lost | rows doubled | requests | 429s | rows/s, Tributary = 1 | CPU s a million rows | peak memory |',
+  '|---|---|---|---|---|---|---|---|---|---|',
 ];
 
 /** A table for each limit. */
@@ -50,11 +50,11 @@ const ours = ({ setting, tool }: Result, all: readonly Result[]): number | undef
 function line(result: Result, all: readonly Result[]): string {
   const { tool, setting, figures } = result;
   const head = `| ${setting.server} | ${tool.name} | ${tool.into} |`;
-  if (!figures) return `${head} its sync failed | | | | | |`;
-  const { lost, doubled, requests, refused, rowsPerSecond, peakMb } = figures;
+  if (!figures) return `${head} its sync failed | | | | | | |`;
+  const { lost, doubled, requests, refused, rowsPerSecond, cpuSeconds, peakMb } = figures;
   const peak = Number.isNaN(peakMb) ? 'unknown' : `${Math.round(peakMb)} MB`;
   const ratio = (rowsPerSecond / (ours(result, all) ?? Number.NaN)).toFixed(2);
-  return `${head} ${[lost, doubled, requests, refused].map(count).join(' | ')} | ${ratio} | ${peak} |`;
+  return `${head} ${[lost, doubled, requests, refused].map(count).join(' | ')} | ${ratio} | ${count(Math.round(cpuSeconds))} | ${peak} |`;
 }
 
 function speeds(part: readonly Result[]): string {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
 
 export interface Command {
   /** For the shell: a pipe of two programs is one command. */
@@ -11,6 +12,8 @@ export interface Command {
 
 export interface Watched {
   seconds: number;
+  /** Of the command's own processes; a database server's is not among them. */
+  cpuSeconds: number;
   /** Memory of the command and all its children at once; undefined where there is no /proc. */
   peakMb: number | undefined;
   failed: boolean;
@@ -20,21 +23,24 @@ export interface Watched {
 
 const LOOK_EVERY_MS = 100;
 const KEPT = 4000;
+/** The shell writes the processor time of the command to a pipe of its own. */
+const TIMED = (line: string): string => `TIMEFORMAT='%U %S'; { time { ${line}\n} 2>&4; } 4>&2 2>&3`;
 
-/** Runs a command to its end, and looks at its memory meanwhile. */
+/** Runs a command to its end, measures its processor time, and looks at its memory meanwhile. */
 export async function watch({ line, dir, env }: Command): Promise<Watched> {
   const began = performance.now();
   // In a session of its own, so that its children are known by it.
-  const child = spawn('bash', ['-o', 'pipefail', '-c', line], {
+  const child = spawn('bash', ['-o', 'pipefail', '-c', TIMED(line)], {
     cwd: dir,
     env: { PATH: process.env.PATH ?? '', HOME: dir, ...env },
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-KEPT);
+  const printed = ['', '', '', ''];
+  for (const [fd, stream] of child.stdio.entries()) {
+    (stream as Readable | null)?.setEncoding('utf8').on('data', (text: string) => {
+      const as = fd === 3 ? 3 : 1;
+      printed[as] = (printed[as] + text).slice(-KEPT);
     });
   }
   let peakKb: number | undefined;
@@ -48,8 +54,13 @@ export async function watch({ line, dir, env }: Command): Promise<Watched> {
   return {
     seconds: (performance.now() - began) / 1000,
     peakMb: peakKb === undefined ? undefined : peakKb / 1024,
+    cpuSeconds: (printed[3] ?? '')
+      .trim()
+      .split(' ')
+      .map(Number)
+      .reduce((sum, each) => sum + each, 0),
     failed: code !== 0,
-    said,
+    said: printed[1] ?? '',
   };
 }
 

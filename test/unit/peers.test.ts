@@ -13,7 +13,7 @@ import { watch } from '../../bench/peers/watched.ts';
 
 const PINS = ['requirements.txt', 'requirements-parquet.txt'];
 const setting = { server: 'calm', rows: 8000, perSecond: 4 } as const;
-const figures = { lost: 0, doubled: 0, requests: 9, refused: 0, rowsPerSecond: 1000, peakMb: 150 };
+const figures = { lost: 0, doubled: 0, requests: 9, refused: 0, rowsPerSecond: 1000, cpuSeconds: 71.6, peakMb: 150 };
 
 describe('the benchmark beside dlt and Singer', () => {
   it.each(PINS)('names an exact version for all that %s lists', async (file) => {
@@ -33,7 +33,7 @@ describe('the benchmark beside dlt and Singer', () => {
     ];
     const text = tables(results);
     expect(text).toContain('### 8,000 leads, 4 requests a second');
-    expect(text).toContain('| calm | Singer | Postgres | 1,234 | 0 | 9 | 2 | 0.50 | 150 MB |');
+    expect(text).toContain('| calm | Singer | Postgres | 1,234 | 0 | 9 | 2 | 0.50 | 72 | 150 MB |');
     expect(text).toContain('| calm | Singer | Parquet | its sync failed |');
   });
 
@@ -44,7 +44,7 @@ describe('the benchmark beside dlt and Singer', () => {
     expect(withReport(written, 'another')).toBe(withReport(page, 'another'));
   });
 
-  it('counts the memory of both programs of a pipe, and sees either fail', async () => {
+  it('counts the memory and the processor time of both programs of a pipe, and sees either fail', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'tributary-peers-'));
     onTestFinished(() => rm(dir, { recursive: true }));
     const node = (script: string): string => `'${process.execPath}' -e '${script}'`;
@@ -57,5 +57,10 @@ describe('the benchmark beside dlt and Singer', () => {
     // Twice 80 MB and two bare programs; one of the two alone would stay below. Where there is no /proc, there is no figure.
     expect(both.peakMb ?? 201).toBeGreaterThan(200);
     expect((await watch({ line: 'false | cat', dir, env: {} })).failed).toBe(true);
+    const busy = node('while (process.cpuUsage().user < 3e5);');
+    const { cpuSeconds, said } = await watch({ line: `${busy} | ${busy} && echo done`, dir, env: {} });
+    expect(cpuSeconds).toBeGreaterThan(0.6);
+    expect(cpuSeconds).toBeLessThan(3);
+    expect(said).toBe('done\n');
   });
 });
