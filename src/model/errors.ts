@@ -70,7 +70,10 @@ export class RetryLater extends Fault {
   readonly afterMs: number | undefined;
   readonly answer: ServiceAnswer | undefined;
 
-  constructor(message: string, details: FaultDetails & { afterMs?: number | undefined; answer?: ServiceAnswer | undefined } = {}) {
+  constructor(
+    message: string,
+    details: FaultDetails & { afterMs?: number | undefined; answer?: ServiceAnswer | undefined } = {},
+  ) {
     super(message, details);
     this.afterMs = details.afterMs;
     this.answer = details.answer;
