@@ -27,30 +27,15 @@ export interface ForeignRows extends Window {
   what: string;
 }
 
-export interface AttestationRow {
-  sink: string;
-  identity: string;
-  counted: Instant | null;
-  next: Instant | null;
-  next_rows: number;
-  pruned: Instant | null;
-}
-
 /** Of source $1 and stream $2 in the sinks $3. */
 export const SELECT_ATTESTATIONS = `
-  select sink, identity, ${instantOf('counted_at')} as counted, ${instantOf('next_at')} as next, next_rows, ${instantOf('pruned_to')} as pruned
+  select sink, identity, ${instantOf('counted_at')} as "countedAt", ${instantOf('pruned_to')} as "prunedTo",
+    case when next_at is not null then json_build_object('at', ${instantOf('next_at')}, 'rows', next_rows) end as next
   from tributary.attestations where source = $1 and stream = $2 and sink = any($3)`;
 
 export const SELECT_FOREIGN = `
   select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
   from tributary.foreign_rows where source = $1 and stream = $2 and sink = any($3) order by start_at`;
-
-export const attestationOf = ({ identity, counted, next, next_rows, pruned }: AttestationRow): Attestation => ({
-  identity,
-  countedAt: counted ?? undefined,
-  next: next === null ? undefined : { at: next, rows: next_rows },
-  prunedTo: pruned ?? undefined,
-});
 
 /** Records how far the count has come; without `next` it has ended just now. */
 export async function writeAttestation(

@@ -2,8 +2,8 @@ import { readEvolved } from '../../cursor/columns.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { findMiscounts, recountOpen } from '../../cursor/holdings/window-rows.ts';
-import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
-import { createWorkspaceCheck, readProfile, readWorkspace } from '../../cursor/sources.ts';
+import { readLedger } from '../../cursor/ledger.ts';
+import { createWorkspaceCheck } from '../../cursor/sources.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
@@ -13,8 +13,10 @@ import { daysOf, describeRange, gaps, holds, type Window } from '../../model/win
 import { abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
 import { backfillStream } from '../backfill-stream.ts';
 import { createMeter, inPhases } from '../estimate.ts';
+import { readKnown } from '../holdings/before-run.ts';
 import { refuseExpired } from '../holdings/retain.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
+import { tracksOf } from '../run.ts';
 import { joined } from '../windows-to-read.ts';
 import {
   type Chunk,
@@ -43,12 +45,11 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     throw new ConfigError(`no part of ${describeRange(asked)} is old enough to be compared`, {
       next: 'choose an earlier --to: more recent events may still arrive',
     });
-  const evolved = await readEvolved(state, name);
+  const { evolved, profile, hasShown, workspace } = await readKnown(state, tracksOf(deps, job));
   const stream = evolvedStream(STREAMS[name], evolved);
   const inShape = async (rows: readonly Row[]): Promise<Row[]> =>
     promote(STREAMS[name], evolved, await withoutForgotten(state, source, STREAMS[name], rows));
-  const profile = await readProfile(state, source, name);
-  const reader = job.createReader(profile, window.start, { hasShown: await hasShownRows(state, job) });
+  const reader = job.createReader(profile, window.start, { hasShown });
   const result = createVerifyResult({
     source,
     stream: name,
@@ -57,7 +58,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     sinks: await Promise.all(sinks.map((sink) => withLedger(state, source, stream, sink, window))),
   });
 
-  const checkWorkspace = createWorkspaceCheck(state, job, await readWorkspace(state, source));
+  const checkWorkspace = createWorkspaceCheck(state, job, workspace);
   // The ledger of the first sink knows already where the rows are.
   const track = { source, stream: name, sink: sinks[0]?.name ?? '' };
   const meter = createMeter([window], await readLedger(state, track, window.start));
