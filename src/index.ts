@@ -11,7 +11,7 @@ import type { StreamName, SyncName } from './model/streams.ts';
 import type { Window } from './model/window.ts';
 import type { Erasure } from './sinks/sink.ts';
 import type { LinksJob, StreamJob, SyncDeps, SyncProgress } from './sync/job.ts';
-import { dueListings } from './sync/links/due.ts';
+import { dueListings } from './sync/links/sync-links.ts';
 import { forget, type Touched } from './sync/maintain/forget.ts';
 import { moveCursor, resetCursor } from './sync/maintain/move-cursor.ts';
 import { type Repair, verifyJob } from './sync/maintain/verify.ts';

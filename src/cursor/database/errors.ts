@@ -88,82 +88,91 @@ const LOST =
  */
 export function databaseFault(error: unknown, address: Address): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
-  const thrown = { ...address, error, code: codeOf(error), place: `Postgres at ${address.host}:${address.port}` };
-  return configFault(thrown) ?? passing(thrown) ?? error;
+  const thrown = { error, code: codeOf(error), place: `Postgres at ${address.host}:${address.port}` };
+  return refusal(thrown, address) ?? wrongServer(thrown, address) ?? noTls(thrown) ?? passing(thrown, address) ?? error;
 }
 
-interface Thrown extends Address {
+interface Thrown {
   error: Error;
   code: string;
   place: string;
 }
 
-/** What a person has to change. */
-function configFault({ error, code, place, user, host, port, database }: Thrown): Fault | undefined {
-  const { message } = error;
-  const fault = (says: string, next: string, kept?: string): ConfigError =>
-    new ConfigError(says, { next, cause: error, ...(kept !== undefined && { kept }) });
-  if (code === '28P01' || code === '28000')
-    return fault(
-      `${place} refused user "${user}": ${message}`,
-      'check the user name and the password in the database URL, and pg_hba.conf of the server',
-    );
-  if (code === '3D000')
-    return fault(
-      `${place} has no database "${database}"`,
-      `create it (CREATE DATABASE "${database}") or correct the name in the database URL`,
-    );
-  if (code === 'ENOTFOUND')
-    return fault(
-      `the host "${host}" of the database URL is not known`,
-      'correct the host name in the database URL, or check the name service of this machine',
-    );
-  if (code === '42501')
-    return fault(
-      `user "${user}" is not allowed to do this in database "${database}": ${message}`,
-      `grant the missing right to "${user}", or use a database user who has it`,
-    );
+/** The server refuses: a user, a database, a right, a setting. */
+function refusal({ error, code, place }: Thrown, { user, host, port, database }: Address): Fault | undefined {
+  switch (code) {
+    case '28P01':
+    case '28000':
+      return new ConfigError(`${place} refused user "${user}": ${error.message}`, {
+        next: 'check the user name and the password in the database URL, and pg_hba.conf of the server',
+        cause: error,
+      });
+    case '3D000':
+      return new ConfigError(`${place} has no database "${database}"`, {
+        next: `create it (CREATE DATABASE "${database}") or correct the name in the database URL`,
+        cause: error,
+      });
+    case 'ENOTFOUND':
+      return new ConfigError(`the host "${host}" of the database URL is not known`, {
+        next: 'correct the host name in the database URL, or check the name service of this machine',
+        cause: error,
+      });
+    case '42501':
+      return new ConfigError(`user "${user}" is not allowed to do this in database "${database}": ${error.message}`, {
+        next: `grant the missing right to "${user}", or use a database user who has it`,
+        cause: error,
+      });
+  }
   // PgBouncer's words, which are in no other language.
-  const [, parameter] = /^unsupported startup parameter(?: in options)?: (\S+)/.exec(message) ?? [];
-  if (parameter !== undefined)
-    return fault(
-      `the connection pooler at ${host}:${port} refuses the setting ${parameter}`,
-      `take ${parameter} out of the database URL, or add it to ignore_startup_parameters of the pooler`,
-    );
+  const [, parameter] = /^unsupported startup parameter(?: in options)?: (\S+)/.exec(error.message) ?? [];
+  if (parameter === undefined) return undefined;
+  return new ConfigError(`the connection pooler at ${host}:${port} refuses the setting ${parameter}`, {
+    next: `take ${parameter} out of the database URL, or add it to ignore_startup_parameters of the pooler`,
+    cause: error,
+  });
+}
+
+/** Authentication fails on our side: there is no password, or the server does not prove that it knows it. */
+function wrongServer({ error, place }: Thrown, { user }: Address): Fault | undefined {
   // pg's words for a server that wants a password where the URL, PGPASSWORD and .pgpass have none.
-  if (/^SASL: .*password must be a (?:non-empty )?string/.test(message))
-    return fault(
-      `${place} requires a password for user "${user}", and the database URL has none`,
-      'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
-    );
-  if (error instanceof Unproven && error.asked)
-    return fault(
-      `${place} has not authenticated itself, and ${message}`,
-      `turn on TLS (sslmode=verify-full in the database URL) or scram-sha-256 in the server, or allow it by require_auth=${error.asked} in the URL`,
-      'the password was not sent',
-    );
+  if (/^SASL: .*password must be a (?:non-empty )?string/.test(error.message)) {
+    return new ConfigError(`${place} requires a password for user "${user}", and the database URL has none`, {
+      next: 'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
+      cause: error,
+    });
+  }
+  if (error instanceof Unproven && error.asked) {
+    return new ConfigError(`${place} has not authenticated itself, and ${error.message}`, {
+      kept: 'the password was not sent',
+      next: `turn on TLS (sslmode=verify-full in the database URL) or scram-sha-256 in the server, or allow it by require_auth=${error.asked} in the URL`,
+      cause: error,
+    });
+  }
   // pg's words for SCRAM that went wrong, such as a signature of somebody who does not know the password.
-  if (error instanceof Unproven || message.startsWith('SASL: '))
-    return fault(
-      `${place} could not authenticate itself: ${message}`,
-      'find out what listens there, and end it, or correct host and port in the database URL',
-      'neither the password nor any row was sent',
-    );
-  if (UNTRUSTED.test(code))
-    return fault(
-      `${place}: its TLS certificate is not trusted (${code})`,
-      'check the certificate, the host name in the database URL and the clock of this machine; name your own CA by sslrootcert',
-    );
-  if (/^EPROTO$|^ERR_SSL_/.test(code) || NO_TLS.test(message))
-    return fault(
-      `${place} does not speak TLS as expected${code ? ` (${code})` : ''}`,
-      'turn on ssl in the server, or take sslmode out of the database URL',
-    );
-  return undefined;
+  if (!(error instanceof Unproven) && !error.message.startsWith('SASL: ')) return undefined;
+  return new ConfigError(`${place} could not authenticate itself: ${error.message}`, {
+    kept: 'neither the password nor any row was sent',
+    next: 'find out what listens there, and end it, or correct host and port in the database URL',
+    cause: error,
+  });
+}
+
+function noTls({ error, code, place }: Thrown): Fault | undefined {
+  if (UNTRUSTED.test(code)) {
+    return new ConfigError(`${place}: its TLS certificate is not trusted (${code})`, {
+      next: 'check the certificate, the host name in the database URL and the clock of this machine; name your own CA by sslrootcert',
+      cause: error,
+    });
+  }
+  if (!/^EPROTO$|^ERR_SSL_/.test(code) && !NO_TLS.test(error.message)) return undefined;
+  return new ConfigError(`${place} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
+    next: 'turn on ssl in the server, or take sslmode out of the database URL',
+    cause: error,
+  });
 }
 
 /** What may work later. */
-function passing({ error, code, place, database }: Thrown): Fault | undefined {
+function passing({ error, code, place }: Thrown, { database }: Address): Fault | undefined {
   if (code === '25006') {
     return new RetryLater(`${place} is read-only now: ${error.message}`, {
       kept: 'everything that was committed; nothing was changed',
