@@ -14,7 +14,7 @@ import type { LinksJob, StreamJob, SyncDeps, SyncProgress } from './sync/job.ts'
 import { dueListings } from './sync/links/sync-links.ts';
 import { forget, type Touched } from './sync/maintain/forget.ts';
 import { moveCursor, resetCursor } from './sync/maintain/move-cursor.ts';
-import { type Repair, verifyJob } from './sync/maintain/verify.ts';
+import { type Repair, verifyJob } from './sync/maintain/verify-job.ts';
 import { type Price, priceBackfill } from './sync/price.ts';
 import { readStatus, type StreamStatus } from './sync/status.ts';
 import { backfillAll, type Outcome, syncAll } from './sync/sync-stream.ts';
@@ -31,7 +31,7 @@ export type { Erasure } from './sinks/sink.ts';
 export type { SyncProgress } from './sync/job.ts';
 export type { SinkResult, VerifyResult } from './sync/maintain/comparison.ts';
 export type { Touched } from './sync/maintain/forget.ts';
-export type { Repair } from './sync/maintain/verify.ts';
+export type { Repair } from './sync/maintain/verify-job.ts';
 export type { Price } from './sync/price.ts';
 export type { StreamReport } from './sync/run.ts';
 export type { StreamStatus } from './sync/status.ts';

@@ -1,28 +1,15 @@
-import { performance } from 'node:perf_hooks';
 import type { Lease } from '../cursor/leases.ts';
-import { certifiedShare, readLedger } from '../cursor/ledger.ts';
+import { certifiedShare } from '../cursor/ledger.ts';
 import type { Slice } from '../extract/reader.ts';
-import { ConfigError } from '../model/errors.ts';
-import type { Instant } from '../model/instant.ts';
-import { STREAMS, type Stream } from '../model/streams.ts';
-import {
-  DAY_MS,
-  describeInstant,
-  describeRange,
-  type Entry,
-  gaps,
-  holds,
-  startOfDay,
-  type Window,
-} from '../model/window.ts';
-import type { Sink } from '../sinks/sink.ts';
+import { describeRange, holds, type Window } from '../model/window.ts';
 import type { Committer } from './committer.ts';
 import { createMeter, type Estimate, estimateRows } from './estimate.ts';
-import { keptFrom, refuseExpired } from './holdings/retain.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
+import { createChainsAtOnce } from './parallelism.ts';
 import { withReading } from './reading.ts';
 import { type OpenRun, type StreamReport, withRun } from './run.ts';
+import { type BackfillRequest, findUnread, notYet } from './unread.ts';
 import { joined, type Share, shared } from './windows-to-read.ts';
 
 /** Reads a window into every sink that lacks part of it. Uses the backfill lane and lets syncs go first. */
@@ -52,9 +39,9 @@ export async function backfillStream(
             )
           : undefined;
         const onSlice = countDone(deps, job, run, shares, looked?.parts ?? []);
-        const isBusy = createIsBusy();
+        const measured = { answerMs: () => seen.tookMs, answerBytes: reader.answerBytes };
         await sweepInParallel(shares, {
-          chainsAtOnce: () => parallelism(seen.tookMs, job.requestsPerSecond, reader.answerBytes(), isBusy()),
+          chainsAtOnce: createChainsAtOnce(job.requestsPerSecond, measured),
           profile: reader.profile,
           signal,
           sweep: (part, { lane }, still) => {
@@ -80,24 +67,6 @@ export async function backfillStream(
   return { ...report, range: { window: read, certified: await certifiedShare(deps.state, job, sinks, read) } };
 }
 
-/** Before anything is asked or written down: a range that cannot be read, or was not meant. */
-export function refuseRange({ sinks }: Pick<SyncDeps, 'sinks'>, jobs: readonly StreamJob[], window: Window): void {
-  refuseExpired(sinks, window);
-  // The end of today is a way to say now.
-  if (window.end > startOfDay(Date.now()) + DAY_MS)
-    throw new ConfigError(`the end of the range, ${describeInstant(window.end)}, lies in the future`, {
-      kept: 'everything; nothing was read or changed',
-      next: 'give now, or an earlier time',
-    });
-  if (jobs.every(({ policy }) => window.start >= Date.now() - policy.settleMs)) throw notYet(window);
-}
-
-function notYet(window: Window): ConfigError {
-  return new ConfigError(`no part of ${describeRange(window)} is old enough to be certified`, {
-    next: 'choose an earlier start; a sync reads more recent events',
-  });
-}
-
 /** Reports how much is done. */
 function countDone(
   { onProgress }: SyncDeps,
@@ -116,122 +85,6 @@ function countDone(
     if (window) done = meter(window, own);
     onProgress({ source, stream, runId: run.id, rows, requests: run.requests(), through: window?.end, done });
   };
-}
-
-export interface BackfillRequest {
-  window: Window;
-  /** Reads again what is proven already. */
-  force?: boolean;
-  /** The run has asked the sinks what they hold of the window. */
-  isAttested?: boolean;
-}
-
-type Deps = Pick<SyncDeps, 'state' | 'sinks' | 'signal'>;
-
-/**
- * The parts of a window that are still to be read, by sink, and a sample of the service to estimate them by. The window ends where rows are
- * too young to be called complete, by the clock of the service; it may be empty. What some sink has not proven is the same, unless by force.
- */
-export async function findUnread(
-  { state, sinks, signal }: Deps,
-  job: StreamJob,
-  { window: asked, force = false, isAttested = false }: BackfillRequest,
-) {
-  const { source, stream, policy } = job;
-  const seen = await job.probe(asked, { lane: 'backfill', signal });
-  // What may still come late is left to the syncs.
-  const end = Math.min(asked.end, (seen.serverNow ?? Date.now()) - policy.settleMs);
-  const window = { start: asked.start, end: Math.max(asked.start, end) };
-  const each = sinks.map(async (sink) => {
-    const ledger = await readLedger(state, { source, stream, sink: sink.name }, window.start);
-    const proven = ledger.filter(({ certified, start }) => certified && start < window.end);
-    const held = isAttested ? proven : await stillHeld(sink, STREAMS[stream], source, proven);
-    const kept = { ...window, start: Math.max(window.start, keptFrom(sink, Date.now())) };
-    return { sink: sink.name, open: gaps(held, kept), all: gaps([], kept) };
-  });
-  const found = await Promise.all(each);
-  const needs = found.map(({ sink, open, all }) => ({ sink, windows: force ? all : open }));
-  return { window, needs, unproven: joined(found.flatMap(({ open }) => open)), seen };
-}
-
-/** What is proven and still in the sink. Nothing is reopened: the run that reads the window does that. */
-async function stillHeld(
-  sink: Sink,
-  stream: Stream,
-  source: string,
-  proven: readonly Entry[],
-): Promise<readonly Entry[]> {
-  if (!sink.attest || proven.length === 0) return proven;
-  const held = await sink.attest(stream, source, proven);
-  return proven.filter(({ rows }, i) => held[i]?.rows === rows && held[i]?.foreign === undefined);
-}
-
-/** The same in chunks for a queue. */
-export async function unreadChunks(deps: Deps, job: StreamJob, request: BackfillRequest): Promise<Window[]> {
-  refuseRange(deps, [job], request.window);
-  const { needs, seen } = await findUnread(deps, job, request);
-  return joined(needs.flatMap(({ windows }) => windows)).flatMap((window) => chunksOf(window, seen.density));
-}
-
-/** How a long window is divided among chains, and among jobs of a queue. Pure. */
-
-/** Rows a job of the queue holds: some minutes of work on any plan, so that a lost worker loses little. */
-const ROWS_A_CHUNK = 100_000;
-const MOST_CHUNKS = 400;
-
-/** A chain waits for its answer and for the sinks before its next request; a second chain uses the budget meanwhile. */
-const LEAST_SIDE_BY_SIDE = 2;
-const MOST_SIDE_BY_SIDE = 8;
-/** A process that is busy all the time reads no faster with more chains, and holds a page for each. */
-const MOST_WHILE_BUSY = 3;
-/** Room for answers that are slower than the one that was measured. */
-const ROOM = 2;
-
-/** Pages that are read side by side are held side by side. Eight usual ones take 35 MB. */
-const MOST_BYTES_SIDE_BY_SIDE = 48 * 1024 * 1024;
-
-/** Latency times rate is the number of requests in flight that uses up the budget (Little's law); fewer where pages are large. */
-export function parallelism(answerMs: number, requestsPerSecond: number, answerBytes = 0, isBusy = false): number {
-  const inFlight = Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM);
-  const most = isBusy ? MOST_WHILE_BUSY : MOST_SIDE_BY_SIDE;
-  const wanted = Math.min(most, Math.max(LEAST_SIDE_BY_SIDE, inFlight));
-  return Math.max(1, Math.min(wanted, Math.floor(MOST_BYTES_SIDE_BY_SIDE / Math.max(1, answerBytes))));
-}
-
-const BUSY = 0.75;
-const BUSY_FOR_MS = 1000;
-
-/** Whether the event loop has had no pause worth mentioning lately; until that is known, yes. */
-export function createIsBusy(): () => boolean {
-  let [since, lookedAt, isBusy] = [performance.eventLoopUtilization(), performance.now(), true];
-  return () => {
-    if (performance.now() - lookedAt < BUSY_FOR_MS) return isBusy;
-    isBusy = performance.eventLoopUtilization(since).utilization > BUSY;
-    [since, lookedAt] = [performance.eventLoopUtilization(), performance.now()];
-    return isBusy;
-  };
-}
-
-/** Chunks for a queue: whole days, whatever was proven of them already. */
-export function chunksOf(window: Window, density: number): Window[] {
-  const days = Math.ceil((window.end - window.start) / DAY_MS);
-  return cut(window, Math.max(daysFor(ROWS_A_CHUNK, density), Math.ceil(days / MOST_CHUNKS)));
-}
-
-/** A stream without rows is cut into months: a handful of requests each. */
-const LONGEST_DAYS = 31;
-
-const daysFor = (rows: number, density: number): number =>
-  Math.min(LONGEST_DAYS, Math.max(1, Math.floor(rows / (density * DAY_MS))));
-
-function cut({ start, end }: Window, days: number): Window[] {
-  const pieces: Window[] = [];
-  for (let at: Instant = start; at < end; ) {
-    const next = Math.min(end, startOfDay(at) + days * DAY_MS);
-    pieces.push({ start: at, end: next });
-    at = next;
-  }
-  return pieces;
 }
 
 const LOOK_EVERY_MS = 500;
