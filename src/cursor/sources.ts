@@ -23,12 +23,10 @@ interface MovedSource extends SourceAddress {
 export const findMoved = async (db: Queryable, sources: readonly SourceAddress[]): Promise<MovedSource[]> =>
   movedOf(sources, await knownAddresses(db));
 
-function movedOf(sources: readonly SourceAddress[], known: ReadonlyMap<string, string>): MovedSource[] {
-  return sources.flatMap((source) => {
-    const was = known.get(source.name);
-    return was === undefined || was === source.baseUrl ? [] : [{ ...source, was }];
-  });
-}
+const movedOf = (sources: readonly SourceAddress[], known: ReadonlyMap<string, string>): MovedSource[] =>
+  sources
+    .map((source) => ({ ...source, was: known.get(source.name) ?? source.baseUrl }))
+    .filter(({ was, baseUrl }) => was !== baseUrl);
 
 /** Called before the service is used: a new name is stored, one whose address changed is refused. */
 export async function checkSources(db: Queryable, sources: readonly SourceAddress[]): Promise<void> {

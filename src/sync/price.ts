@@ -80,14 +80,7 @@ const lengthOf = (windows: readonly Window[]): number => sum(windows.map(({ star
 export type PriceReport = ReturnType<typeof reportPrices>;
 export type StreamPrice = PriceReport['streams'][number];
 
-export interface SourcePrice {
-  /** At the budget of the config. */
-  current: { perSecond: number; seconds: number };
-  /** On each plan of the service. */
-  others: Array<{ plan: string; perSecond: number; seconds: number }>;
-  /** The share of the budget that syncs use meanwhile: they go first. */
-  pollShare: number;
-}
+export type SourcePrice = ReturnType<typeof costOf>;
 
 /** What backfills will cost, for machines: `backfill --dry-run --json` and the control room say the same. */
 export const reportPrices = (prices: readonly Price[], jobs: readonly StreamJob[]) => ({
@@ -99,17 +92,22 @@ export const reportPrices = (prices: readonly Price[], jobs: readonly StreamJob[
 });
 
 /** Streams of a source share its budget, so their requests add up. */
-export function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]): SourcePrice {
+export function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]) {
   const own = prices.filter((price) => price.source === source);
   const ours = jobs.filter((job) => job.source === source);
   const perSecond = ours[0]?.requestsPerSecond ?? 1;
   const pollsPerSecond = sum(ours.map(({ everyMs }) => 1000 / everyMs));
-  const pollShare = Math.min(1, pollsPerSecond / perSecond);
   const secondsAt = (rate: number): number => sum(own.map((price) => price.secondsAt(rate)));
-  const others = Object.values(PLANS).flatMap(({ name, analyticsPerSecond: rate }) =>
-    typeof rate === 'number' ? [{ plan: name, perSecond: rate, seconds: secondsAt(rate) }] : [],
-  );
-  return { current: { perSecond, seconds: secondsAt(perSecond) }, others, pollShare };
+  return {
+    /** At the budget of the config. */
+    current: { perSecond, seconds: secondsAt(perSecond) },
+    /** On each plan of the service. */
+    others: Object.values(PLANS).flatMap(({ name, analyticsPerSecond: rate }) =>
+      typeof rate === 'number' ? [{ plan: name, perSecond: rate, seconds: secondsAt(rate) }] : [],
+    ),
+    /** The share of the budget that syncs use meanwhile: they go first. */
+    pollShare: Math.min(1, pollsPerSecond / perSecond),
+  };
 }
 
 export const sourcesOf = (jobs: readonly StreamJob[]): string[] => [...new Set(jobs.map(({ source }) => source))];
