@@ -10,12 +10,12 @@ import { heard, type Log } from './model/log.ts';
 import type { StreamName, SyncName } from './model/streams.ts';
 import type { Window } from './model/window.ts';
 import type { Erasure } from './sinks/sink.ts';
+import { type Price, priceBackfill } from './sync/backfill/price.ts';
 import type { LinksJob, StreamJob, SyncDeps, SyncProgress } from './sync/job.ts';
 import { dueListings } from './sync/links/sync-links.ts';
 import { forget, type Touched } from './sync/maintain/forget.ts';
 import { moveCursor, resetCursor } from './sync/maintain/move-cursor.ts';
 import { type Repair, verifyJob } from './sync/maintain/verify-job.ts';
-import { type Price, priceBackfill } from './sync/price.ts';
 import { readStatus, type StreamStatus } from './sync/status.ts';
 import { backfillAll, type Outcome, syncAll } from './sync/sync-stream.ts';
 
@@ -28,11 +28,11 @@ export { BadRecord, Cancelled, ConfigError, Fault, RetryLater, StopStream } from
 export type { Log } from './model/log.ts';
 export type { StreamName, SyncName } from './model/streams.ts';
 export type { Erasure } from './sinks/sink.ts';
+export type { Price } from './sync/backfill/price.ts';
 export type { SyncProgress } from './sync/job.ts';
 export type { SinkResult, VerifyResult } from './sync/maintain/comparison.ts';
 export type { Touched } from './sync/maintain/forget.ts';
 export type { Repair } from './sync/maintain/verify-job.ts';
-export type { Price } from './sync/price.ts';
 export type { StreamReport } from './sync/run.ts';
 export type { StreamStatus } from './sync/status.ts';
 export type { Outcome } from './sync/sync-stream.ts';

@@ -5,7 +5,8 @@ import { type Log, observed } from '../model/log.ts';
 import type { SyncName } from '../model/streams.ts';
 import { describeRange, type Entry, gaps, NOTHING_THERE, NOTHING_YET, type Window, within } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
-import { backfillStream } from './backfill-stream.ts';
+import { backfillStream } from './backfill/backfill-stream.ts';
+import { type BackfillRequest, refuseRange } from './backfill/unread.ts';
 import type { Committer } from './committer.ts';
 import { type AnyJob, isOfEvents, type StreamJob, type StreamPolicy, type SyncDeps } from './job.ts';
 import { syncLinks } from './links/sync-links.ts';
@@ -13,7 +14,6 @@ import { sweepInParallel } from './parallel-sweep.ts';
 import { createChainsAtOnce } from './parallelism.ts';
 import { withReading } from './reading.ts';
 import { type StreamReport, withRun } from './run.ts';
-import { type BackfillRequest, refuseRange } from './unread.ts';
 import { isReopened, resweeps, type Share, shared, unproven } from './windows-to-read.ts';
 
 /** The outcome of a stream: a report, or a fault with the report of the work before it, if there was any. */

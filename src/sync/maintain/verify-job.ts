@@ -6,7 +6,7 @@ import { toIso } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { abilityOf, countsIn, type Sink } from '../../sinks/sink.ts';
-import { backfillStream } from '../backfill-stream.ts';
+import { backfillStream } from '../backfill/backfill-stream.ts';
 import { inPhases } from '../estimate.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { joined, rangeOf } from '../windows-to-read.ts';

@@ -1,12 +1,20 @@
-import { readLedger } from '../cursor/ledger.ts';
-import { ConfigError } from '../model/errors.ts';
-import type { Instant } from '../model/instant.ts';
-import { STREAMS, type Stream } from '../model/streams.ts';
-import { DAY_MS, describeInstant, describeRange, type Entry, gaps, startOfDay, type Window } from '../model/window.ts';
-import type { Sink } from '../sinks/sink.ts';
-import { keptFrom, refuseExpired } from './holdings/retain.ts';
-import type { StreamJob, SyncDeps } from './job.ts';
-import { joined } from './windows-to-read.ts';
+import { readLedger } from '../../cursor/ledger.ts';
+import { ConfigError } from '../../model/errors.ts';
+import type { Instant } from '../../model/instant.ts';
+import { STREAMS, type Stream } from '../../model/streams.ts';
+import {
+  DAY_MS,
+  describeInstant,
+  describeRange,
+  type Entry,
+  gaps,
+  startOfDay,
+  type Window,
+} from '../../model/window.ts';
+import type { Sink } from '../../sinks/sink.ts';
+import { keptFrom, refuseExpired } from '../holdings/retain.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import { joined } from '../windows-to-read.ts';
 
 /** What a backfill has to read of the range that somebody asked for: at once, or in chunks for a queue. */
 

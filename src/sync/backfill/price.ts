@@ -1,14 +1,14 @@
-import { MAX_LIMIT } from '../api/params.ts';
-import { PLANS } from '../api/plans.ts';
-import type { StreamName } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
+import { MAX_LIMIT } from '../../api/params.ts';
+import { PLANS } from '../../api/plans.ts';
+import type { StreamName } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
 
-import { estimateRows, sum } from './estimate.ts';
-import type { StreamJob, SyncDeps } from './job.ts';
-import { PAGES_AN_EDGE } from './parallel-sweep.ts';
-import { parallelism } from './parallelism.ts';
+import { estimateRows, sum } from '../estimate.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import { PAGES_AN_EDGE } from '../parallel-sweep.ts';
+import { parallelism } from '../parallelism.ts';
+import { joined, rangeOf } from '../windows-to-read.ts';
 import { type BackfillRequest, findUnread, refuseRange } from './unread.ts';
-import { joined, rangeOf } from './windows-to-read.ts';
 
 /** What a backfill of one stream will cost, before it runs. */
 export interface Price {

@@ -1,16 +1,16 @@
-import type { Lease } from '../cursor/leases.ts';
-import { certifiedShare } from '../cursor/ledger.ts';
-import type { Slice } from '../extract/reader.ts';
-import { describeRange, holds, type Window } from '../model/window.ts';
-import type { Committer } from './committer.ts';
-import { createMeter, type Estimate, estimateRows } from './estimate.ts';
-import type { StreamJob, SyncDeps } from './job.ts';
-import { sweepInParallel } from './parallel-sweep.ts';
-import { createChainsAtOnce } from './parallelism.ts';
-import { withReading } from './reading.ts';
-import { type OpenRun, type StreamReport, withRun } from './run.ts';
+import type { Lease } from '../../cursor/leases.ts';
+import { certifiedShare } from '../../cursor/ledger.ts';
+import type { Slice } from '../../extract/reader.ts';
+import { describeRange, holds, type Window } from '../../model/window.ts';
+import type { Committer } from '../committer.ts';
+import { createMeter, type Estimate, estimateRows } from '../estimate.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import { sweepInParallel } from '../parallel-sweep.ts';
+import { createChainsAtOnce } from '../parallelism.ts';
+import { withReading } from '../reading.ts';
+import { type OpenRun, type StreamReport, withRun } from '../run.ts';
+import { joined, type Share, shared } from '../windows-to-read.ts';
 import { type BackfillRequest, findUnread, notYet } from './unread.ts';
-import { joined, type Share, shared } from './windows-to-read.ts';
 
 /** Reads a window into every sink that lacks part of it. Uses the backfill lane and lets syncs go first. */
 export async function backfillStream(
