@@ -7,7 +7,7 @@ import { createQueue, type JobQueue } from '../jobs/bull.ts';
 import { type ScheduledStream, scheduleText, type Timings } from '../jobs/schedule.ts';
 import { runWorker } from '../jobs/worker.ts';
 import type { Log } from '../model/log.ts';
-import { backfillStream } from '../sync/backfill-stream.ts';
+import { backfillStream } from '../sync/backfill/backfill-stream.ts';
 import type { StreamReport } from '../sync/run.ts';
 import { type SyncApp, withApp, withSyncApp } from './index.ts';
 import { withClosers } from './resources.ts';

@@ -1,7 +1,7 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, isoOrNull, raw, sql } from './database/sql.ts';
+import { defined, instantOf, isoOrNull, type Nulled, raw, sql } from './database/sql.ts';
 import { ofTrack } from './holdings/window-rows.ts';
 import type { AnyTrack, Track, Tracks } from './ledger.ts';
 
@@ -17,36 +17,22 @@ export async function readCursor(db: Queryable, { sink, ...track }: AnyTrack): P
   return (await readCursors(db, { ...track, sinks: [sink] })).get(sink);
 }
 
-/** By sink, in their order; undefined where nothing was ever written. */
 async function readCursors(db: Queryable, { source, stream, sinks }: Tracks): Promise<Map<string, Cursor | undefined>> {
   return cursorsOf(sinks, await db.query<CursorRow>({ text: SELECT_CURSORS, values: [source, stream, sinks] }));
 }
 
-export interface CursorRow {
-  sink: string;
-  since: Instant;
-  through: Instant | null;
-  newest: Instant | null;
-  last_commit: string | null;
-}
+const CURSOR = `${instantOf('since')} as since, ${instantOf('complete_through')} as "completeThrough",
+  ${instantOf('newest_seen')} as "newestSeen", last_commit as "lastCommit"`;
 
 /** Of source $1 and stream $2 in the sinks $3. */
 export const SELECT_CURSORS = `
-  select sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through, ${instantOf('newest_seen')} as newest, last_commit
-  from tributary.cursors where source = $1 and stream = $2 and sink = any($3)`;
+  select sink, ${CURSOR} from tributary.cursors where source = $1 and stream = $2 and sink = any($3)`;
 
+export type CursorRow = Nulled<Cursor> & { sink: string };
+
+/** By sink, in their order; undefined where nothing was ever written. */
 export function cursorsOf(sinks: readonly string[], rows: readonly CursorRow[]): Map<string, Cursor | undefined> {
-  const found = new Map(
-    rows.map(({ sink, since, through, newest, last_commit: last }): [string, Cursor] => [
-      sink,
-      {
-        since,
-        completeThrough: through ?? undefined,
-        newestSeen: newest ?? undefined,
-        ...(last !== null && { lastCommit: last }),
-      },
-    ]),
-  );
+  const found = new Map(rows.map(({ sink, ...cursor }) => [sink, defined<Cursor>(cursor)]));
   return new Map(sinks.map((sink) => [sink, found.get(sink)]));
 }
 
@@ -126,19 +112,15 @@ export interface KnownTrack extends Track, Cursor {
 
 /** Every cursor of events in the state, whether or not the config still names its source and sink. A listing's cannot be moved. */
 export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
-  type Found = { source: string; stream: StreamName; sink: string } & Record<'since' | 'updated', Instant> &
-    Record<'through' | 'newest', Instant | null> & { caughtUp: boolean; lagMs: number | null };
+  type Found = Nulled<Track & Cursor> & { updatedAt: Instant; caughtUp: boolean; lagMs: number | null };
   const rows = await db.query<Found>(sql`
-    select source, stream, sink, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
-      ${instantOf('newest_seen')} as newest, ${instantOf('updated_at')} as updated, ${raw(CAUGHT_UP)} as "caughtUp",
+    select source, stream, sink, ${raw(CURSOR)}, ${instantOf('updated_at')} as "updatedAt", ${raw(CAUGHT_UP)} as "caughtUp",
       extract(epoch from now() - complete_through)::float8 * 1000 as "lagMs"
     from tributary.cursors c where stream <> 'links' order by source, stream, sink`);
-  return rows.map(({ through, newest, updated, caughtUp, lagMs, ...row }) => ({
-    ...row,
+  return rows.map(({ caughtUp, lagMs, updatedAt, ...row }) => ({
+    ...defined<Track & Cursor>(row),
+    updatedAt,
     isFirstSync: isFirstSync({ caughtUp, lagMs }),
-    completeThrough: through ?? undefined,
-    newestSeen: newest ?? undefined,
-    updatedAt: updated,
   }));
 }
 

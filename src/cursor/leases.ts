@@ -50,9 +50,9 @@ export async function acquireLease<S extends SyncName>(
   holder: string,
   { givesWay = false, signal, onWait, onTaken }: LeaseOptions = {},
 ): Promise<Lease<S>> {
-  const again = { source, stream, holder, givesWay };
-  const request = { ...again, onTaken };
-  let epoch = await waitForLease(db, request, signal, onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS, onWait);
+  const request = { source, stream, holder, givesWay };
+  const patienceMs = onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS;
+  let epoch = await waitForLease(db, request, { signal, patienceMs, onWait, onTaken });
   const renewal = keepRenewing(async () => (await db.query(renewUnlocked(source, stream, epoch))).length > 0);
   return {
     source,
@@ -61,13 +61,13 @@ export async function acquireLease<S extends SyncName>(
       return epoch;
     },
     async isWanted() {
-      return (await db.query<{ wanted: boolean }>(readLease(source, stream)))[0]?.wanted ?? false;
+      return (await readLease(db, source, stream))?.wanted ?? false;
     },
     async giveWay(until) {
       await db.query(giveBackLease(source, stream, epoch));
       // The waiting process looks again within this time; a holder that took the stream back at once would starve it.
       await pause(3 * LOOK_AGAIN_MS, until);
-      epoch = await waitForLease(db, again, until, Number.POSITIVE_INFINITY);
+      epoch = await waitForLease(db, request, { signal: until, patienceMs: Number.POSITIVE_INFINITY });
     },
     async release(tx = db) {
       renewal.stop();
@@ -103,7 +103,10 @@ interface LeaseRequest {
   stream: SyncName;
   holder: string;
   givesWay: boolean;
-  onTaken?: LeaseOptions['onTaken'];
+}
+
+interface Waiting extends Pick<LeaseOptions, 'signal' | 'onWait' | 'onTaken'> {
+  patienceMs: number;
 }
 
 /**
@@ -113,19 +116,22 @@ interface LeaseRequest {
 async function waitForLease(
   db: Database,
   request: LeaseRequest,
-  signal: AbortSignal | undefined,
-  patienceMs: number,
-  onWait?: (holder: string) => void,
+  { signal, patienceMs, onWait, onTaken }: Waiting,
 ): Promise<number> {
   const { source, stream, givesWay } = request;
   const began = performance.now();
   let said = false;
   for (;;) {
-    const taken = await take(db, request);
-    if (taken) return taken.epoch;
-    const [other] = await db.query<{ holder: string; gives_way: boolean }>(readLease(source, stream));
+    const epoch = await takeFree(db, request, onTaken);
+    if (epoch !== undefined) return epoch;
+    const other = await readLease(db, source, stream);
+    if (other && isDead(other.holder)) {
+      // The holder was killed on this machine: nobody needs to wait until its lease expires.
+      await db.query(giveBackLease(source, stream, other.epoch));
+      continue;
+    }
     const waitedMs = performance.now() - began;
-    if (!(givesWay || other?.gives_way) || waitedMs > patienceMs) throw await heldByOther(db, request);
+    if (!(givesWay || other?.gives_way) || waitedMs > patienceMs) throw heldByOther(request, other);
     if (!givesWay) await db.query(askForLease(source, stream));
     if (!said && other && waitedMs > SAID_AFTER_MS) onWait?.(other.holder);
     said ||= waitedMs > SAID_AFTER_MS;
@@ -197,31 +203,19 @@ export async function giveBackOwn(db: Queryable, source: string, stream: SyncNam
     where source = ${source} and stream = ${stream} and holder = ${holder} and expires_at > clock_timestamp()`);
 }
 
-async function take(db: Database, request: LeaseRequest): Promise<{ epoch: number } | undefined> {
-  const { source, stream } = request;
-  const taken = await takeFree(db, request);
-  if (taken) return taken;
-  const [other] = await db.query<{ holder: string; epoch: number }>(readLease(source, stream));
-  if (!other || !isDead(other.holder)) return undefined;
-  // The holder was killed on this machine: nobody needs to wait until its lease expires.
-  await db.query(giveBackLease(source, stream, other.epoch));
-  return takeFree(db, request);
-}
-
-function takeFree(db: Database, request: LeaseRequest): Promise<{ epoch: number } | undefined> {
+function takeFree(db: Database, request: LeaseRequest, onTaken: LeaseOptions['onTaken']): Promise<number | undefined> {
   return db.transaction(async (tx) => {
     const [expired] = await tx.query<{ epoch: number }>(takeExpired(request));
     const taken = expired ?? (await tx.query<{ epoch: number }>(insertLease(request)))[0];
-    if (taken) await request.onTaken?.(tx, taken.epoch);
-    return taken;
+    if (taken) await onTaken?.(tx, taken.epoch);
+    return taken?.epoch;
   });
 }
 
 /** Somebody else has the stream: whoever did not wait for it may ask again. */
 export class StreamBusy extends RetryLater {}
 
-async function heldByOther(db: Queryable, { source, stream, givesWay }: LeaseRequest): Promise<StreamBusy> {
-  const [other] = await db.query<{ holder: string; left: number }>(readLease(source, stream));
+function heldByOther({ source, stream, givesWay }: LeaseRequest, other: Found | undefined): StreamBusy {
   return new StreamBusy(`${other?.holder ?? 'another process'} is writing this stream now`, {
     where: { source, stream },
     kept: 'everything; nothing was read or written',
@@ -268,7 +262,12 @@ const giveBackLease = (source: string, stream: string, epoch: number): Sql => sq
   update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
   where source = ${source} and stream = ${stream} and epoch = ${epoch}`;
 
-const readLease = (source: string, stream: string): Sql => sql`
-  select holder, epoch, gives_way, coalesce(wanted_until > clock_timestamp(), false) as wanted,
-    extract(epoch from expires_at - clock_timestamp())::float8 as left
-  from tributary.leases where source = ${source} and stream = ${stream}`;
+type Found = { holder: string; epoch: number; gives_way: boolean; wanted: boolean; left: number };
+
+async function readLease(db: Queryable, source: string, stream: string): Promise<Found | undefined> {
+  const [found] = await db.query<Found>(sql`
+    select holder, epoch, gives_way, coalesce(wanted_until > clock_timestamp(), false) as wanted,
+      extract(epoch from expires_at - clock_timestamp())::float8 as left
+    from tributary.leases where source = ${source} and stream = ${stream}`);
+  return found;
+}

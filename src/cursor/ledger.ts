@@ -3,7 +3,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
-import { instantOf, isoOrNull, raw, type Sql, sql, storableText } from './database/sql.ts';
+import { defined, instantOf, isoOrNull, type Nulled, raw, type Sql, sql, storableText } from './database/sql.ts';
 import { carryRows, countByDay, ofTrack, recountRows, type SinkRows, type Track } from './holdings/window-rows.ts';
 import type { Fence } from './leases.ts';
 
@@ -53,8 +53,7 @@ export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance
   for (const span of advance.spans) {
     if (span.certified && !Certified.covers(span.certified, span))
       throw new Error('a window was called complete without its proof');
-    const met = await tx.query<LedgerRow>(deleteTouching(advance, span));
-    const known = met.map(toEntry);
+    const known = (await tx.query<Nulled<Entry>>(deleteTouching(advance, span))).map(defined<Entry>);
     const entries = overlay(known, entryOf(span, advance.runId, fence.now));
     await tx.query(insertEntries(advance, rows ? await countByDay(entries, known, rows.count) : entries));
   }
@@ -90,7 +89,7 @@ export async function readLedgers(db: Queryable, tracks: Tracks, from: Instant):
   return ledgersOf(tracks.sinks, await db.query<SinkLedgerRow>({ text: selectEntries('$4'), values }));
 }
 
-export type SinkLedgerRow = LedgerRow & { sink: string };
+export type SinkLedgerRow = Nulled<Entry> & { sink: string };
 
 /** Every note of a window that was reopened begins with this, so that syncs, `status` and alerts tell these windows from others. */
 export const SINK_CHANGED = 'the sink was changed: ';
@@ -103,46 +102,18 @@ export const selectEntries = (from: string): string => `
 
 export function ledgersOf(sinks: readonly string[], rows: readonly SinkLedgerRow[]): Map<string, Entry[]> {
   const ledgers = new Map<string, Entry[]>(sinks.map((sink) => [sink, []]));
-  for (const row of rows) ledgers.get(row.sink)?.push(toEntry(row));
+  for (const { sink, ...row } of rows) ledgers.get(sink)?.push(defined<Entry>(row));
   return ledgers;
 }
 
-/** Whether rows were ever read with the current filters: other filters start over. */
-export async function hasShownRows(db: Queryable, { source, stream }: Omit<Track, 'sink'>): Promise<boolean> {
-  const [found] = await db.query<{ any: boolean }>({ text: `select ${HAS_ROWS} as any`, values: [source, stream] });
-  return found?.any ?? false;
-}
-
-/** Of source $1 and stream $2. */
+/** Whether rows of source $1 and stream $2 were ever read with the current filters: other filters start over. */
 export const HAS_ROWS =
   'exists (select from tributary.cursors where source = $1 and stream = $2 and newest_seen is not null)';
 
 const ALWAYS: Window = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY };
 
-interface LedgerRow extends Window {
-  state: string;
-  rows: number;
-  read: Instant;
-  proven: Instant | null;
-  run_id: string;
-  note: string | null;
-  tries: number;
-}
-
-const toEntry = (row: LedgerRow): Entry => ({
-  start: row.start,
-  end: row.end,
-  certified: row.state === 'certified',
-  rows: row.rows,
-  readAt: row.read,
-  provenAt: row.proven ?? undefined,
-  runId: row.run_id,
-  note: row.note ?? undefined,
-  tries: row.tries || undefined,
-});
-
-const WINDOW = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"`;
-const ENTRY = `${WINDOW}, state, rows, ${instantOf('read_at')} as read, ${instantOf('proven_at')} as proven, run_id, note, tries`;
+const ENTRY = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state = 'certified' as certified, rows,
+  ${instantOf('read_at')} as "readAt", ${instantOf('proven_at')} as "provenAt", run_id as "runId", note, nullif(tries, 0) as tries`;
 
 /** Includes the neighbours, so that adjacent windows can be joined. */
 const deleteTouching = (track: Track, { start, end }: Window): Sql => sql`

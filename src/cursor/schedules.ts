@@ -1,8 +1,7 @@
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { hasTable } from './database/index.ts';
-import { instantOf, isoOf, type Sql, sql, storableText } from './database/sql.ts';
+import { instantOf, isoOf, sql, storableText } from './database/sql.ts';
 
 /**
  * When each stream is due, by the clock of the database, as for leases: workers whose clocks differ must agree on what is
@@ -106,15 +105,11 @@ export interface Upcoming {
   parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string } | null;
 }
 
-/** A state that no worker has seen yet has none of these tables. */
 export async function readUpcoming(state: Queryable): Promise<(source: string, stream: string) => Upcoming> {
-  const hasTables = (await hasTable(state, 'schedules')) && (await hasTable(state, 'parked'));
-  const read = <T extends object>(query: Sql): Promise<T[]> =>
-    hasTables ? state.query<T>(query) : Promise.resolve([]);
-  const schedules = await read<{ source: string; stream: string; next: string }>(
+  const schedules = await state.query<{ source: string; stream: string; next: string }>(
     sql`select source, stream, ${isoOf('next_run_at')} as next from tributary.schedules`,
   );
-  const parked = await read<{ source: string; stream: string; why: NonNullable<Upcoming['parked']> }>(sql`
+  const parked = await state.query<{ source: string; stream: string; why: NonNullable<Upcoming['parked']> }>(sql`
     select source, stream, json_build_object('reason', reason, 'nextStep', next_step, 'since', ${isoOf('since')},
       'nextProbeAt', ${isoOf('next_probe_at')}) as why
     from tributary.parked`);

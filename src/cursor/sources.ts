@@ -23,12 +23,10 @@ interface MovedSource extends SourceAddress {
 export const findMoved = async (db: Queryable, sources: readonly SourceAddress[]): Promise<MovedSource[]> =>
   movedOf(sources, await knownAddresses(db));
 
-function movedOf(sources: readonly SourceAddress[], known: ReadonlyMap<string, string>): MovedSource[] {
-  return sources.flatMap((source) => {
-    const was = known.get(source.name);
-    return was === undefined || was === source.baseUrl ? [] : [{ ...source, was }];
-  });
-}
+const movedOf = (sources: readonly SourceAddress[], known: ReadonlyMap<string, string>): MovedSource[] =>
+  sources
+    .map((source) => ({ ...source, was: known.get(source.name) ?? source.baseUrl }))
+    .filter(({ was, baseUrl }) => was !== baseUrl);
 
 /** Called before the service is used: a new name is stored, one whose address changed is refused. */
 export async function checkSources(db: Queryable, sources: readonly SourceAddress[]): Promise<void> {
@@ -67,16 +65,9 @@ export interface Workspace {
   keyHash: string | null;
 }
 
-/** Of source $1: one row or none. */
-export const SELECT_WORKSPACE = 'select workspace as id, key_hash as "keyHash" from tributary.sources where name = $1';
-
-export async function readWorkspace(db: Queryable, source: string): Promise<Workspace | undefined> {
-  const [found] = await db.query<{ id: string | null; keyHash: string | null }>({
-    text: SELECT_WORKSPACE,
-    values: [source],
-  });
-  return found;
-}
+/** Of source $1: one value or none. */
+export const SELECT_WORKSPACE = `
+  select json_build_object('id', workspace, 'keyHash', key_hash) from tributary.sources where name = $1`;
 
 /**
  * Checks rows before they are used: a key of another workspace under the same name is refused. A new key alone is no reason, nor are rows
@@ -131,26 +122,12 @@ async function keepAddresses(db: Queryable, sources: readonly SourceAddress[]): 
 /** What is assumed of a server that nobody has met yet. */
 export const UNKNOWN_SERVER: Profile = { ...UNKNOWN_PROFILE, pageRows: MAX_LIMIT };
 
-/** Three columns for people who look; everything else as it is. */
-export interface Stored {
-  granularity: Profile['granularity'];
-  tickMs: number;
-  pageRows: number;
-  facts: Partial<Profile>;
-}
+/** What is stored of it: three columns for people who look, and everything else as it is. */
+const PROFILE = `
+  facts || jsonb_build_object('granularity', granularity, 'tickMs', tick_ms, 'pageRows', page_rows)`;
 
-const STORED = 'granularity, tick_ms as "tickMs", page_rows as "pageRows", facts';
-
-const toProfile = ({ facts, ...columns }: Stored): Profile => ({ ...UNKNOWN_SERVER, ...facts, ...columns });
-
-export async function readProfile(db: Queryable, source: string, stream: StreamName): Promise<Profile> {
-  return profileOf(await db.query<Stored>({ text: SELECT_PROFILE, values: [source, stream] }));
-}
-
-/** Of source $1 and stream $2: one row or none. */
-export const SELECT_PROFILE = `select ${STORED} from tributary.profiles where source = $1 and stream = $2`;
-
-export const profileOf = ([row]: readonly Stored[]): Profile => (row ? toProfile(row) : UNKNOWN_SERVER);
+/** Of source $1 and stream $2: one value or none. */
+export const SELECT_PROFILE = `select ${PROFILE} from tributary.profiles where source = $1 and stream = $2`;
 
 export async function writeProfile(db: Queryable, source: string, stream: StreamName, profile: Profile): Promise<void> {
   const { granularity, tickMs, pageRows, ...facts } = profile;
@@ -164,11 +141,11 @@ export async function writeProfile(db: Queryable, source: string, stream: Stream
 /** Every server that rows came from; none where the state has no tables yet. */
 export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
   if (!(await hasTable(db, 'profiles'))) return [];
-  const rows = await db.query<Stored & { source: string; stream: string }>(sql`
-    select source, stream, ${raw(STORED)} from tributary.profiles p where exists (
+  const rows = await db.query<{ source: string; stream: string; profile: Partial<Profile> }>(sql`
+    select source, stream, ${raw(PROFILE)} as profile from tributary.profiles p where exists (
       select from tributary.cursors c where (c.source, c.stream) = (p.source, p.stream) and c.newest_seen is not null)
     order by source, stream`);
-  return rows.map(({ source, stream, ...stored }) => ({ source, stream, ...toProfile(stored) }));
+  return rows.map(({ profile, ...of }) => ({ ...of, ...UNKNOWN_SERVER, ...profile }));
 }
 
 interface LeasedStream {

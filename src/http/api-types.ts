@@ -1,7 +1,7 @@
 /** The API's answers as types, collected for the page and for tests. Each is derived from the zod schema beside its route. */
 
-export type { RepairReport, VerifyReport } from '../sync/maintain/verify-report.ts';
-export type { SourcePrice, StreamPrice } from '../sync/price.ts';
+export type { SourcePrice, StreamPrice } from '../sync/backfill/price.ts';
+export type { RepairReport, VerifyReport } from '../sync/maintain/verify-job.ts';
 export type { ApiError } from './answers.ts';
 export type { Readiness } from './dependencies.ts';
 export type { LiveEvent, Topic } from './live.ts';

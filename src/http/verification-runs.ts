@@ -6,8 +6,7 @@ import { toIso } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../sync/job.ts';
-import { isSound, type Repair, verifyJob } from '../sync/maintain/verify.ts';
-import { reportRepair } from '../sync/maintain/verify-report.ts';
+import { isSound, type Repair, reportRepair, verifyJob } from '../sync/maintain/verify-job.ts';
 import { count, day, HttpError, listOf, moment, named, share, stream, warnings, z } from './answers.ts';
 import type { ControlDeps } from './dependencies.ts';
 

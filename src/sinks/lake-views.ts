@@ -8,7 +8,7 @@ import {
   STREAM_NAMES,
   STREAMS,
 } from '../model/streams.ts';
-import { POSTGRES_TYPES } from './postgres/table.ts';
+import { DUCKDB_TYPES } from './table-columns.ts';
 import { dailyViews } from './views/daily-views.ts';
 import { eventsView } from './views/events-view.ts';
 import { funnelViews } from './views/funnel-views.ts';
@@ -42,7 +42,7 @@ export function duckdbViews(schema: string, lake: string, { isListed = false } =
 
 const dialectOf = (schema: string): Dialect => ({
   table: (name) => nameIn(schema, name),
-  types: { ...POSTGRES_TYPES, json: 'json' },
+  types: DUCKDB_TYPES,
   // The folder says it: whole days are passed over without a look at their files.
   utcDate: (alias) => `${alias}.date`,
   utcDay: (instant) => `(${instant} at time zone 'UTC')::date`,

@@ -1,4 +1,4 @@
-import type { Column } from '../model/columns.ts';
+import type { Column, Kind } from '../model/columns.ts';
 import {
   BOOKKEEPING,
   type Bookkeeping,
@@ -7,6 +7,26 @@ import {
   SOURCE,
   type Stream,
 } from '../model/streams.ts';
+
+type Types = Readonly<Record<Kind, string>>;
+
+/** How each kind of value is stored. A number of the lake has a second column of text: see `Leaf` of the Parquet codec. */
+const TYPES: Readonly<Record<Kind, Readonly<Record<'postgres' | 'duckdb' | 'iceberg', string>>>> = {
+  text: { postgres: 'text', duckdb: 'text', iceberg: 'string' },
+  integer: { postgres: 'bigint', duckdb: 'bigint', iceberg: 'long' },
+  number: { postgres: 'numeric', duckdb: 'numeric', iceberg: 'double' },
+  boolean: { postgres: 'boolean', duckdb: 'boolean', iceberg: 'boolean' },
+  timestamp: { postgres: 'timestamptz', duckdb: 'timestamptz', iceberg: 'timestamptz' },
+  // JSON is text to Iceberg; which columns hold it is a property of the table.
+  json: { postgres: 'jsonb', duckdb: 'json', iceberg: 'string' },
+};
+
+const typesOf = (format: keyof (typeof TYPES)[Kind]): Types =>
+  Object.fromEntries(Object.entries(TYPES).map(([kind, types]) => [kind, types[format]])) as Types;
+
+export const POSTGRES_TYPES = typesOf('postgres');
+export const DUCKDB_TYPES = typesOf('duckdb');
+export const ICEBERG_TYPES = typesOf('iceberg');
 
 /** The columns of a table, in every sink and in this order: the source of the row, what the service sends, what Tributary adds. */
 export const streamColumns = ({ columns }: Pick<Stream, 'columns'>): Bookkeeping[] =>

@@ -1,5 +1,6 @@
 import { type Cursor, lowestCursor } from '../cursor/cursors.ts';
 import { acquireLease, type Lease } from '../cursor/leases.ts';
+import type { Tracks } from '../cursor/ledger.ts';
 import {
   A_BUG,
   emptyTally,
@@ -217,11 +218,7 @@ function keptOf(cursor: Cursor | undefined): string {
     : 'nothing had been written yet';
 }
 
-export const tracksOf = (
-  { sinks }: Pick<SyncDeps, 'sinks'>,
-  { source, stream }: Pick<AnyJob, 'source' | 'stream'>,
-) => ({
-  source,
-  stream,
-  sinks: sinks.map(({ name }) => name),
-});
+export const tracksOf = ({ sinks }: Pick<SyncDeps, 'sinks'>, job: Pick<AnyJob, 'source' | 'stream'>): Tracks => {
+  const { source, stream } = job;
+  return { source, stream, sinks: sinks.map(({ name }) => name) };
+};

@@ -1,6 +1,6 @@
 import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
-import { instantOf, isoOf, isoOrNull, raw, sql } from '../cursor/database/sql.ts';
+import { instantOf, isoOf, raw, sql } from '../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs, SINK_CHANGED } from '../cursor/ledger.ts';
 import { LAST_RUN } from '../cursor/runs.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
@@ -122,7 +122,7 @@ export interface LastRun {
 export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
   const rows = await state.query<StatusRow>(sql`
     select k.source, k.stream, c.sink, ${isoOf('c.complete_through')} as "completeThrough", ${isoOf('c.newest_seen')} as "newestSeen",
-      ${instantOf('c.since')} as since, ${instantOf('now()')} as now,
+      ${isoOf('c.since')} as since, ${instantOf('c.since')} as "from", ${instantOf('now()')} as now,
       extract(epoch from now() - c.complete_through)::float8 as lag, c.sink is not null and ${raw(CAUGHT_UP)} as "caughtUp",
       (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined,
       ${raw(COVERAGE.filters)} as filters, case when c.sink is not null then ${raw(ALSO_COMPLETE_LIST)} end as also,
@@ -180,56 +180,43 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
 }
 
 interface StatusRow
-  extends Pick<StreamStatus, 'source' | 'stream' | 'sink' | 'completeThrough' | 'newestSeen'>,
+  extends Pick<StreamStatus, 'source' | 'stream' | 'sink' | 'since' | 'completeThrough' | 'newestSeen'>,
     Pick<StreamStatus, 'filters' | 'quarantined' | 'lastRun' | 'failing'> {
-  since: Instant | null;
+  from: Instant | null;
   now: Instant;
   lag: number | null;
   caughtUp: boolean;
   also: RangePairs | null;
 }
 
-const isFirst = ({ caughtUp, lag }: StatusRow): boolean =>
-  isFirstSync({ caughtUp, lagMs: lag === null ? null : lag * 1000 });
-
-const toStatus = (row: StatusRow, windows: readonly LedgerWindow[], upcoming: Upcoming): StreamStatus => ({
-  source: row.source,
-  stream: row.stream,
-  sink: row.sink,
-  since: isoOrNull(row.since),
-  completeThrough: row.completeThrough,
-  filters: row.filters,
-  setAside: row.quarantined,
-  alsoComplete: isoRanges(row.also ?? []),
-  newestSeen: row.newestSeen,
-  lagSeconds: row.lag === null ? null : Math.round(row.lag),
-  firstSync: isFirst(row),
-  coverage:
-    // A listing is a snapshot: it covers no time.
-    row.since === null || row.stream === 'links'
-      ? []
-      : coverageSpans(windows, { start: row.since, end: row.now }, { isFirstSync: isFirst(row) }).map(
-          ({ start, end, state }) => ({ start: toIso(start), end: toIso(end), state }),
-        ),
-  uncertifiedWindows: windows.filter(({ certified }) => !certified).length,
-  uncertified: windows
-    .filter(({ certified }) => !certified)
-    .slice(0, MOST_LISTED)
-    .map(({ start, end, note, tries, read_at }) => ({
-      start: toIso(start),
-      end: toIso(end),
-      reason: note,
-      tries,
+function toStatus(
+  { from, now, lag, caughtUp, also, ...row }: StatusRow,
+  windows: readonly LedgerWindow[],
+  { parked, nextRunAt }: Upcoming,
+): StreamStatus {
+  const firstSync = isFirstSync({ caughtUp, lagMs: lag === null ? null : lag * 1000 });
+  // A listing is a snapshot: it covers no time.
+  const isCovered = from !== null && row.stream !== 'links';
+  const coverage = isCovered ? coverageSpans(windows, { start: from, end: now }, { isFirstSync: firstSync }) : [];
+  const open = windows.filter(({ certified }) => !certified);
+  return {
+    ...row,
+    setAside: row.quarantined,
+    alsoComplete: isoRanges(also ?? []),
+    lagSeconds: lag === null ? null : Math.round(lag),
+    firstSync,
+    coverage: coverage.map(({ start, end, state }) => ({ start: toIso(start), end: toIso(end), state })),
+    uncertifiedWindows: open.length,
+    uncertified: open.slice(0, MOST_LISTED).map(({ start, end, note, tries, read_at }) => ({
+      ...{ start: toIso(start), end: toIso(end), reason: note, tries },
       nextTryAt: toIso(read_at + restMs(tries)),
     })),
-  parkedWindows: windows.filter(({ certified, tries }) => !certified && tries >= MOST_TRIES).length,
-  byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
-  quarantined: row.quarantined,
-  parked: upcoming.parked ?? refusedBy(row.lastRun),
-  lastRun: row.lastRun,
-  failing: row.failing,
-  nextRunAt: upcoming.nextRunAt,
-});
+    parkedWindows: open.filter(({ tries }) => tries >= MOST_TRIES).length,
+    byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
+    parked: parked ?? refusedBy(row.lastRun),
+    nextRunAt,
+  };
+}
 
 /** Only a worker parks a stream. Without one, a refused last run means the same. */
 const refusedBy = (run: LastRun | null): StreamStatus['parked'] =>

@@ -5,11 +5,13 @@ import { type Log, observed } from '../model/log.ts';
 import type { SyncName } from '../model/streams.ts';
 import { describeRange, type Entry, gaps, NOTHING_THERE, NOTHING_YET, type Window, within } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
-import { type BackfillRequest, backfillStream, createIsBusy, parallelism, refuseRange } from './backfill-stream.ts';
+import { backfillStream } from './backfill/backfill-stream.ts';
+import { type BackfillRequest, refuseRange } from './backfill/unread.ts';
 import type { Committer } from './committer.ts';
 import { type AnyJob, isOfEvents, type StreamJob, type StreamPolicy, type SyncDeps } from './job.ts';
 import { syncLinks } from './links/sync-links.ts';
 import { sweepInParallel } from './parallel-sweep.ts';
+import { createChainsAtOnce } from './parallelism.ts';
 import { withReading } from './reading.ts';
 import { type StreamReport, withRun } from './run.ts';
 import { isReopened, resweeps, type Share, shared, unproven } from './windows-to-read.ts';
@@ -83,34 +85,26 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
     withReading(deps, job, run, async ({ since, sinceOf, cursors, ledgers, reader, committer }) => {
       const { log, signal } = deps;
       const { source, stream, policy } = job;
-      const begins = new Map(deps.sinks.map((sink) => [sink.name, sinceOf(sink)]));
-      const sinks = [...cursors].map(([sink, cursor]) => ({
-        sink,
-        since: begins.get(sink) ?? since,
-        completeThrough: floorOf(ledgers.of(sink), cursor?.completeThrough),
-        newestSeen: cursor?.newestSeen,
-        ledger: async () => ledgers.of(sink),
+      const sinks = deps.sinks.map((sink) => ({
+        sink: sink.name,
+        since: sinceOf(sink),
+        completeThrough: floorOf(ledgers.of(sink.name), cursors.get(sink.name)?.completeThrough),
+        newestSeen: cursors.get(sink.name)?.newestSeen,
+        ledger: () => ledgers.of(sink.name),
       }));
       const onWindow: Work['onWindow'] = (window, lane) => {
         log.debug({ source, stream, window: describeRange(window) }, 'sweeping');
         run.enter(window);
         if (lane === 'repair') run.kind = 're-sweep';
       };
-      const isBusy = createIsBusy();
-      const chainsAtOnce = (): number =>
-        parallelism(reader.answerMs(), job.requestsPerSecond, reader.answerBytes(), isBusy());
-      return bringUpToDate({ policy, progress: { since, sinks }, reader, committer, signal, chainsAtOnce, onWindow });
+      const chainsAtOnce = createChainsAtOnce(job.requestsPerSecond, reader);
+      return bringUpToDate({ policy, since, sinks, reader, committer, signal, chainsAtOnce, onWindow });
     }),
   );
 
 /** Where windows of a changed sink were reopened, the watermark fell back behind them; new rows are read from where it was. */
 const floorOf = (ledger: readonly Entry[], completeThrough: Instant | undefined): Instant | undefined =>
   ledger.some(isReopened) ? ledger.findLast(({ certified }) => certified)?.end : completeThrough;
-
-interface StreamProgress {
-  since: Instant;
-  sinks: readonly SinkProgress[];
-}
 
 /** How far a sink had come when the run began. */
 interface SinkProgress {
@@ -120,12 +114,13 @@ interface SinkProgress {
   completeThrough: Instant | undefined;
   newestSeen: Instant | undefined;
   /** As it is when asked. */
-  ledger(): Promise<readonly Entry[]>;
+  ledger(): readonly Entry[];
 }
 
 interface Work {
   policy: StreamPolicy;
-  progress: StreamProgress;
+  since: Instant;
+  sinks: readonly SinkProgress[];
   reader: Reader;
   committer: Pick<Committer, 'add' | 'flush'>;
   signal: AbortSignal;
@@ -148,12 +143,7 @@ export async function bringUpToDate(work: Work): Promise<Window> {
     await committer.flush();
     return end;
   });
-  const { fresh, repair } = await windowsToRead(work, tail);
-  const toRead = [
-    ...fresh.map((share) => ({ ...share, lane: 'fresh' as const })),
-    ...repair.map((share) => ({ ...share, lane: 'repair' as const })),
-  ];
-  await sweepInParallel(toRead, {
+  await sweepInParallel(windowsToRead(work, tail), {
     ...work,
     profile: reader.profile,
     sweep: (window, { lane }, signal) => {
@@ -168,21 +158,20 @@ export async function bringUpToDate(work: Work): Promise<Window> {
 }
 
 /** Everything that is wanted and old enough to be called complete. */
-const settledWindow = ({ progress, policy }: Work, { serverNow }: TailEnd): Window => ({
-  start: progress.since,
-  end: Math.max(progress.since, serverNow - policy.settleMs),
+const settledWindow = ({ since, policy }: Work, { serverNow }: TailEnd): Window => ({
+  start: since,
+  end: Math.max(since, serverNow - policy.settleMs),
 });
 
 /** Delivers new rows. If they reach back to the watermark, this is all that a poll has to do, and it proves the time between. */
 async function deliverTail(work: Work): Promise<TailEnd> {
-  const { policy, progress, reader, committer, signal } = work;
-  const { since, sinks } = progress;
+  const { policy, since, sinks, reader, committer, signal } = work;
   // Back to the watermark of the sink that is furthest ahead. What another sink lacks before that is read for it alone.
   const floor = furthest(sinks.map(({ completeThrough }) => completeThrough));
   const lookback = floor === undefined ? undefined : Math.max(since, floor - policy.lookbackMs);
   const newestSeen = furthest(sinks.map(({ newestSeen }) => newestSeen));
   // What was found empty matters only where nothing was ever seen.
-  const known = { newestSeen, empty: newestSeen === undefined ? await foundEmpty(progress) : [] };
+  const known = { newestSeen, empty: newestSeen === undefined ? foundEmpty(sinks) : [] };
   const slices = reader.tail({ floor, lookback, since, known, lane: 'fresh', signal });
   let held: Slice | undefined;
   for (;;) {
@@ -221,8 +210,8 @@ async function deliverTail(work: Work): Promise<TailEnd> {
 }
 
 /** Windows in which an earlier poll was shown nothing. */
-const foundEmpty = async ({ sinks }: StreamProgress): Promise<Window[]> =>
-  (await Promise.all(sinks.map(({ ledger }) => ledger()))).flat().filter(({ note }) => note === NOTHING_YET);
+const foundEmpty = (sinks: readonly SinkProgress[]): Window[] =>
+  sinks.flatMap(({ ledger }) => ledger()).filter(({ note }) => note === NOTHING_YET);
 
 const furthest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefined => {
   const known = instants.filter((at) => at !== undefined);
@@ -230,41 +219,37 @@ const furthest = (instants: ReadonlyArray<Instant | undefined>): Instant | undef
 };
 
 /** What is left after the tail: windows never proven, and those that are due to be read again; each with the sinks it is for. */
-async function windowsToRead(
-  { policy, progress }: Work,
-  { serverNow, isEmpty, certified }: TailEnd,
-): Promise<{ fresh: Share[]; repair: Share[] }> {
-  const { sinks } = progress;
-  if (isEmpty) return { fresh: [], repair: [] };
-  const needs = await Promise.all(
-    sinks.map(async ({ sink, since = progress.since, completeThrough: floor = since, newestSeen, ledger }) => {
-      const whole = { start: since, end: serverNow - policy.settleMs };
-      const entries = await ledger();
-      // The stream was empty until now and shows rows: windows that looked empty, certified ones too, may hold rows as well.
-      const wasEmpty =
-        newestSeen === undefined || entries.some(({ note }) => note === NOTHING_YET || note === NOTHING_THERE);
-      const start = wasEmpty ? since : Math.max(since, floor - policy.lookbackMs);
-      // A service that tells its time in seconds may be behind the watermark.
-      const again = { start, end: Math.max(start, Math.min(floor, whole.end)) };
-      // Nearly always the tail has just read all of this bit.
-      const isRead = certified && certified.start <= again.start && again.end <= certified.end;
-      const reopened = entries.filter(isReopened);
-      const open = unproven(entries, whole, isRead ? undefined : again, serverNow);
-      // Backfills may have been before `since`: what a sink has lost of them is read again as well.
-      const earlier = { start: Math.min(since, ...reopened.map((entry) => entry.start)), end: since };
-      const lost = [...unproven(entries, earlier, undefined, serverNow), ...open];
-      return {
-        sink,
-        fresh: open.flatMap((window) => gaps(reopened, window)),
-        repair: [
-          ...lost.flatMap((window) => within(reopened, window)),
-          ...resweeps(entries, serverNow, policy.resweepMs),
-        ],
-      };
-    }),
+function windowsToRead(work: Work, tail: TailEnd): Array<Share & { lane: 'fresh' | 'repair' }> {
+  if (tail.isEmpty) return [];
+  const needs = work.sinks.map((progress) => ({ sink: progress.sink, ...neededBy(progress, work, tail) }));
+  return (['fresh', 'repair'] as const).flatMap((lane) =>
+    shared(needs.map((need) => ({ sink: need.sink, windows: need[lane] }))).map((share) => ({ ...share, lane })),
   );
+}
+
+function neededBy(
+  progress: SinkProgress,
+  { policy, since: streamSince }: Work,
+  { serverNow, certified }: TailEnd,
+): Record<'fresh' | 'repair', Window[]> {
+  const { since = streamSince, completeThrough: floor = since, newestSeen } = progress;
+  const whole = { start: since, end: serverNow - policy.settleMs };
+  const entries = progress.ledger();
+  // The stream was empty until now and shows rows: windows that looked empty, certified ones too, may hold rows as well.
+  const wasEmpty =
+    newestSeen === undefined || entries.some(({ note }) => note === NOTHING_YET || note === NOTHING_THERE);
+  const start = wasEmpty ? since : Math.max(since, floor - policy.lookbackMs);
+  // A service that tells its time in seconds may be behind the watermark.
+  const again = { start, end: Math.max(start, Math.min(floor, whole.end)) };
+  // Nearly always the tail has just read all of this bit.
+  const isRead = certified && certified.start <= again.start && again.end <= certified.end;
+  const reopened = entries.filter(isReopened);
+  const open = unproven(entries, whole, isRead ? undefined : again, serverNow);
+  // Backfills may have been before `since`: what a sink has lost of them is read again as well.
+  const earlier = { start: Math.min(since, ...reopened.map((entry) => entry.start)), end: since };
+  const lost = [...unproven(entries, earlier, undefined, serverNow), ...open];
   return {
-    fresh: shared(needs.map(({ sink, fresh }) => ({ sink, windows: fresh }))),
-    repair: shared(needs.map(({ sink, repair }) => ({ sink, windows: repair }))),
+    fresh: open.flatMap((window) => gaps(reopened, window)),
+    repair: [...lost.flatMap((window) => within(reopened, window)), ...resweeps(entries, serverNow, policy.resweepMs)],
   };
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import type { Config } from '../../src/config/index.ts';
 import type { Window } from '../../src/model/window.ts';
-import { type Price, priceBackfill } from '../../src/sync/price.ts';
+import { type Price, priceBackfill } from '../../src/sync/backfill/price.ts';
 import { clicks, daysAgo, inWindow, monthOf, uncovered } from '../support/backfills.ts';
 import {
   backfill,

@@ -3,7 +3,8 @@ import type { Config } from '../../src/config/index.ts';
 import { listRuns } from '../../src/cursor/runs.ts';
 import { observe } from '../../src/model/log.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { repairStream, verifyStream } from '../../src/sync/maintain/verify.ts';
+import { verifyStream } from '../../src/sync/maintain/verify.ts';
+import { repairStream } from '../../src/sync/maintain/verify-job.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import { lately, TODAY, tenDays, withJob } from '../support/verifying.ts';
 

@@ -5,13 +5,16 @@ import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import { configFor, storedIds, syncAllDone } from '../support/engine.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
+import { EARLIER_MIGRATIONS } from './earlier-migrations/index.ts';
 import { DROPPED, ROWS_SINCE_VERSION } from './earlier-state.ts';
 
 /** A state of any earlier version is brought up to date with everything in it, and the next sync goes on from there. */
 
 const DAY_MS = 86_400_000;
 const schema = 'tributary';
-const VERSIONS = MIGRATIONS.map(({ version }) => version);
+/** Every step that there ever was, the present ones last. */
+const STEPS = [...EARLIER_MIGRATIONS, ...MIGRATIONS];
+const VERSIONS = STEPS.map(({ version }) => version);
 
 type Held = Record<string, object[]>;
 
@@ -28,6 +31,25 @@ async function held(db: Database): Promise<Held> {
     all[name] = rows.map(({ row }) => row);
   }
   return all;
+}
+
+/** Columns in their order, with types, defaults and comments; constraints, indexes, functions and options of the tables. */
+async function definitions(db: Database, of: string): Promise<string[]> {
+  const found = await db.query<{ what: string }>({
+    text: `
+      with t as (select c.* from pg_class c where relnamespace = $1::regnamespace and relkind = 'r')
+      select concat_ws(' ', t.relname, row_number() over (partition by t.oid order by attnum), attname, format_type(atttypid, atttypmod),
+        attnotnull, attidentity, pg_get_expr(adbin, adrelid), col_description(t.oid, attnum)) as what
+      from t join pg_attribute a on attrelid = t.oid and attnum > 0 and not attisdropped
+      left join pg_attrdef d on adrelid = t.oid and adnum = attnum
+      union all select concat_ws(' ', relname, reloptions, obj_description(oid, 'pg_class')) from t
+      union all select concat_ws(' ', t.relname, conname, pg_get_constraintdef(k.oid)) from t join pg_constraint k on conrelid = t.oid
+      union all select pg_get_indexdef(indexrelid) from t join pg_index on indrelid = t.oid
+      union all select pg_get_functiondef(oid) || obj_description(oid, 'pg_proc') from pg_proc where pronamespace = $1::regnamespace
+      order by 1`,
+    values: [of],
+  });
+  return found.map(({ what }) => what.replaceAll(`${of}.`, ''));
 }
 
 /** Of a budget only the key and its rate: when the next request may leave is of the moment. */
@@ -51,7 +73,7 @@ it.each(VERSIONS.map((version) => [version]))('from version %i on', async (versi
   const home = await freshDatabase();
   const db = connect({ url: home.url, max: 2 });
   try {
-    await migrate(db, MIGRATIONS.slice(0, VERSIONS.indexOf(version) + 1), { schema });
+    await migrate(db, STEPS.slice(0, VERSIONS.indexOf(version) + 1), { schema });
     await fill(db, version);
     const before = await held(db);
     expect(
@@ -59,7 +81,11 @@ it.each(VERSIONS.map((version) => [version]))('from version %i on', async (versi
       'tables without a row in test/integration/earlier-state.ts',
     ).toEqual([]);
 
-    expect(await migrate(db, MIGRATIONS, { schema })).toEqual(VERSIONS.filter((later) => later > version));
+    const due = MIGRATIONS.map((step) => step.version).filter((later) => later > version);
+    expect(await migrate(db, MIGRATIONS, { schema })).toEqual(due);
+    await migrate(db, MIGRATIONS, { schema: 'fresh' });
+    expect(await definitions(db, schema)).toEqual(await definitions(db, 'fresh'));
+    await db.query({ text: 'drop schema fresh cascade' });
     const after = await held(db);
     for (const [table, rows] of Object.entries(before)) {
       if (table in DROPPED) continue;

@@ -4,7 +4,7 @@ import type { Config } from '../../src/config/index.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { moveCursor, resetCursor } from '../../src/sync/maintain/move-cursor.ts';
-import { repairStream } from '../../src/sync/maintain/verify.ts';
+import { repairStream } from '../../src/sync/maintain/verify-job.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { counts, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';

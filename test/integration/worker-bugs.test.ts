@@ -11,7 +11,7 @@ import type { ScheduledStream } from '../../src/jobs/schedule.ts';
 import { runWorker } from '../../src/jobs/worker.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
-import { backfillStream } from '../../src/sync/backfill-stream.ts';
+import { backfillStream } from '../../src/sync/backfill/backfill-stream.ts';
 import type { StreamJob } from '../../src/sync/job.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';

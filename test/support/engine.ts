@@ -7,7 +7,7 @@ import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { UNKNOWN_SERVER, writeProfile } from '../../src/cursor/sources.ts';
 
 import { STREAM_NAMES, type StreamName } from '../../src/model/streams.ts';
-import type { BackfillRequest } from '../../src/sync/backfill-stream.ts';
+import type { BackfillRequest } from '../../src/sync/backfill/unread.ts';
 import type { SyncProgress } from '../../src/sync/job.ts';
 import { backfillAll, type Outcome, syncAll } from '../../src/sync/sync-stream.ts';
 import type { Sandbox } from './odd-service/service.ts';

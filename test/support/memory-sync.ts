@@ -79,17 +79,15 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
       try {
         asked = await bringUpToDate({
           policy,
-          progress: {
-            since,
-            sinks: [
-              {
-                sink: sink.name,
-                completeThrough: sink.cursor()?.completeThrough,
-                newestSeen: sink.cursor()?.newestSeen,
-                ledger: async () => sink.ledger(),
-              },
-            ],
-          },
+          since,
+          sinks: [
+            {
+              sink: sink.name,
+              completeThrough: sink.cursor()?.completeThrough,
+              newestSeen: sink.cursor()?.newestSeen,
+              ledger: () => sink.ledger(),
+            },
+          ],
           reader,
           committer: { add, flush: committer.flush },
           signal: new AbortController().signal,

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
-import { chunksOf, createIsBusy, parallelism } from '../../src/sync/backfill-stream.ts';
+import { chunksOf } from '../../src/sync/backfill/unread.ts';
+import { createIsBusy, parallelism } from '../../src/sync/parallelism.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const days = (n: number): number => START + n * DAY_MS;

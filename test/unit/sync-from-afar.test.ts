@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRandom } from '../../src/sandbox/data/random.ts';
-import { parallelism } from '../../src/sync/backfill-stream.ts';
+import { parallelism } from '../../src/sync/parallelism.ts';
 import type { RunResult } from '../support/memory-sync.ts';
 import type { Traits } from '../support/odd-service/traits.ts';
 import { createSandboxSync } from '../support/sandbox-sync.ts';

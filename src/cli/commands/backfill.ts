@@ -6,10 +6,10 @@ import { holderOf } from '../../cursor/database/holders.ts';
 import { Cancelled } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange } from '../../model/window.ts';
-import { type BackfillRequest, unreadChunks } from '../../sync/backfill-stream.ts';
+import { costOf, type Price, priceBackfill, reportPrices, sourcesOf } from '../../sync/backfill/price.ts';
+import { type BackfillRequest, unreadChunks } from '../../sync/backfill/unread.ts';
 import { sum } from '../../sync/estimate.ts';
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
-import { costOf, type Price, priceBackfill, reportPrices, sourcesOf } from '../../sync/price.ts';
 import { backfillAll } from '../../sync/sync-stream.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
 import {

@@ -6,7 +6,7 @@ import { differingSinks, type SinkTally } from '../../cursor/runs.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';
-import { dueListings } from '../../sync/links/due.ts';
+import { dueListings } from '../../sync/links/sync-links.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type Outcome, syncAll } from '../../sync/sync-stream.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';

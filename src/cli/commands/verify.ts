@@ -8,8 +8,8 @@ import { describeInstant, describeRange, type Window } from '../../model/window.
 import type { Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../../sync/job.ts';
 import { isClean, type SinkResult, totalOf, type VerifyResult } from '../../sync/maintain/comparison.ts';
-import { isSound, type Repair, THE_SERVICE, verifyJob } from '../../sync/maintain/verify.ts';
-import { reportRepair } from '../../sync/maintain/verify-report.ts';
+import { THE_SERVICE } from '../../sync/maintain/verify.ts';
+import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify-job.ts';
 import {
   type Context,
   EXIT,

@@ -58,28 +58,16 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
   return {
     async checkOut() {
       const client = await pool.connect();
-      return connectionOf(client, (work) => unlessSilent(watchedOf(client), silenceMs, lookAt, work));
+      return {
+        client,
+        pid: processOf(client),
+        answered: (work) => unlessSilent(client, silenceMs, lookAt, work),
+        release: () => client.release(),
+        discard: () => client.release(true),
+      };
     },
     end: () => pool.end(),
   };
-}
-
-function connectionOf(client: pg.PoolClient, answered: Connection['answered']): Connection {
-  return {
-    client,
-    pid: processOf(client),
-    answered,
-    release: () => client.release(),
-    discard: () => client.release(true),
-  };
-}
-
-/** What of a connection is looked at: how much has passed, who is at the other end, and the way to end it. */
-interface Watched {
-  /** Of the server's process that answers here. */
-  pid: number;
-  bytesPassed(): number;
-  cut(reason: Error): void;
 }
 
 /** What the server says of its process: at work on what we asked, waiting for us, or not to be found. */
@@ -97,21 +85,23 @@ const MOST_UNKNOWN = 5;
  * or a dead machine has swallowed says nothing for ever. So when nothing has passed for a while, the server is asked on another
  * connection what it is doing. A limit on the time of a query would end those that are only long.
  */
-async function unlessSilent<T>(connection: Watched, silenceMs: number, lookAt: LookAt, work: Promise<T>): Promise<T> {
-  let seen = connection.bytesPassed();
+async function unlessSilent<T>(client: pg.PoolClient, silenceMs: number, lookAt: LookAt, work: Promise<T>): Promise<T> {
+  const stream = client.connection.stream as Socket;
+  const bytesPassed = (): number => stream.bytesRead + stream.bytesWritten;
+  let seen = bytesPassed();
   let unknown = 0;
   const look = async (): Promise<void> => {
-    const passed = connection.bytesPassed();
+    const passed = bytesPassed();
     if (passed !== seen) {
       [seen, unknown] = [passed, 0];
       return;
     }
     // Recovery: a server that cannot be asked either is not there.
-    const isStillSilent = (): boolean => connection.bytesPassed() === seen;
-    const activity = await lookAt(connection.pid, isStillSilent).catch(() => 'waiting for us' as const);
+    const isStillSilent = (): boolean => bytesPassed() === seen;
+    const activity = await lookAt(processOf(client), isStillSilent).catch(() => 'waiting for us' as const);
     unknown = activity === 'unknown' ? unknown + 1 : 0;
     const isDead = activity === 'waiting for us' || unknown >= MOST_UNKNOWN;
-    if (isDead && isStillSilent()) connection.cut(silent(silenceMs));
+    if (isDead && isStillSilent()) stream.destroy(silent(silenceMs));
   };
   const timer = setInterval(() => void look(), silenceMs);
   timer.unref();
@@ -137,15 +127,6 @@ const BACKEND_ACTIVITY = `
 
 /** The server's process that greeted us; pg has no type for it. */
 const processOf = (client: pg.PoolClient): number => (client as unknown as { processID: number }).processID;
-
-const watchedOf = (client: pg.PoolClient): Watched => {
-  const stream = client.connection.stream as Socket;
-  return {
-    pid: processOf(client),
-    bytesPassed: () => stream.bytesRead + stream.bytesWritten,
-    cut: (reason) => void stream.destroy(reason),
-  };
-};
 
 /**
  * How values arrive. int8 and int8[]: a number while it is exact, else a bigint. numeric: a string, exact. timestamptz: a

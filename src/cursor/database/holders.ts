@@ -26,12 +26,14 @@ function identifyProcessSpace(): string {
 /** Only of a process on this machine can we know that it is gone. */
 export function isDead(holder: string): boolean {
   const [, pid, space] = /\(process (\d+) on .*, ([0-9a-f]{8})-[0-9a-f]{6}\)$/.exec(holder) ?? [];
-  if (space !== processSpace || Number(pid) === process.pid) return false;
+  return space === processSpace && !isAlive(Number(pid));
+}
+
+export function isAlive(pid: number): boolean {
   try {
-    process.kill(Number(pid), 0);
-    return false;
+    return process.kill(pid, 0);
   } catch (error) {
     // EPERM: it is there, and another user's.
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -76,6 +76,12 @@ export const isoOf = (column: string): Sql =>
 export const isoOrNull = (at: Instant | null | undefined): string | null =>
   at === null || at === undefined ? null : toIso(at);
 
+export type Nulled<T> = { [K in keyof T]: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] };
+
+/** A row as the program has it: what is null there is undefined here. */
+export const defined = <T extends object>(row: Nulled<T>): T =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value ?? undefined])) as T;
+
 /**
  * What Postgres can hold of a service's text. It refuses NUL, and jsonb lone surrogates too; one such character would fail
  * a batch for ever. The replacement character says that something stood there.

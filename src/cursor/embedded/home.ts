@@ -1,22 +1,6 @@
 import { execFileSync, type SpawnOptions } from 'node:child_process';
 import { constants, readFileSync } from 'node:fs';
-import {
-  access,
-  chmod,
-  cp,
-  type FileHandle,
-  lchown,
-  lstat,
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  symlink,
-} from 'node:fs/promises';
+import fs, { type FileHandle } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { ConfigError } from '../../model/errors.ts';
@@ -42,7 +26,7 @@ export const dataDirectory = (dir: string): string => join(dir, 'postgres');
 /** An ordinary user owns the folder, the data and the server. Root keeps the folder and hands only the data over. */
 export async function openHome(dir: string): Promise<Home> {
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await fs.mkdir(dir, { recursive: true, mode: 0o700 });
   } catch (cause) {
     throw new ConfigError(`the state folder ${dir} cannot be created (${(cause as NodeJS.ErrnoException).code})`, {
       next: 'run it in a folder that this user may write, or set state.url to a Postgres server',
@@ -57,7 +41,7 @@ export async function openHome(dir: string): Promise<Home> {
  * we are here and is named by that: the owner of a folder above it could put another one in its place.
  */
 async function openAsRoot(dir: string): Promise<Home> {
-  const folder = await open(dir, constants.O_DIRECTORY | constants.O_NOFOLLOW).catch((cause: unknown) => {
+  const folder = await fs.open(dir, constants.O_DIRECTORY | constants.O_NOFOLLOW).catch((cause: unknown) => {
     throw new ConfigError(`the state folder ${dir} is a link or not a folder, and root does not follow links`, {
       kept: 'nothing was changed',
       next: 'run tributary as an ordinary user, in the folder itself, or set state.url to a Postgres server',
@@ -101,7 +85,7 @@ function serverUser(inode: number): User {
 
 /** initdb refuses a user without an account. It gets one that no process runs as: for as long as it works, its data belongs to that user. */
 export async function makerUser(): Promise<User> {
-  const owners = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map((pid) => stat(`/proc/${pid}`));
+  const owners = (await fs.readdir('/proc')).filter((name) => /^\d+$/.test(name)).map((pid) => fs.stat(`/proc/${pid}`));
   const busy = new Set((await Promise.allSettled(owners)).map((one) => one.status === 'fulfilled' && one.value.uid));
   const services = accounts().filter(({ uid, shell }) => uid !== 0 && /(?:nologin|false)$/.test(shell));
   return services.find(({ uid }) => !busy.has(uid)) ?? services[0] ?? { uid: 65_534, gid: 65_534 };
@@ -118,11 +102,11 @@ const accounts = (): Array<User & { shell: string }> =>
  * folder itself, by which that is told, comes last. No link is followed.
  */
 export async function handOver(data: string, { uid, gid }: User): Promise<void> {
-  if ((await lstat(data)).uid === uid) return;
+  if ((await fs.lstat(data)).uid === uid) return;
   try {
-    const names = await readdir(data);
+    const names = await fs.readdir(data);
     execFileSync('chown', ['-R', '-h', `${uid}:${gid}`, '--', ...names], { cwd: data, stdio: 'pipe' });
-    await lchown(data, uid, gid);
+    await fs.lchown(data, uid, gid);
   } catch (cause) {
     throw new ConfigError(
       `the data of the embedded Postgres cannot be handed over to user ${uid}, as whom the server runs`,
@@ -146,7 +130,7 @@ export function launchOn(data: string, user: User | undefined): { data: string; 
 
 /** Creates a file and hands it over. Neither can be led astray by a link: the file must be new, and is named by its handle. */
 export async function createFile(path: string, text: string, user: User | undefined): Promise<FileHandle> {
-  const file = await open(path, 'wx', 0o600);
+  const file = await fs.open(path, 'wx', 0o600);
   await file.writeFile(text);
   if (user) await file.chown(user.uid, user.gid);
   await file.sync();
@@ -169,7 +153,7 @@ export interface Binaries {
 export async function findBinaries({ path, user }: Pick<Home, 'path' | 'user'>): Promise<Binaries> {
   const native = join(dirname(resolvePlatformPackage()), '..', 'native');
   for (const program of PROGRAMS) await makeExecutable(join(native, 'bin', program));
-  const { version } = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string };
+  const { version } = JSON.parse(await fs.readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string };
   const env = await linkLibraries(native, join(path, `postgres-lib-${version}`));
   const root =
     user && !(await isReachable(join(native, 'bin/postgres'), user)) ? await copyOut(native, version) : native;
@@ -186,7 +170,7 @@ export function serverEnv({ env }: Binaries): Record<string, string> {
 
 /** By mode bits alone, as root may do anything. An access list may say more; then the start fails and tells of it. */
 async function isReachable(path: string, { uid, gid }: User): Promise<boolean> {
-  const found = await stat(path);
+  const found = await fs.stat(path);
   const bits = found.uid === uid ? found.mode >> 6 : found.gid === gid ? found.mode >> 3 : found.mode;
   const needed = found.isDirectory() ? 0o1 : 0o5;
   if ((bits & needed) !== needed) return false;
@@ -204,13 +188,13 @@ async function copyOut(native: string, version: string): Promise<string> {
   if (await exists(copy)) return copy;
   let workshop: string | undefined;
   try {
-    await mkdir(CACHE, { recursive: true, mode: 0o755 });
-    workshop = await mkdtemp(`${copy}-`);
-    await cp(native, workshop, { recursive: true, verbatimSymlinks: true });
+    await fs.mkdir(CACHE, { recursive: true, mode: 0o755 });
+    workshop = await fs.mkdtemp(`${copy}-`);
+    await fs.cp(native, workshop, { recursive: true, verbatimSymlinks: true });
     execFileSync('chmod', ['-R', 'a+rX', workshop]);
-    await rename(workshop, copy);
+    await fs.rename(workshop, copy);
   } catch (cause) {
-    if (workshop) await rm(workshop, { recursive: true, force: true });
+    if (workshop) await fs.rm(workshop, { recursive: true, force: true });
     // Recovery: another process was faster.
     if (await exists(copy)) return copy;
     throw new ConfigError(`the embedded Postgres must not run as root, and other users have no access to ${native}`, {
@@ -239,10 +223,10 @@ function resolvePlatformPackage(): string {
 
 async function makeExecutable(program: string): Promise<void> {
   try {
-    await access(program, constants.X_OK);
+    await fs.access(program, constants.X_OK);
   } catch {
     // Recovery: some archive tools drop the mode bits; a failure to set them surfaces when the program is run.
-    await chmod(program, 0o755).catch(() => {});
+    await fs.chmod(program, 0o755).catch(() => {});
   }
 }
 
@@ -252,7 +236,7 @@ async function makeExecutable(program: string): Promise<void> {
  * own.
  */
 async function linkLibraries(root: string, folder: string): Promise<Record<string, string>> {
-  const links = JSON.parse(await readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
+  const links = JSON.parse(await fs.readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
     source: string;
     target: string;
   }[];
@@ -263,7 +247,7 @@ async function linkLibraries(root: string, folder: string): Promise<Record<strin
     await makeLink(basename(link.source), target).catch(() => refused.push(link));
   }
   if (refused.length === 0) return {};
-  await mkdir(folder, { recursive: true });
+  await fs.mkdir(folder, { recursive: true });
   for (const { source, target } of refused) await makeLink(join(root, '..', source), join(folder, basename(target)));
   // The package's own folder as well: a library found by way of our link looks for its siblings beside the link.
   const path = `${folder}:${join(root, 'lib')}`;
@@ -271,14 +255,14 @@ async function linkLibraries(root: string, folder: string): Promise<Record<strin
 }
 
 async function makeLink(source: string, target: string): Promise<void> {
-  await symlink(source, target).catch((error: NodeJS.ErrnoException) => {
+  await fs.symlink(source, target).catch((error: NodeJS.ErrnoException) => {
     // Recovery: another process was faster, and made the same link.
     if (error.code !== 'EEXIST') throw error;
   });
 }
 
 async function exists(path: string): Promise<boolean> {
-  return lstat(path).then(
+  return fs.lstat(path).then(
     () => true,
     () => false,
   );

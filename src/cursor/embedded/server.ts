@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RetryLater } from '../../model/errors.ts';
+import { isAlive } from '../database/holders.ts';
 import { type Binaries, dataDirectory, type Home, handOver, launchOn, serverEnv } from './home.ts';
 
 /** What Postgres' own lock file says of the server on a data directory. Postgres lets only one server live there. */
@@ -33,27 +34,17 @@ export async function lookAtPostmaster(data: string): Promise<Postmaster> {
 /** Whether this pid is a server on this directory: a server's working directory is its data directory. */
 async function serves(pid: number, data: string): Promise<boolean> {
   if (!Number.isInteger(pid) || pid <= 0) return false;
-  if (process.platform !== 'linux') return answersSignals(pid);
+  if (process.platform !== 'linux') return isAlive(pid);
   // After a reboot, and in a new container always, the pid of a crashed server soon belongs to another program. A dead
   // process that nobody collected (no init in the container) has no working directory either.
   const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
   return cwd !== undefined && cwd === (await realpath(data));
 }
 
-function answersSignals(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // EPERM: alive, and somebody else's.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
 /** A fast shutdown: open transactions roll back, everything committed is on disk. False: it did not end in time. */
 export async function stopPostmaster(data: string, timeoutMs = 60_000): Promise<boolean> {
   const found = await lookAtPostmaster(data);
-  if (found.state !== 'ready' && found.state !== 'busy') return true;
+  if (found.state === 'absent' || found.state === 'dead') return true;
   process.kill(found.pid, 'SIGINT');
   return until(timeoutMs, async () => !(await serves(found.pid, data)));
 }
@@ -113,7 +104,7 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   const { home, programs, settings } = options;
   const data = dataDirectory(home.path);
   const before = await lookAtPostmaster(data);
-  if (isAlive(before)) return () => true;
+  if (isRunning(before)) return () => true;
   if (home.user) await handOver(data, home.user);
   const log = await openLog(join(home.path, LOG_FILE));
   const { size: logStart } = await log.stat();
@@ -148,7 +139,7 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   const ready = await until(120_000, async () => over !== undefined || (await ours()));
   if (over === undefined && ready) return () => over !== undefined;
   // Only now that our child has ended: a slow one could still win the directory when the faster one has left it.
-  if (over !== undefined && isAlive(await lookAtPostmaster(data))) return () => true;
+  if (over !== undefined && isRunning(await lookAtPostmaster(data))) return () => true;
   throw new RetryLater(`the embedded Postgres in ${home.dir} did not start: ${over ?? 'not ready after 120 s'}`, {
     kept: 'the data is as it was',
     next: `see ${join(home.dir, LOG_FILE)}, fix what it names and run again, or set state.url to a Postgres server`,
@@ -156,7 +147,7 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   });
 }
 
-const isAlive = ({ state }: Postmaster): boolean => state === 'ready' || state === 'busy';
+const isRunning = ({ state }: Postmaster): boolean => state === 'ready' || state === 'busy';
 
 /** Appends, and keeps one older file, so that years of warnings do not fill the disk. */
 async function openLog(path: string) {

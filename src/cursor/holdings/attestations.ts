@@ -5,7 +5,7 @@ import type { Queryable } from '../database/index.ts';
 import { hasTable } from '../database/index.ts';
 import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
-import { type CountedWindow, ofTrack, type Track } from './window-rows.ts';
+import { type CountedWindow, type CountRows, ofTrack, recountRows, type Track } from './window-rows.ts';
 
 /**
  * What a sink was found to hold. The ledger says what was read; a sink can be emptied, restored or written to by others. Where the two
@@ -27,30 +27,15 @@ export interface ForeignRows extends Window {
   what: string;
 }
 
-export interface AttestationRow {
-  sink: string;
-  identity: string;
-  counted: Instant | null;
-  next: Instant | null;
-  next_rows: number;
-  pruned: Instant | null;
-}
-
 /** Of source $1 and stream $2 in the sinks $3. */
 export const SELECT_ATTESTATIONS = `
-  select sink, identity, ${instantOf('counted_at')} as counted, ${instantOf('next_at')} as next, next_rows, ${instantOf('pruned_to')} as pruned
+  select sink, identity, ${instantOf('counted_at')} as "countedAt", ${instantOf('pruned_to')} as "prunedTo",
+    case when next_at is not null then json_build_object('at', ${instantOf('next_at')}, 'rows', next_rows) end as next
   from tributary.attestations where source = $1 and stream = $2 and sink = any($3)`;
 
 export const SELECT_FOREIGN = `
   select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
   from tributary.foreign_rows where source = $1 and stream = $2 and sink = any($3) order by start_at`;
-
-export const attestationOf = ({ identity, counted, next, next_rows, pruned }: AttestationRow): Attestation => ({
-  identity,
-  countedAt: counted ?? undefined,
-  next: next === null ? undefined : { at: next, rows: next_rows },
-  prunedTo: pruned ?? undefined,
-});
 
 /** Records how far the count has come; without `next` it has ended just now. */
 export async function writeAttestation(
@@ -160,4 +145,29 @@ export async function writeForeign(
     select ${source}, ${stream}, ${sink}, f.start_at, f.end_at, w.what from ${rangesOf(found)} with ordinality as f (start_at, end_at, place)
     join unnest(${found.map(({ what }) => storableText(what))}::text[]) with ordinality as w (what, place) using (place)
     on conflict (source, stream, sink, start_at) do update set end_at = excluded.end_at, what = excluded.what`);
+}
+
+/** A sink that keeps no old events: the ledger forgets them first, so that nobody is promised rows that are being deleted. */
+
+/** The coverage begins at `before` from now on. */
+export async function forgetBefore(tx: Queryable, track: Track, before: Instant, count: CountRows): Promise<void> {
+  const [ours, at] = [ofTrack(track), toIso(before)];
+  await tx.query(sql`delete from tributary.windows where ${ours} and end_at <= ${at}`);
+  await tx.query(sql`delete from tributary.foreign_rows where ${ours} and end_at <= ${at}`);
+  const cut = await tx.query(
+    sql`update tributary.windows set start_at = ${at} where ${ours} and start_at < ${at} returning 1`,
+  );
+  if (cut.length > 0) await recountRows(tx, track, { start: before, end: before + 1 }, count);
+  await tx.query(sql`
+    update tributary.cursors set since = ${at}, updated_at = now(),
+      complete_through = case when complete_through > ${at} then complete_through end
+    where ${ours} and since < ${at}`);
+}
+
+/** Events before this are gone from the sink. */
+export async function writePruned(db: Queryable, { source, stream, sink }: Track, before: Instant): Promise<void> {
+  await db.query(sql`
+    insert into tributary.attestations (source, stream, sink, identity, pruned_to)
+    values (${source}, ${stream}, ${sink}, '', ${toIso(before)})
+    on conflict (source, stream, sink) do update set pruned_to = excluded.pruned_to`);
 }

@@ -1,46 +1,16 @@
-import { EVENT_INDEX, LAKE_TABLES } from './lake.ts';
-import {
-  ATTESTATIONS,
-  HISTORY_BY_TIME,
-  LEDGER_TABLES,
-  PROFILE_FACTS,
-  PROMISE_IN_FULL,
-  TRIES_GO_ON,
-  TURNS,
-} from './ledger.ts';
+import { LAKE_TABLES } from './lake.ts';
+import { LEDGER_TABLES } from './ledger.ts';
 import type { Migration } from './migrate.ts';
-import {
-  AUDIT_TABLES,
-  BUDGET_STATE,
-  BUDGET_TABLES,
-  ENDED_SESSIONS,
-  INCIDENTS_OF_ANY_KIND,
-  PRICED_ROWS,
-  ROWS_BY_SINK,
-  RUN_LOG,
-  WORKER_TABLES,
-  WORKSPACES,
-} from './worker.ts';
+import { WORKER_TABLES } from './worker.ts';
 
-/** The state's tables, forward only: what was released is never edited, only followed. */
+/**
+ * The state's tables, forward only: what was released is never edited, only followed. The first step makes all tables of 0.1.0, and
+ * completes those of the states before it, which took smaller steps.
+ */
 export const MIGRATIONS: readonly Migration[] = [
-  LEDGER_TABLES,
-  TURNS,
-  BUDGET_TABLES,
-  LAKE_TABLES,
-  WORKER_TABLES,
-  HISTORY_BY_TIME,
-  TRIES_GO_ON,
-  AUDIT_TABLES,
-  ENDED_SESSIONS,
-  BUDGET_STATE,
-  PROFILE_FACTS,
-  PROMISE_IN_FULL,
-  WORKSPACES,
-  PRICED_ROWS,
-  ATTESTATIONS,
-  RUN_LOG,
-  INCIDENTS_OF_ANY_KIND,
-  ROWS_BY_SINK,
-  EVENT_INDEX,
+  {
+    version: 27,
+    name: 'the tables of 0.1.0',
+    sql: (s) => [LEDGER_TABLES, WORKER_TABLES, LAKE_TABLES].map((tables) => tables(s)).join('\n'),
+  },
 ];

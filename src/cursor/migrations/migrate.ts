@@ -67,6 +67,8 @@ async function nextStep(tx: Transaction, steps: Steps, schema: string): Promise<
 }
 
 function checkPast({ version, name, ...past }: Applied, steps: Steps, schema: string): void {
+  // A step before the first was folded into it.
+  if (steps.every((step) => version < step.version)) return;
   const step = steps.find((candidate) => candidate.version === version);
   if (step !== undefined && checksum(step) === past.checksum) return;
   const [what, next] =
@@ -144,7 +146,7 @@ async function rightsFinding(db: Queryable, subject: string): Promise<Finding> {
 async function migrationsFinding(db: Database, subject: string, migrations: readonly Migration[]): Promise<Finding> {
   const applied = await listMigrations(db, migrations, { schema: STATE_SCHEMA });
   if (applied.length === 0) return ok(subject, 'empty: the first sync makes its tables');
-  const due = migrations.length - applied.length;
+  const due = migrations.filter(({ version }) => !applied.includes(version)).length;
   if (due === 0) return ok(subject, `its tables are up to date (version ${Math.max(...applied)})`);
   return note(
     subject,

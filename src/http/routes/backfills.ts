@@ -12,8 +12,8 @@ import {
   type Backfill as StoredBackfill,
 } from '../../jobs/backfills.ts';
 import { toIso } from '../../model/instant.ts';
-import { unreadChunks } from '../../sync/backfill-stream.ts';
-import { type PriceReport, priceBackfill, reportPrices } from '../../sync/price.ts';
+import { type PriceReport, priceBackfill, reportPrices } from '../../sync/backfill/price.ts';
+import { unreadChunks } from '../../sync/backfill/unread.ts';
 import {
   byName,
   count,

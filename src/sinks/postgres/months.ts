@@ -4,7 +4,8 @@ import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { Stream, StreamName } from '../../model/streams.ts';
-import { lockSchema, POSTGRES_TYPES, type Table } from './table.ts';
+import { POSTGRES_TYPES } from '../table-columns.ts';
+import { lockSchema, type Table } from './table.ts';
 
 /** One partition: the events from one moment up to another. */
 export interface Month {

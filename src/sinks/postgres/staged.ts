@@ -2,8 +2,8 @@ import type { Transaction } from '../../cursor/database/index.ts';
 import { quoteIdent, raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import type { Kind, Value } from '../../model/columns.ts';
 import { toIso } from '../../model/instant.ts';
+import { POSTGRES_TYPES } from '../table-columns.ts';
 import { encodeCopy } from './copy-encoder.ts';
-import { POSTGRES_TYPES } from './table.ts';
 
 /** Which columns are sent to be read by other statements, and under which name. */
 export interface Stage {

@@ -6,7 +6,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { bare } from '../../model/json.ts';
 import { type Bookkeeping, type Entity, STREAMS, type Stream } from '../../model/streams.ts';
 import { ShapeChanged } from '../sink.ts';
-import { described, entityColumns, streamColumns } from '../table-columns.ts';
+import { described, entityColumns, POSTGRES_TYPES, streamColumns } from '../table-columns.ts';
 import { type Index, type IndexName, indexOn, optionalIndexes, utcDate } from '../views/postgres-indexes.ts';
 
 /** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
@@ -141,15 +141,6 @@ function columnDefinition({ name, type, nullable }: TableColumn): string {
   const isWritten = ['_first_synced_at', '_synced_at'].includes(name);
   return `${quoteIdent(name)} ${type}${nullable ? '' : ' not null'}${isWritten ? ' default now()' : ''}`;
 }
-
-export const POSTGRES_TYPES: Readonly<Record<Kind, string>> = {
-  text: 'text',
-  integer: 'bigint',
-  number: 'numeric',
-  boolean: 'boolean',
-  timestamp: 'timestamptz',
-  json: 'jsonb',
-};
 
 /** How `format_type` spells what we call `timestamptz`. */
 const TIMESTAMPTZ = 'timestamp with time zone';

@@ -1,5 +1,6 @@
 import { nameIn, quoteLiteral } from '../../cursor/database/sql.ts';
 import { COVERAGE } from '../../cursor/ledger.ts';
+import { POSTGRES_TYPES } from '../table-columns.ts';
 import { completeDays, completeRanges, dayRange } from '../views/complete-days.ts';
 import { dailyViews } from '../views/daily-views.ts';
 import { eventsView } from '../views/events-view.ts';
@@ -7,7 +8,6 @@ import { funnelViews } from '../views/funnel-views.ts';
 import { utcDate } from '../views/postgres-indexes.ts';
 import type { Dialect, View } from '../views/view.ts';
 import { COLUMNS_COPY, CURSOR_COPY, DAYS } from './beside.ts';
-import { POSTGRES_TYPES } from './table.ts';
 
 /** Whose views these are. */
 export interface Viewed {

@@ -1,9 +1,6 @@
-import { DIMENSIONS, type Dimension, IS_COMPLETE, LINK, linksOf } from './dimensions.ts';
+import { DIMENSIONS, type Dimension, placeOf, viewBy } from './dimensions.ts';
 import { currencyOf, majorPerMinor } from './money.ts';
 import type { Dialect, View } from './view.ts';
-
-const SOURCE = 'Source, as named in the config.';
-const DAY = 'Day, in UTC.';
 
 /**
  * One row is one day of a link, a partner, a campaign or a country. Counts have no currency; amounts of two currencies are never added, so
@@ -12,8 +9,10 @@ const DAY = 'Day, in UTC.';
 export const dailyViews = (dialect: Dialect): View[] =>
   DIMENSIONS.flatMap((dimension) => [performanceView(dialect, dimension), revenueView(dialect, dimension)]);
 
+const DAY = 'Day, in UTC.';
+
 function performanceView(dialect: Dialect, dimension: Dimension): View {
-  const { name, key, doc } = dimension;
+  const { name } = dimension;
   const counts = ['clicks', 'leads', 'sales'] as const;
   const perStream = counts.map((stream) => {
     const numbers = counts.map((each) => `${each === stream ? 'count(*)' : '0'} as ${each}`).join(', ');
@@ -23,28 +22,21 @@ function performanceView(dialect: Dialect, dimension: Dimension): View {
   return {
     name: `daily_${name}_performance`,
     doc: `Clicks, leads and sales per ${name} and UTC day: one row each. Amounts are in daily_${name}_revenue.`,
-    columns: {
-      source: SOURCE,
-      date: DAY,
-      [key]: doc,
-      ...(name === 'link' && LINK),
-      clicks: 'Clicks on that day.',
-      leads: 'Leads on that day.',
-      sales: 'Sales on that day, in all currencies.',
-      is_complete: IS_COMPLETE,
-    },
     reads: ['clicks', 'leads', 'sales', 'links', 'coverage'],
-    query: placed(dialect, dimension, {
-      rows: perStream.join(' union all '),
-      group: [],
-      sums,
-      shown: counts.map((each) => `d.${each}`),
+    ...viewBy(dialect, dimension, {
+      date: DAY,
+      columns: {
+        clicks: 'Clicks on that day.',
+        leads: 'Leads on that day.',
+        sales: 'Sales on that day, in all currencies.',
+      },
+      days: placed(dialect, dimension, { rows: perStream.join(' union all '), group: [], sums }),
     }),
   };
 }
 
 function revenueView(dialect: Dialect, dimension: Dimension): View {
-  const { name, key, doc } = dimension;
+  const { name } = dimension;
   const rows = eventsOf(
     dialect,
     'sales',
@@ -52,32 +44,22 @@ function revenueView(dialect: Dialect, dimension: Dimension): View {
     `${currencyOf('e.sale_currency')} as sale_currency, count(*) as sales, sum(e.sale_amount) as sale_amount`,
     4,
   );
+  const sums = 'sum(p.sales)::bigint as sales, sum(p.sale_amount)::bigint as sale_amount';
   return {
     name: `daily_${name}_revenue`,
     doc: `Sales and their value per ${name}, UTC day and currency. Never add two currencies.`,
-    columns: {
-      source: SOURCE,
-      date: DAY,
-      [key]: doc,
-      ...(name === 'link' && LINK),
-      sale_currency: 'Currency, ISO 4217, in lower case. Null: the service named none.',
-      sales: 'Sales on that day in this currency.',
-      sale_amount: 'Value of those sales in minor units of their currency: cents, or whole yen.',
-      revenue:
-        'Value of those sales in their currency itself: dollars, yen, dinars. Of sales without a currency, a hundredth of sale_amount.',
-      is_complete: IS_COMPLETE,
-    },
     reads: ['sales', 'links', 'coverage'],
-    query: placed(dialect, dimension, {
-      rows,
-      group: ['p.sale_currency'],
-      sums: 'sum(p.sales)::bigint as sales, sum(p.sale_amount)::bigint as sale_amount',
-      shown: [
-        'd.sale_currency',
-        'd.sales',
-        'd.sale_amount',
-        `d.sale_amount * ${majorPerMinor('d.sale_currency')} as revenue`,
-      ],
+    ...viewBy(dialect, dimension, {
+      date: DAY,
+      columns: {
+        sale_currency: 'Currency, ISO 4217, in lower case. Null: the service named none.',
+        sales: 'Sales on that day in this currency.',
+        sale_amount: 'Value of those sales in minor units of their currency: cents, or whole yen.',
+        revenue:
+          'Value of those sales in their currency itself: dollars, yen, dinars. Of sales without a currency, a hundredth of sale_amount.',
+      },
+      from: { revenue: `d.sale_amount * ${majorPerMinor('d.sale_currency')}` },
+      days: placed(dialect, dimension, { rows, group: ['p.sale_currency'], sums }),
     }),
   };
 }
@@ -96,20 +78,14 @@ function eventsOf({ table, utcDate }: Dialect, stream: string, { event }: Dimens
 /** Put under its dimension: counted by link first, which leaves few rows to join. */
 function placed(
   dialect: Dialect,
-  { key, name, link }: Dimension,
-  { rows, group, sums, shown }: { rows: string; group: readonly string[]; sums: string; shown: readonly string[] },
+  dimension: Dimension,
+  { rows, group, sums }: { rows: string; group: readonly string[]; sums: string },
 ): string {
-  const place = link === undefined ? 'p.place' : `nullif(l.${link}, '')`;
-  const keys = ['p.source', 'p.date', `${place} as ${key}`, ...group];
-  const { join, is } = dialect.isComplete('d.source', 'd.date');
-  const byLink = name === 'link';
+  const { place, join } = placeOf(dialect, dimension, 'place');
+  const keys = ['p.source', 'p.date', `${place} as ${dimension.key}`, ...group];
   return `
-  select d.source, d.date, d.${key}, ${byLink ? 'l.link_domain as domain, l.link_key as key, ' : ''}${shown.join(', ')}, ${is} as is_complete
-  from (
     select ${keys.join(', ')}, ${sums}
     from (${rows}
-    ) p ${link === undefined ? '' : linksOf(dialect, 'p', 'place')}
-    group by ${keys.map((_, i) => i + 1).join(', ')}
-  ) d ${byLink ? linksOf(dialect, 'd', key) : ''}
-  ${join}`;
+    ) p ${join}
+    group by ${keys.map((_, i) => i + 1).join(', ')}`;
 }

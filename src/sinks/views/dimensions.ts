@@ -35,10 +35,46 @@ export const DIMENSIONS: readonly Dimension[] = [
   },
 ];
 
-export const IS_COMPLETE =
-  'Whether the whole day is complete in every stream of the source that is synced. Build reports on these days.';
-export const LINK = { domain: 'Domain of the link, as last seen.', key: 'Slug of the link, as last seen.' };
+const LINK = { domain: 'Domain of the link, as last seen.', key: 'Slug of the link, as last seen.' };
 
 /** Joins the link of a row, as last seen. */
-export const linksOf = ({ table }: Dialect, of: string, id: string): string =>
+const linksOf = ({ table }: Dialect, of: string, id: string): string =>
   `left join ${table('links')} l on l._source = ${of}.source and l.link_id = ${of}.${id}`;
+
+/** The place of a row `p` of a link, and what to join for it. */
+export const placeOf = (dialect: Dialect, { link }: Dimension, id: string): { place: string; join: string } =>
+  link === undefined
+    ? { place: `p.${id}`, join: '' }
+    : { place: `nullif(l.${link}, '')`, join: linksOf(dialect, 'p', id) };
+
+/** What is shown of each day of a dimension: the column and its sentence; and where it comes from, unless its name says it. */
+export interface Shown {
+  date: string;
+  columns: Readonly<Record<string, string>>;
+  from?: Readonly<Record<string, string>>;
+  /** SQL with the columns, and `source`, `date` and the key of the dimension. */
+  days: string;
+}
+
+/** A view of one row per source, day and place: with its link, where that is one, and whether the day is complete. */
+export function viewBy(dialect: Dialect, { name, key, doc }: Dimension, { date, columns, from = {}, days }: Shown) {
+  const byLink = name === 'link';
+  const { join, is } = dialect.isComplete('d.source', 'd.date');
+  const shown = Object.keys(columns).map((column) => (from[column] ? `${from[column]} as ${column}` : `d.${column}`));
+  return {
+    columns: {
+      source: 'Source, as named in the config.',
+      date,
+      [key]: doc,
+      ...(byLink && LINK),
+      ...columns,
+      is_complete:
+        'Whether the whole day is complete in every stream of the source that is synced. Build reports on these days.',
+    },
+    query: `
+  select d.source, d.date, d.${key}, ${byLink ? 'l.link_domain as domain, l.link_key as key, ' : ''}${shown.join(', ')}, ${is} as is_complete
+  from (${days}
+  ) d ${byLink ? linksOf(dialect, 'd', key) : ''}
+  ${join}`,
+  };
+}

@@ -1,4 +1,4 @@
-import { DIMENSIONS, type Dimension, IS_COMPLETE, LINK, linksOf } from './dimensions.ts';
+import { DIMENSIONS, type Dimension, placeOf, viewBy } from './dimensions.ts';
 import type { Dialect, View } from './view.ts';
 
 /**
@@ -23,52 +23,36 @@ const MEDIANS = {
 };
 
 function funnelView(dialect: Dialect, dimension: Dimension): View {
-  const { name, key, doc } = dimension;
-  const byLink = name === 'link';
-  const { join, is } = dialect.isComplete('d.source', 'd.date');
-  const place = dimension.link === undefined ? 'p.link_id' : `nullif(l.${dimension.link}, '')`;
-  const links = dimension.link === undefined ? '' : linksOf(dialect, 'p', 'link_id');
-  const columns = { ...COUNTS, ...MEDIANS };
+  const { name, key } = dimension;
+  const { place, join } = placeOf(dialect, dimension, 'link_id');
+  const all = [
+    ...Object.keys(COUNTS).map((column) => `sum(u.${column})::bigint as ${column}`),
+    ...Object.keys(MEDIANS).map((column) => `max(u.${column}) as ${column}`),
+  ];
   return {
     name: `funnel_by_${name}`,
     doc: `From click to lead to sale per ${name} and UTC day of the click. Counts people, by first and by last touch.`,
-    columns: {
-      source: 'Source, as named in the config.',
-      date: 'Day of the click, in UTC.',
-      [key]: doc,
-      ...(byLink && LINK),
-      ...columns,
-      is_complete: IS_COMPLETE,
-    },
     reads: ['clicks', 'leads', 'sales', 'links', 'coverage'],
-    query: `
-  select d.source, d.date, d.${key}, ${byLink ? 'l.link_domain as domain, l.link_key as key, ' : ''}${Object.keys(
-    columns,
-  )
-    .map((column) => `d.${column}`)
-    .join(', ')}, ${is} as is_complete
-  from (
-    select u.source, u.date, u.${key}, ${Object.keys(COUNTS)
-      .map((column) => `sum(u.${column})::bigint as ${column}`)
-      .join(', ')}, ${Object.keys(MEDIANS)
-      .map((column) => `max(u.${column}) as ${column}`)
-      .join(', ')}
+    ...viewBy(dialect, dimension, {
+      date: 'Day of the click, in UTC.',
+      columns: { ...COUNTS, ...MEDIANS },
+      days: `
+    select u.source, u.date, u.${key}, ${all.join(', ')}
     from (
       select p.source, p.date, ${place} as ${key}, sum(p.clicks) as clicks, 0 as leads, 0 as customers, 0 as last_touch_leads,
         0 as last_touch_customers, null::double precision as median_hours_to_lead, null::double precision as median_hours_to_sale
       from (
         select e._source as source, ${dialect.utcDate('e')} as date, e.link_id, count(*) as clicks
         from ${dialect.table('clicks')} e where e._missing_since is null group by 1, 2, 3
-      ) p ${links} group by 1, 2, 3
+      ) p ${join} group by 1, 2, 3
       union all
       select p.source, ${dialect.utcDay('p.click_at')} as date, ${place} as ${key}, 0,
         count(*) filter (where p.is_first and p.lead_at is not null), count(*) filter (where p.is_first and p.sale_at is not null),
         count(*) filter (where p.is_last and p.lead_at is not null), count(*) filter (where p.is_last and p.sale_at is not null),
         ${median('p.lead_at')}, ${median('p.sale_at')}
-      from (${touches(dialect)}) p ${links} group by 1, 2, 3
-    ) u group by 1, 2, 3
-  ) d ${byLink ? linksOf(dialect, 'd', key) : ''}
-  ${join}`,
+      from (${touches(dialect)}) p ${join} group by 1, 2, 3
+    ) u group by 1, 2, 3`,
+    }),
   };
 }
 

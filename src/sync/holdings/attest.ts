@@ -20,6 +20,7 @@ import { STREAMS } from '../../model/streams.ts';
 import { DAY_MS, describeInstant, describeRange, holds, type Window } from '../../model/window.ts';
 import { type Asked, abilityOf, type Held, type Refilled, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
+import { tracksOf } from '../run.ts';
 import { type Known, readKnown } from './before-run.ts';
 import { countOn, MOST_WINDOWS } from './count.ts';
 import { retain } from './retain.ts';
@@ -74,7 +75,7 @@ export async function bringKnownUpToDate(
     }
     return isStale;
   };
-  const readAgain = (): Promise<Known> => readKnown(state, { source, stream, sinks: sinks.map(({ name }) => name) });
+  const readAgain = (): Promise<Known> => readKnown(state, tracksOf(deps, job));
   const identities = new Map(run.identities);
   let isStale = await eachSink(async (sink) => {
     const isRecovered = (await sink.recover?.(lease)) ?? false;
@@ -140,7 +141,7 @@ async function attestSink(
   const track = { source, stream, sink: sink.name };
   const ask = async (windows: readonly Asked[]): Promise<Held[]> =>
     windows.length === 0 ? [] : ((await sink.attest?.(STREAMS[stream], source, windows)) ?? []);
-  const { suspects, next } = await findSuspects(state, sink, track, { question, ask, isSame, isDue });
+  const { suspects, next } = await findSuspects(state, sink, track, { known, recount, ask, isSame, isDue });
   // Not inside of the transaction below: the sink may need a connection of the same pool.
   const suspected = suspects.length === 0 ? [] : await lockCertified(state, track, suspects);
   const found = await ask(suspected);
@@ -168,8 +169,7 @@ async function attestSink(
   });
 }
 
-interface Count {
-  question: Question;
+interface Count extends Pick<Question, 'known' | 'recount'> {
   ask: (windows: readonly Asked[]) => Promise<Held[]>;
   isSame: boolean;
   isDue: boolean;
@@ -180,7 +180,7 @@ async function findSuspects(
   state: SyncDeps['state'],
   sink: Sink,
   track: Track,
-  { question: { known, recount }, ask, isSame, isDue }: Count,
+  { known, recount, ask, isSame, isDue }: Count,
 ): Promise<{ suspects: Window[]; next: Attestation['next'] }> {
   const windows = (at: Instant | undefined) => certifiedBefore(state, track, { before: at, most: MOST_WINDOWS });
   const all = Number.POSITIVE_INFINITY;
@@ -231,15 +231,10 @@ async function findEmptied(state: SyncDeps['state'], sink: Sink, track: Track, k
 }
 
 /** A re-read may take hours: it says what it is going to do. */
-function announce(
-  { log, onNotice }: SyncDeps,
-  { source, stream, requestsPerSecond }: StreamJob,
-  sink: Sink,
-  lost: readonly Loss[],
-): void {
+function announce(deps: SyncDeps, job: StreamJob, sink: Sink, lost: readonly Loss[]): void {
   const rows = lost.reduce((sum, { written }) => sum + written, 0);
   const requests = Math.ceil(rows / 1000);
-  const seconds = Math.ceil(requests / requestsPerSecond);
+  const seconds = Math.ceil(requests / job.requestsPerSecond);
   const took =
     seconds < 90
       ? `${seconds} s`
@@ -248,20 +243,21 @@ function announce(
         : `${Math.round(seconds / 3600)} h`;
   const windows = counted(lost.length, 'window');
   const text = `${lost[0]?.note}. ${windows} ${lost.length === 1 ? 'is' : 'are'} read again: about ${counted(rows, 'row')}, ${counted(requests, 'request')}, ${took}`;
-  // Where a person is told, the log need not repeat it; the log of the run has it in either case.
-  onNotice?.({ source, stream, text });
-  log[onNotice ? 'debug' : 'warn']({ source, stream, sink: sink.name, windows: lost.length, rows }, text);
+  tell(deps, job, text, { sink: sink.name, windows: lost.length, rows });
 }
 
-function announceRefilled(
-  { log, onNotice }: SyncDeps,
-  { source, stream }: StreamJob,
-  { name: sink }: Sink,
-  { table, rows }: Refilled,
-): void {
-  const text = `${table} lacked ${counted(rows, 'row')} that events refer to: emptied, dropped or deleted. Written again, from the events`;
+const announceRefilled = (deps: SyncDeps, job: StreamJob, { name: sink }: Sink, { table, rows }: Refilled): void =>
+  tell(
+    deps,
+    job,
+    `${table} lacked ${counted(rows, 'row')} that events refer to: emptied, dropped or deleted. Written again, from the events`,
+    { sink, table, rows },
+  );
+
+/** Where a person is told, the log need not repeat it; the log of the run has it in either case. */
+function tell({ log, onNotice }: SyncDeps, { source, stream }: StreamJob, text: string, details: object): void {
   onNotice?.({ source, stream, text });
-  log[onNotice ? 'debug' : 'warn']({ source, stream, sink, table, rows }, text);
+  log[onNotice ? 'debug' : 'warn']({ source, stream, ...details }, text);
 }
 
 const counted = (n: number, what: string): string => `${n.toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;

@@ -1,10 +1,9 @@
 import { selectEvolved } from '../../cursor/columns.ts';
 import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
+import { defined, type Nulled } from '../../cursor/database/sql.ts';
 import {
   type Attestation,
-  type AttestationRow,
-  attestationOf,
   type ForeignRows,
   SELECT_ATTESTATIONS,
   SELECT_FOREIGN,
@@ -19,11 +18,10 @@ import {
   type Tracks,
 } from '../../cursor/ledger.ts';
 import {
-  profileOf,
   SELECT_FILTERS,
   SELECT_PROFILE,
   SELECT_WORKSPACE,
-  type Stored,
+  UNKNOWN_SERVER,
   type Workspace,
 } from '../../cursor/sources.ts';
 import type { Profile } from '../../extract/reader.ts';
@@ -60,10 +58,10 @@ export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks
     cursors,
     since: earliest([...cursors.values()]),
     ledgers: ledgersOf(sinks, found.entries),
-    attestations: new Map(found.attestations.map((row) => [row.sink, attestationOf(row)])),
+    attestations: new Map(found.attestations.map(({ sink, ...row }) => [sink, defined<Attestation>(row)])),
     foreign: new Map(sinks.map((name) => [name, found.foreign.filter(({ sink }) => sink === name)])),
-    profile: profileOf(found.profile),
-    workspace: found.workspace[0],
+    profile: { ...UNKNOWN_SERVER, ...found.profile },
+    workspace: found.workspace ?? undefined,
     hasShown: found.shown,
     evolved: found.evolved,
   };
@@ -73,10 +71,10 @@ interface Found {
   filters: string | null;
   cursors: CursorRow[];
   entries: SinkLedgerRow[];
-  attestations: AttestationRow[];
+  attestations: Array<Nulled<Attestation> & { sink: string }>;
   foreign: Array<ForeignRows & { sink: string }>;
-  profile: Stored[];
-  workspace: Workspace[];
+  profile: Partial<Profile> | null;
+  workspace: Workspace | null;
   shown: boolean;
   evolved: EvolvedColumn[];
 }
@@ -84,8 +82,9 @@ interface Found {
 const listOf = (select: string): string => `(select coalesce(json_agg(one), '[]') from (${select}) one)`;
 
 const SELECT_KNOWN = `
-  select (${SELECT_FILTERS}) as filters, ${listOf(SELECT_CURSORS)} as cursors, ${listOf(SELECT_PROFILE)} as profile,
-    ${listOf(SELECT_ATTESTATIONS)} as attestations, ${listOf(SELECT_FOREIGN)} as foreign, ${HAS_ROWS} as shown, ${listOf(SELECT_WORKSPACE)} as workspace, ${listOf(selectEvolved('$2'))} as evolved,
+  select (${SELECT_FILTERS}) as filters, (${SELECT_PROFILE}) as profile, (${SELECT_WORKSPACE}) as workspace, ${HAS_ROWS} as shown,
+    ${listOf(SELECT_CURSORS)} as cursors, ${listOf(SELECT_ATTESTATIONS)} as attestations, ${listOf(SELECT_FOREIGN)} as foreign,
+    ${listOf(selectEvolved('$2'))} as evolved,
     ${listOf(selectEntries(`coalesce((select min(to_timestamp(since / 1000)) from (${SELECT_CURSORS}) c), '-infinity')`))} as entries`;
 
 const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefined => {

@@ -1,4 +1,4 @@
-import { forgetBefore, writePruned } from '../../cursor/holdings/retention.ts';
+import { forgetBefore, writePruned } from '../../cursor/holdings/attestations.ts';
 import { checkFence } from '../../cursor/leases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';

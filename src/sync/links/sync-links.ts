@@ -1,4 +1,6 @@
 import { hasShownAny } from '../../cursor/cursors.ts';
+import type { Queryable } from '../../cursor/database/index.ts';
+import { sql } from '../../cursor/database/sql.ts';
 import { Fault } from '../../model/errors.ts';
 import { describeInstant } from '../../model/window.ts';
 import { abilityOf } from '../../sinks/sink.ts';
@@ -36,3 +38,15 @@ export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> 
     const note = `as of ${describeInstant(listing.at)}, not proven: ${listing.note}; it is tried again at the next poll`;
     return { state: 'incomplete', unproven: [], note };
   });
+
+/** Those that were not listed within their `every`: a sync of everything may run every minute, and a listing takes many requests. */
+export async function dueListings(state: Queryable, jobs: readonly LinksJob[]): Promise<LinksJob[]> {
+  const due: LinksJob[] = [];
+  for (const job of jobs) {
+    const recent = await state.query(sql`
+      select from tributary.cursors where source = ${job.source} and stream = 'links'
+        and complete_through > now() - make_interval(secs => ${job.everyMs}::float8 / 1000) limit 1`);
+    if (recent.length === 0) due.push(job);
+  }
+  return due;
+}

@@ -43,10 +43,8 @@ export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<
     try {
       await write(deps, job, lease.epoch, rows);
       // Only after the commit, so that a crash loses no record. One that is in both places is written again, which changes nothing.
-      await dropQuarantined(
-        state,
-        results.flatMap(({ id, row }) => (row ? [id] : [])),
-      );
+      const used = results.filter(({ row }) => row).map(({ id }) => id);
+      await dropQuarantined(state, used);
     } finally {
       await lease.release();
     }
@@ -94,22 +92,16 @@ interface Writing {
 
 /** One sink at a time: each has its own `since`, and that of another sink would open time that was never read. */
 async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<boolean> {
-  const { source, stream, unknownFields } = job;
+  const { source, unknownFields } = job;
   const { epoch, runId, rows, ...counted } = writing;
-  await sink.recover?.({ source, stream, epoch });
-  const cursor = await readCursor(state, { source, stream, sink: sink.name });
+  const stream = STREAMS[job.stream];
+  await sink.recover?.({ source, stream: stream.name, epoch });
+  const cursor = await readCursor(state, { source, stream: stream.name, sink: sink.name });
   // Nothing was ever synced into this sink: its first sync reads these records and sets the bad ones aside again.
   if (!cursor) return false;
   const committer = createSinkCommitter({
     sink,
-    evolver: createSchemaEvolution({
-      state,
-      stream: STREAMS[stream],
-      source,
-      runId,
-      unknownFields,
-      onSchemaChange: () => {},
-    }),
+    evolver: createSchemaEvolution({ state, stream, source, runId, unknownFields, onSchemaChange: () => {} }),
     base: () => ({ source, runId, epoch, since: cursor.since }),
     serverNow: Date.now,
     onCommit: () => {},
@@ -117,7 +109,7 @@ async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writin
   });
   await committer.add({ window: undefined, certified: undefined, rows, rejected: [] });
   await committer.flush();
-  await sink.publishProgress?.({ source, stream });
+  await sink.publishProgress?.({ source, stream: stream.name });
   return true;
 }
 

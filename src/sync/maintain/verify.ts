@@ -1,32 +1,30 @@
 import { readEvolved } from '../../cursor/columns.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
-import { findMiscounts, recountOpen } from '../../cursor/holdings/window-rows.ts';
-import { hasShownRows, readLedger } from '../../cursor/ledger.ts';
-import { createWorkspaceCheck, readProfile, readWorkspace } from '../../cursor/sources.ts';
+import { findMiscounts } from '../../cursor/holdings/window-rows.ts';
+import { readLedger } from '../../cursor/ledger.ts';
+import { createWorkspaceCheck } from '../../cursor/sources.ts';
 import { createUndelivered, type Reader } from '../../extract/reader.ts';
-import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 import { evolvedStream, promote } from '../../model/evolution.ts';
 import type { Row } from '../../model/flatten.ts';
 import { STREAMS, type Stream } from '../../model/streams.ts';
 import { daysOf, describeRange, gaps, holds, type Window } from '../../model/window.ts';
 import { abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
-import { backfillStream } from '../backfill-stream.ts';
-import { createMeter, inPhases } from '../estimate.ts';
+import { createMeter } from '../estimate.ts';
+import { readKnown } from '../holdings/before-run.ts';
 import { refuseExpired } from '../holdings/retain.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
-import { joined } from '../windows-to-read.ts';
+import { tracksOf } from '../run.ts';
 import {
   type Chunk,
   chunked,
   createVerifyResult,
   type Found,
   type FromLedger,
-  isClean,
   type VerifyResult,
   whole,
 } from './comparison.ts';
-import { refute } from './refute.ts';
 
 /** What sinks are compared with, unless with each other. */
 export const THE_SERVICE = 'the service';
@@ -43,12 +41,11 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     throw new ConfigError(`no part of ${describeRange(asked)} is old enough to be compared`, {
       next: 'choose an earlier --to: more recent events may still arrive',
     });
-  const evolved = await readEvolved(state, name);
+  const { evolved, profile, hasShown, workspace } = await readKnown(state, tracksOf(deps, job));
   const stream = evolvedStream(STREAMS[name], evolved);
   const inShape = async (rows: readonly Row[]): Promise<Row[]> =>
     promote(STREAMS[name], evolved, await withoutForgotten(state, source, STREAMS[name], rows));
-  const profile = await readProfile(state, source, name);
-  const reader = job.createReader(profile, window.start, { hasShown: await hasShownRows(state, job) });
+  const reader = job.createReader(profile, window.start, { hasShown });
   const result = createVerifyResult({
     source,
     stream: name,
@@ -57,7 +54,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     sinks: await Promise.all(sinks.map((sink) => withLedger(state, source, stream, sink, window))),
   });
 
-  const checkWorkspace = createWorkspaceCheck(state, job, await readWorkspace(state, source));
+  const checkWorkspace = createWorkspaceCheck(state, job, workspace);
   // The ledger of the first sink knows already where the rows are.
   const track = { source, stream: name, sink: sinks[0]?.name ?? '' };
   const meter = createMeter([window], await readLedger(state, track, window.start));
@@ -156,90 +153,4 @@ async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): 
       doubt: slice.certified ? undefined : (slice.note ?? 'not proven'),
     };
   }
-}
-
-/** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the one or the other. */
-export type Repair = { before: VerifyResult } & (
-  | { after: VerifyResult | undefined; fault: undefined }
-  | { after: undefined; fault: Fault }
-);
-
-/**
- * Compares one stream, and repairs it where that is wanted; what stays different is no longer certified. Where the service refuses it, or cannot be reached, the fault is the result:
- * the others can be compared even so.
- */
-export async function verifyJob(
-  deps: SyncDeps,
-  job: StreamJob,
-  window: Window,
-  { repair = false, between }: { repair?: boolean; between?: readonly [Sink, Sink] | undefined },
-): Promise<Repair> {
-  const { source, stream } = job;
-  let before: VerifyResult | undefined;
-  try {
-    const phase = inPhases(deps.onProgress);
-    const first = { ...deps, onProgress: phase(repair ? SHARES.before : 1) };
-    before = between ? await verifyBetween(first, job, window, between) : await verifyStream(first, job, window);
-    const done = repair ? await repairStream(deps, job, before, phase) : { before, after: undefined, fault: undefined };
-    // Of two sinks that differ nobody knows which is right.
-    if (!between) await refute(deps, job, done.after ?? before);
-    return done;
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    const fault = error.at({ source, stream });
-    if (fault instanceof Cancelled || fault instanceof ConfigError) throw fault;
-    // Recovery: what was found before the repair stands; else nothing could be compared, and the result says why.
-    if (before) return { before, after: undefined, fault };
-    const { name: against } = between?.[0] ?? { name: THE_SERVICE };
-    const nothing = createVerifyResult({ source, stream, window, against, sinks: [] }).close(0);
-    return { before: { ...nothing, doubts: [{ ...window, note: fault.message }] }, after: undefined, fault };
-  }
-}
-
-/** What a repair consists of, as shares of its progress. */
-const SHARES = { before: 0.45, repair: 0.1, after: 0.45 };
-
-/** Counts again, reads again what differs, then compares again: a repair counts only when it is proven. */
-export async function repairStream(
-  deps: SyncDeps,
-  job: StreamJob,
-  before: VerifyResult,
-  phase = inPhases(deps.onProgress),
-): Promise<Repair> {
-  const { source, stream } = job;
-  const removeMoved = async (): Promise<void> => {
-    for (const sink of deps.sinks) await sink.removeMoved?.(STREAMS[stream], source, before.window);
-  };
-  if (isClean(before)) {
-    await removeMoved();
-    return { before, after: undefined, fault: undefined };
-  }
-  for (const { sink: name, foreign } of before.sinks.filter((one) => one.foreign.length > 0)) {
-    const sink = deps.sinks.find((one) => one.name === name);
-    if (sink) await abilityOf(sink, 'removeForeign')(STREAMS[stream], source, foreign);
-  }
-  // Certified windows with other numbers are reopened by the run that reads them again; those of open ones are corrected here.
-  for (const sink of deps.sinks.filter(({ attest }) => attest)) {
-    const track = { source, stream, sink: sink.name };
-    await deps.state.transaction((tx) =>
-      recountOpen(tx, track, before.window, countsIn(sink, STREAMS[stream], source)),
-    );
-  }
-  const windows = joined(
-    before.sinks.flatMap(({ windows, foreign, miscounted }) => [...windows, ...foreign, ...miscounted]),
-  );
-  for (const window of windows) {
-    const onProgress = phase(SHARES.repair / windows.length);
-    const { fault } = await backfillStream({ ...deps, onProgress }, job, { window, force: true }, 'repair');
-    if (fault) return { before, after: undefined, fault };
-  }
-  await removeMoved();
-  const after = await verifyStream({ ...deps, onProgress: phase(SHARES.after) }, job, before.window);
-  return { before, after, fault: undefined };
-}
-
-/** Every sink holds what it should, and all of it could be compared. */
-export function isSound({ before, after, fault }: Repair): boolean {
-  const last = after ?? before;
-  return !fault && isClean(last) && last.doubts.length === 0;
 }

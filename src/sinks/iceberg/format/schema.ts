@@ -2,7 +2,7 @@ import type { Kind } from '../../../model/columns.ts';
 import { widen } from '../../../model/evolution.ts';
 import type { Bookkeeping, Entity, Stream } from '../../../model/streams.ts';
 import { type FileColumn, leavesOf } from '../../parquet/format/index.ts';
-import { entityColumns, streamColumns } from '../../table-columns.ts';
+import { entityColumns, ICEBERG_TYPES, streamColumns } from '../../table-columns.ts';
 
 /** The table that we need, derived from the stream's columns. */
 export interface Design {
@@ -54,16 +54,6 @@ export interface Field {
   doc?: string;
 }
 
-/** JSON is text to Iceberg; which columns hold it is a property of the table. */
-const TYPES = {
-  text: 'string',
-  json: 'string',
-  integer: 'long',
-  timestamp: 'timestamptz',
-  double: 'double',
-  boolean: 'boolean',
-} as const;
-
 export interface Present {
   schema: Schema;
   lastColumnId: number;
@@ -97,14 +87,15 @@ export function evolveSchema(design: Design, present: Present | undefined): Evol
     if (kind === 'json') json.add(column.name);
     for (const leaf of leavesOf([{ ...column, kind }])) {
       const former = present?.former?.get(leaf.name);
-      const lost = former?.type === TYPES[leaf.type] ? former : undefined;
+      const type = ICEBERG_TYPES[leaf.type === 'double' ? 'number' : leaf.type];
+      const lost = former?.type === type ? former : undefined;
       const held = isWidened ? undefined : (before.get(leaf.name) ?? lost);
       fields.push({
         id: held?.id ?? ++lastColumnId,
         name: leaf.name,
         // Existing rows have no value for a new column.
         required: held ? held.required : present === undefined && !leaf.nullable,
-        type: TYPES[leaf.type],
+        type,
         doc:
           leaf.name === column.name ? column.doc : `All digits of ${column.name}, where a double does not hold them.`,
       });
@@ -124,20 +115,16 @@ export function evolveSchema(design: Design, present: Present | undefined): Evol
   return { schema, lastColumnId, json, widened, isChanged };
 }
 
-const KINDS: Readonly<Record<string, Kind>> = {
-  string: 'text',
-  long: 'integer',
-  timestamptz: 'timestamp',
-  double: 'number',
-  boolean: 'boolean',
-};
+/** Text that is not JSON first. */
+const kindOf = (type: string): Kind | undefined =>
+  (Object.keys(ICEBERG_TYPES) as Kind[]).find((kind) => ICEBERG_TYPES[kind] === type);
 
 /** The columns of a table's files, in the codec's form. */
 export function columnsIn({ schema, json }: Pick<Present, 'schema' | 'json'>): FileColumn[] {
   const byName = new Map(schema.fields.map((field) => [field.name, field]));
   const columns: FileColumn[] = [];
   for (const { id, name, type, required } of schema.fields) {
-    const kind = json.has(name) ? 'json' : KINDS[type];
+    const kind = json.has(name) ? 'json' : kindOf(type);
     if (kind === undefined) throw new RangeError(`column ${name} is of type ${type}, which no column here has`);
     const [, exact] = leavesOf([{ name, kind, nullable: !required }]);
     const exactId = exact && byName.get(exact.name)?.id;

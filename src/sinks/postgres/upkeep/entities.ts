@@ -3,9 +3,10 @@ import { nameIn, quoteIdent, raw, type Sql, sql } from '../../../cursor/database
 import { LONGEST_ID } from '../../../model/identity.ts';
 import { ENTITIES, type Entity, entitiesOf, STREAM_NAMES, STREAMS, type Stream } from '../../../model/streams.ts';
 import type { Refilled } from '../../sink.ts';
+import { POSTGRES_TYPES } from '../../table-columns.ts';
 import { isOurs } from '../holdings.ts';
 import { isKnown } from '../merge.ts';
-import { describeTable, entityTable, formatOf, lockSchema, POSTGRES_TYPES, type Present } from '../table.ts';
+import { describeTable, entityTable, formatOf, lockSchema, type Present } from '../table.ts';
 import { bringUpToDate } from './prepare.ts';
 
 /**

@@ -34,13 +34,18 @@ export interface Warehouse extends Viewed {
   indexes: readonly IndexName[];
 }
 
+/** The tables that are the same whatever the streams are, in the order in which they are made. */
+const tablesBeside = ({ isStateHere, partition }: Warehouse): Table[] => [
+  ...(isStateHere ? [] : [cursorCopy, columnsCopy]),
+  daysTable,
+  ...(partition === 'none' ? [] : STREAM_NAMES.map((name) => keysTable(STREAMS[name]))),
+  ...ENTITIES.map(entityTable),
+];
+
 /** Of every table and view that the sink needs. */
 export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
-  const { schema, partition, isStateHere } = warehouse;
-  const keys = partition === 'none' ? [] : STREAM_NAMES.map((name) => keysTable(STREAMS[name]).name);
-  const beside = isStateHere ? [daysTable.name] : [daysTable.name, RECEIPTS, cursorCopy.name, columnsCopy.name];
-  const others = [...ENTITIES, ...viewsOf(warehouse)].map(({ name }) => name);
-  return readShape(tx, schema, [...STREAM_NAMES, ...others, ...keys, ...beside]);
+  const others = [...tablesBeside(warehouse), ...viewsOf(warehouse)].map(({ name }) => name);
+  return readShape(tx, warehouse.schema, [...STREAM_NAMES, ...others, ...(warehouse.isStateHere ? [] : [RECEIPTS])]);
 }
 
 /**
@@ -56,11 +61,7 @@ export function prepareWarehouse(
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
     await ensureSchema(tx, schema);
-    if (!isStateHere) {
-      await tx.query(createReceipts(schema));
-      for (const copy of [cursorCopy, columnsCopy]) await bringUpToDate(tx, schema, copy);
-    }
-    await bringUpToDate(tx, schema, daysTable);
+    if (!isStateHere) await tx.query(createReceipts(schema));
     if (stream) await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
     // The tables of other streams only have to exist, so that the views find their columns.
     for (const name of STREAM_NAMES.filter((other) => other !== stream?.name)) {
@@ -68,10 +69,7 @@ export function prepareWarehouse(
       const present = await describeTable(tx, schema, name);
       if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
     }
-    if (partition !== 'none') {
-      for (const name of STREAM_NAMES) await bringUpToDate(tx, schema, keysTable(STREAMS[name]));
-    }
-    for (const table of [...ENTITIES.map(entityTable), ...further]) await bringUpToDate(tx, schema, table);
+    for (const table of [...tablesBeside(warehouse), ...further]) await bringUpToDate(tx, schema, table);
     const faults = await keepViews(tx, schema, viewsOf(warehouse));
     return { shape: await shapeOf(tx, warehouse), faults };
   });

@@ -1,12 +1,14 @@
-import { MAX_LIMIT } from '../api/params.ts';
-import { PLANS } from '../api/plans.ts';
-import type { StreamName } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
-import { type BackfillRequest, findUnread, parallelism, refuseRange } from './backfill-stream.ts';
-import { estimateRows, sum } from './estimate.ts';
-import type { StreamJob, SyncDeps } from './job.ts';
-import { PAGES_AN_EDGE } from './parallel-sweep.ts';
-import { joined, rangeOf } from './windows-to-read.ts';
+import { MAX_LIMIT } from '../../api/params.ts';
+import { PLANS } from '../../api/plans.ts';
+import type { StreamName } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
+
+import { estimateRows, sum } from '../estimate.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import { PAGES_AN_EDGE } from '../parallel-sweep.ts';
+import { parallelism } from '../parallelism.ts';
+import { joined, rangeOf } from '../windows-to-read.ts';
+import { type BackfillRequest, findUnread, refuseRange } from './unread.ts';
 
 /** What a backfill of one stream will cost, before it runs. */
 export interface Price {
@@ -78,14 +80,7 @@ const lengthOf = (windows: readonly Window[]): number => sum(windows.map(({ star
 export type PriceReport = ReturnType<typeof reportPrices>;
 export type StreamPrice = PriceReport['streams'][number];
 
-export interface SourcePrice {
-  /** At the budget of the config. */
-  current: { perSecond: number; seconds: number };
-  /** On each plan of the service. */
-  others: Array<{ plan: string; perSecond: number; seconds: number }>;
-  /** The share of the budget that syncs use meanwhile: they go first. */
-  pollShare: number;
-}
+export type SourcePrice = ReturnType<typeof costOf>;
 
 /** What backfills will cost, for machines: `backfill --dry-run --json` and the control room say the same. */
 export const reportPrices = (prices: readonly Price[], jobs: readonly StreamJob[]) => ({
@@ -97,17 +92,22 @@ export const reportPrices = (prices: readonly Price[], jobs: readonly StreamJob[
 });
 
 /** Streams of a source share its budget, so their requests add up. */
-export function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]): SourcePrice {
+export function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]) {
   const own = prices.filter((price) => price.source === source);
   const ours = jobs.filter((job) => job.source === source);
   const perSecond = ours[0]?.requestsPerSecond ?? 1;
   const pollsPerSecond = sum(ours.map(({ everyMs }) => 1000 / everyMs));
-  const pollShare = Math.min(1, pollsPerSecond / perSecond);
   const secondsAt = (rate: number): number => sum(own.map((price) => price.secondsAt(rate)));
-  const others = Object.values(PLANS).flatMap(({ name, analyticsPerSecond: rate }) =>
-    typeof rate === 'number' ? [{ plan: name, perSecond: rate, seconds: secondsAt(rate) }] : [],
-  );
-  return { current: { perSecond, seconds: secondsAt(perSecond) }, others, pollShare };
+  return {
+    /** At the budget of the config. */
+    current: { perSecond, seconds: secondsAt(perSecond) },
+    /** On each plan of the service. */
+    others: Object.values(PLANS).flatMap(({ name, analyticsPerSecond: rate }) =>
+      typeof rate === 'number' ? [{ plan: name, perSecond: rate, seconds: secondsAt(rate) }] : [],
+    ),
+    /** The share of the budget that syncs use meanwhile: they go first. */
+    pollShare: Math.min(1, pollsPerSecond / perSecond),
+  };
 }
 
 export const sourcesOf = (jobs: readonly StreamJob[]): string[] => [...new Set(jobs.map(({ source }) => source))];
