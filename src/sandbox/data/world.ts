@@ -26,22 +26,14 @@ interface WorldOptions {
 }
 
 /** The workspace: its links, its customers, its events. */
-export interface World {
-  links: Link[];
-  customers: Customer[];
-  store: ReturnType<typeof createStore>;
-  historyStart: number;
-  /** Makes an event without storing it. */
-  make(stream: StreamName, at: number): NewEvent;
-  /** Stores events, and updates the counters of their links. */
-  put(events: readonly NewEvent[]): StoredEvent[];
-}
+export type World = ReturnType<typeof createWorld>;
 
-export function createWorld({ random, now, days, rows }: WorldOptions): World {
+export function createWorld({ random, now, days, rows }: WorldOptions) {
   const historyStart = now - days * DAY_MS;
   const store = createStore();
   const links = generateLinks(random, now, historyStart);
   const customers: Customer[] = [];
+  /** Makes an event without storing it. */
   const make = createGenerator({
     random,
     links,
@@ -52,6 +44,7 @@ export function createWorld({ random, now, days, rows }: WorldOptions): World {
     },
   });
 
+  /** Stores events, and updates the counters of their links. */
   const put = (events: readonly NewEvent[]): StoredEvent[] => {
     for (const event of events) count(event);
     return store.insert(events);
@@ -145,7 +138,7 @@ interface GeneratorParts {
 const wholeSecond = (at: number): number => Math.floor(at / 1000) * 1000;
 
 /** Leads refer to an earlier click, sales to a customer who had a lead. */
-function createGenerator({ random, links, customers, clickBefore }: GeneratorParts): World['make'] {
+function createGenerator({ random, links, customers, clickBefore }: GeneratorParts) {
   function click(at: number): Click {
     const { referer, refererUrl } = random.pickSkewed(REFERERS);
     return {
@@ -224,7 +217,7 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     return customers.find((who) => who.createdAt <= at) ?? customers[0];
   }
 
-  return (stream, at) => {
+  return (stream: StreamName, at: number): NewEvent => {
     if (stream === 'leads') return lead(wholeSecond(at));
     if (stream === 'sales') return sale(wholeSecond(at));
     const made = click(at);
