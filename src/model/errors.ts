@@ -70,7 +70,10 @@ export class RetryLater extends Fault {
   readonly afterMs: number | undefined;
   readonly answer: ServiceAnswer | undefined;
 
-  constructor(message: string, details: FaultDetails & { afterMs?: number | undefined; answer?: ServiceAnswer | undefined } = {}) {
+  constructor(
+    message: string,
+    details: FaultDetails & { afterMs?: number | undefined; answer?: ServiceAnswer | undefined } = {},
+  ) {
     super(message, details);
     this.afterMs = details.afterMs;
     this.answer = details.answer;
@@ -131,6 +134,11 @@ export interface Finding {
 export const ok = (subject: string, says: string): Finding => ({ level: 'ok', subject, says });
 
 export const note = (subject: string, says: string, fix?: string): Finding => ({ level: 'note', subject, says, fix });
+
+/** A fault that the owner of the config can fix. */
+export function failing(subject: string, says: string, fix: string): Finding {
+  return { level: 'fault', subject, says, fix, fixBy: 'config' };
+}
 
 /** One of our errors as a finding. Any other error is a bug and is rethrown. */
 export function findingOf(subject: string, error: unknown): Finding {

@@ -1,6 +1,6 @@
 import { examine } from '../../app/doctor.ts';
 import { environment } from '../../app/index.ts';
-import { DEFAULT_CONFIG, type LoadedConfig } from '../../config/index.ts';
+import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
 import { type Finding, findingOf, note, ok } from '../../model/errors.ts';
 import { type Context, EXIT, type ExitCode, mostSevere, type Options, type Register, withOptions } from '../command.ts';
 import { counted, createPaint, type Paint, wrap } from '../terminal.ts';
@@ -25,30 +25,27 @@ export const registerDoctor: Register = (program, action) => {
 
 async function doctor({ terminal, log, signal, document }: Context, options: Options): Promise<ExitCode> {
   const paint = createPaint(terminal);
+  const findings: Finding[] = [];
   const onFinding = (finding: Finding): void => {
+    findings.push(finding);
     if (!options.json) terminal.out(lineOf(finding, paint, terminal.columns));
   };
-  const findings: Finding[] = [];
-  const loaded = load(options.config ?? DEFAULT_CONFIG);
-  for (const finding of loaded.findings) onFinding(finding);
-  findings.push(...loaded.findings);
-  if (loaded.config) findings.push(...(await examine({ config: loaded.config, log, signal, onFinding })));
+  const config = load(options.config ?? DEFAULT_CONFIG, onFinding);
+  if (config) await examine({ config, log, signal, onFinding });
   if (options.json) terminal.out(document({ findings }));
   else terminal.out(`\n${summary(findings)}`);
   return mostSevere(findings.map(codeOf));
 }
 
-function load(file: string): { config?: LoadedConfig['config']; findings: Finding[] } {
+function load(file: string, onFinding: (finding: Finding) => void): Config | undefined {
   try {
     const { config, warnings } = environment.config(file);
-    const names = Object.keys(config.sources);
-    const first =
-      names.length > 0
-        ? ok('config', `${file} is sound`)
-        : note('config', `${file} defines no source`, 'add one under sources:, or run tributary init');
-    return { config, findings: [first, ...warnings.map((warning) => note('config', warning))] };
+    for (const finding of [ok('config', `${file} is sound`), ...warnings.map((warning) => note('config', warning))])
+      onFinding(finding);
+    return config;
   } catch (error) {
-    return { findings: [findingOf('config', error)] };
+    onFinding(findingOf('config', error));
+    return undefined;
   }
 }
 
