@@ -1,4 +1,5 @@
 import { extname } from 'node:path';
+import { Option } from 'commander';
 import { readExportRules, withJobs } from '../../app/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { EvolvedColumn } from '../../model/evolution.ts';
@@ -17,22 +18,12 @@ import {
 } from '../../sinks/export.ts';
 import { type ExportReport, exportStream } from '../../sync/maintain/export-stream.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
-import {
-  type Context,
-  EXIT,
-  type ExitCode,
-  type Options,
-  parseStreams,
-  parseWindow,
-  type Register,
-  withOptions,
-} from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, type Options, parseStreams, parseWindow } from '../command.ts';
 import { configFor } from '../config.ts';
 import { createBackfillLine, withRetryLines } from '../progress.ts';
 import { figure, minute } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary export clicks --from 7d --out clicks.parquet
   tributary export sales --from 1mo --out de.csv --filter country=DE
   tributary export leads --from yesterday --to today --out - | jq .event_name
@@ -50,47 +41,42 @@ type ExportOptions = Options & {
   keepFormulas?: boolean;
 };
 
-export const registerExport: Register = (program, action) => {
-  const command = program
-    .command('export')
-    .description('write a range of dates into one file: Parquet, CSV or NDJSON')
-    .argument('<stream>', 'clicks, leads or sales')
-    .requiredOption('--out <FILE>', 'a .parquet, .csv or .ndjson file; - is NDJSON on standard output')
-    .option('--filter <NAME=VALUE...>', "a query parameter of the service, in addition to the config's filters")
-    .option('--force', 'replace the file if it exists')
-    .option('--keep-formulas', 'CSV: leave cells that begin with = + - @ as they are')
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'from', 'to', 'config', 'source', 'json').action(
-    action(async (context, name: string, options: ExportOptions) => {
-      const [stream] = parseStreams([name]);
-      if (!stream) throw new Error('a name that is parsed is a stream');
-      const config = configFor(context, options);
-      const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
-      return withJobs(
-        { config, log: withRetryLines(context.log, context.terminal), choice },
-        async ([job, ...others]) => {
-          if (!job) throw new Error('at least one stream is chosen');
-          if (others.length > 0) {
-            const sources = [job, ...others].map(({ source }) => source).join(', ');
-            throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
-          }
-          const window = parseWindow(options);
-          const { scrub, evolved } = await readExportRules(config, job, context.log);
-          return write(context, options, { stream, window, evolved }, (output, onProgress) =>
-            exportStream(job, {
-              window,
-              ...output,
-              scrub,
-              signal: context.signal,
-              onProgress,
-              isWatched: context.terminal.isInteractive,
-            }),
-          );
-        },
+export const registerExport = command('export', {
+  does: 'write a range of dates into one file: Parquet, CSV or NDJSON',
+  takes: ['<stream>', 'clicks, leads or sales'],
+  options: [
+    new Option(
+      '--out <FILE>',
+      'a .parquet, .csv or .ndjson file; - is NDJSON on standard output',
+    ).makeOptionMandatory(),
+    ['--filter <NAME=VALUE...>', "a query parameter of the service, in addition to the config's filters"],
+    ['--force', 'replace the file if it exists'],
+    ['--keep-formulas', 'CSV: leave cells that begin with = + - @ as they are'],
+    ...(['from', 'to', 'config', 'source', 'json'] as const),
+  ],
+  more: EXAMPLES,
+  async run(context, name: string, options: ExportOptions) {
+    const [stream] = parseStreams([name]);
+    if (!stream) throw new Error('a name that is parsed is a stream');
+    const config = configFor(context, options);
+    const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
+    const { signal, terminal } = context;
+    const log = withRetryLines(context.log, terminal);
+    return withJobs({ config, log, choice }, async ([job, ...others]) => {
+      if (!job) throw new Error('at least one stream is chosen');
+      if (others.length > 0) {
+        const sources = [job, ...others].map(({ source }) => source).join(', ');
+        throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
+      }
+      const window = parseWindow(options);
+      const { scrub, evolved } = await readExportRules(config, job, context.log);
+      const deps = { window, scrub, signal, isWatched: terminal.isInteractive };
+      return write(context, options, { stream, window, evolved }, (output, onProgress) =>
+        exportStream(job, { ...deps, ...output, onProgress }),
       );
-    }),
-  );
-};
+    });
+  },
+});
 
 function parseFilters(texts: readonly string[]): Record<string, string> {
   return Object.fromEntries(

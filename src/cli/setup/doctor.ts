@@ -2,11 +2,10 @@ import { examine } from '../../app/doctor.ts';
 import { environment } from '../../app/index.ts';
 import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
 import { type Finding, findingOf, note, ok } from '../../model/errors.ts';
-import { type Context, EXIT, type ExitCode, mostSevere, type Options, type Register, withOptions } from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, mostSevere, type Options } from '../command.ts';
 import { counted, createPaint, type Paint, wrap } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary doctor
   tributary doctor --config staging.yaml --json
 
@@ -15,13 +14,12 @@ Node. It changes nothing and sends each service one request. Every line is ok, a
 note, or a fault with its fix. Exit codes: 0 no faults · 2 the config or a
 database needs fixing · 3 the service refuses · 4 something does not answer.`;
 
-export const registerDoctor: Register = (program, action) => {
-  const command = program
-    .command('doctor')
-    .description('check everything a sync needs, and say what to fix')
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'config', 'json').action(action(doctor));
-};
+export const registerDoctor = command('doctor', {
+  does: 'check everything a sync needs, and say what to fix',
+  options: ['config', 'json'],
+  more: EXAMPLES,
+  run: doctor,
+});
 
 async function doctor({ terminal, log, signal, document }: Context, options: Options): Promise<ExitCode> {
   const paint = createPaint(terminal);
