@@ -60,15 +60,11 @@ async function steer(
 ): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const { withQueue } = await import('../../app/worker.ts');
-  const jobs = await import('../../jobs/backfills.ts');
-  const work = {
-    pause: jobs.pauseBackfill,
-    resume: jobs.resumeBackfill,
-    cancel: jobs.cancelBackfill,
-    retry: jobs.retryBackfill,
-  }[verb];
+  const { steerBackfill } = await import('../../jobs/backfills.ts');
   const [after] = await withQueue({ config, log }, async (deps) => {
-    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () => work(deps, id));
+    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () =>
+      steerBackfill(deps, id, verb),
+    );
     return readBackfills(deps.state, id);
   });
   const text = `backfill ${id} ${VERBS[verb].done}`;
