@@ -3,7 +3,7 @@ import { environment } from '../../app/index.ts';
 import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
 import { type Finding, findingOf, note, ok } from '../../model/errors.ts';
 import { type Context, command, EXIT, type ExitCode, mostSevere, type Options } from '../command.ts';
-import { counted, createPaint, type Paint, wrap } from '../terminal.ts';
+import { counted, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
   tributary doctor
@@ -22,11 +22,10 @@ export const registerDoctor = command('doctor', {
 });
 
 async function doctor({ terminal, log, signal, document }: Context, options: Options): Promise<ExitCode> {
-  const paint = createPaint(terminal);
   const findings: Finding[] = [];
   const onFinding = (finding: Finding): void => {
     findings.push(finding);
-    if (!options.json) terminal.out(lineOf(finding, paint, terminal.columns));
+    if (!options.json) terminal.out(lineOf(finding, terminal));
   };
   const config = load(options.config ?? DEFAULT_CONFIG, onFinding);
   if (config) await examine({ config, log, signal, onFinding });
@@ -47,14 +46,14 @@ function load(file: string, onFinding: (finding: Finding) => void): Config | und
   }
 }
 
-const MARKS = { ok: 'ok  ', note: 'note', fault: 'FAIL' } as const;
+const MARKS = { ok: [32, 'ok  '], note: [33, 'note'], fault: [31, 'FAIL'] } as const;
 
-function lineOf({ level, subject, says, fix }: Finding, paint: Paint, columns: number): string {
-  const colour = { ok: paint.good, note: paint.warn, fault: paint.bad }[level];
+function lineOf({ level, subject, says, fix }: Finding, { isScreen, columns }: Terminal): string {
+  const [colour, mark] = MARKS[level];
   const [first = '', ...more] = says.split('\n');
   const lines = [wrap(`${subject}: ${first}`, 6, columns), ...more.map((line) => wrap(`      ${line}`, 8, columns))];
   if (fix) lines.push(`      ${wrap(`fix: ${fix}`, 6, columns)}`);
-  return `${colour(MARKS[level])}  ${lines.join('\n')}`;
+  return `${isScreen ? `\x1b[${colour}m${mark}\x1b[0m` : mark}  ${lines.join('\n')}`;
 }
 
 function summary(findings: readonly Finding[]): string {

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Option } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
+import { PLAN_LIMITS, type Plan } from '../../sandbox/answer.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { readTrait, TRAITS, type Traits } from '../../sandbox/traits.ts';
@@ -22,20 +23,8 @@ const EXAMPLES = `Examples:
 Traits: behaviours in which deployed services differ from the contract:
 ${TRAITS.map(describeTrait).join('\n')}`;
 
-const PLANS = ['free', 'pro', 'business', 'advanced', 'enterprise'] as const;
-
-interface SandboxFlags extends Options {
-  port: number;
-  seed: number;
-  plan: (typeof PLANS)[number];
-  clicks: number;
-  leads: number;
-  sales: number;
-  links: number;
-  days: number;
-  live: number;
-  trait?: string[];
-}
+type Numbers = Record<'port' | 'seed' | 'clicks' | 'leads' | 'sales' | 'links' | 'days' | 'live', number>;
+type SandboxFlags = Options & Numbers & { plan: Plan; trait?: string[] };
 
 const collect = (value: string, all: string[] = []): string[] => [...all, value];
 
@@ -44,7 +33,9 @@ export const registerSandbox = command('sandbox', {
   options: [
     ['--port <N>', 'port to listen on; 0: any free port', whole('port', 65_535), 8787],
     ['--seed <N>', 'seed of the generated data, with the date', whole('seed', 1_000_000_000), 1],
-    new Option('--plan <NAME>', 'the plan whose limits it enforces').choices(PLANS).default('business'),
+    new Option('--plan <NAME>', 'the plan whose limits it enforces')
+      .choices(Object.keys(PLAN_LIMITS))
+      .default('business'),
     ['--clicks <N>', 'clicks of history', whole('clicks', 2_000_000), 12_000],
     ['--leads <N>', 'leads of history', whole('leads', 2_000_000), 1500],
     ['--sales <N>', 'sales of history', whole('sales', 2_000_000), 500],

@@ -171,33 +171,28 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     return created;
   }
 
+  /** What leads and sales have in common. */
+  const made = (stream: StreamName, at: number, who: Customer, from: Click, names: readonly string[]): NewEvent => ({
+    stream,
+    at,
+    id: random.id(stream === 'leads' ? 'evt_lead_' : 'evt_sale_'),
+    click: from,
+    name: random.pickSkewed(names),
+    metadata: metadata(random, from.place),
+    customer: who,
+  });
+
   function lead(at: number): NewEvent {
     const from = clickBefore(at)?.click ?? click(at);
     const known = customers.length > 0 && random.chance(0.2) ? random.pick(customers) : undefined;
-    const who = known ?? customer(at, from);
-    return {
-      stream: 'leads',
-      at,
-      id: random.id('evt_lead_'),
-      click: from,
-      name: random.pickSkewed(LEAD_NAMES),
-      metadata: metadata(random, from.place),
-      customer: who,
-    };
+    return made('leads', at, known ?? customer(at, from), from, LEAD_NAMES);
   }
 
   function sale(at: number): NewEvent {
     const who = earlierCustomer(at) ?? customer(at, clickBefore(at)?.click ?? click(at));
-    const from = who.click;
     who.purchases += 1;
     return {
-      stream: 'sales',
-      at,
-      id: random.id('evt_sale_'),
-      click: from,
-      name: random.pickSkewed(SALE_NAMES),
-      metadata: metadata(random, from.place),
-      customer: who,
+      ...made('sales', at, who, who.click, SALE_NAMES),
       sale: {
         amount: random.int(5, 900) * 100 - 1,
         invoiceId: random.id('in_'),
