@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { type Finding, findingOf, note, ok } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
@@ -77,21 +78,17 @@ function clockFinding(subject: string, serverNow: number | undefined, ours: numb
 /** The request showed that the certificate is trusted; this checks how long it stays valid. */
 async function tlsFindings(subject: string, url: URL): Promise<Finding[]> {
   if (url.protocol !== 'https:') return [];
-  const found = await new Promise<{ protocol: string | null; until: number } | undefined>((resolve) => {
-    const host = url.hostname.replace(/^\[|\]$/g, '');
-    const socket = connect({ host, port: Number(url.port || 443), servername: host, timeout: PATIENCE_MS }, () => {
-      resolve({ protocol: socket.getProtocol(), until: Date.parse(socket.getPeerCertificate().valid_to) });
-      socket.destroy();
-    });
-    const giveUp = (): void => {
-      socket.destroy();
-      resolve(undefined);
-    };
-    socket.on('error', giveUp).on('timeout', giveUp);
-  });
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const socket = connect({ host, port: Number(url.port || 443), servername: host });
+  socket.on('error', () => {});
+  const isOpen = await once(socket, 'secureConnect', { signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => false);
+  const [protocol, until] = isOpen
+    ? [socket.getProtocol(), Date.parse(socket.getPeerCertificate().valid_to)]
+    : [null, Number.NaN];
+  socket.destroy();
   // Recovery: the request succeeded, perhaps through a proxy; there is nothing to warn about.
-  if (!found || Number.isNaN(found.until)) return [];
-  const days = Math.floor((found.until - Date.now()) / DAY_MS);
-  const says = `${found.protocol ?? 'TLS'}, certificate valid for ${days} more days`;
+  if (Number.isNaN(until)) return [];
+  const days = Math.floor((until - Date.now()) / DAY_MS);
+  const says = `${protocol ?? 'TLS'}, certificate valid for ${days} more days`;
   return [days < SOON_DAYS ? note(subject, says, 'tell whoever runs the service to renew it') : ok(subject, says)];
 }

@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { byCommand, environment, withSinks } from '../../app/index.ts';
+import { byCommand } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
@@ -19,7 +19,7 @@ import {
   parseStreams,
   show,
 } from '../command.ts';
-import { checkKnown, readState } from '../config.ts';
+import { readState, withStored } from '../config.ts';
 import { confirm, type FittedColumn, fittedTable, minute, table } from '../terminal.ts';
 
 const GET = `Examples:
@@ -110,10 +110,8 @@ async function change(
   /** Undefined: back to the beginning. */
   move?: Move,
 ): Promise<ExitCode> {
-  const { log, terminal } = context;
-  const { config } = environment.configOrDefaults(options.config);
-  return withSinks({ config, log }, async ({ state, sinks }) => {
-    await checkKnown(state, config, options.source);
+  const { terminal } = context;
+  return withStored(context, options, async ({ state, sinks }) => {
     const tracks = chooseTracks(await knownTracks(state), { ...options, streams });
     if (tracks.length === 0) {
       throw new ConfigError(`there is no cursor of ${streams.join(', ')} that matches`, {

@@ -1,10 +1,8 @@
 import { extname } from 'node:path';
 import { Option } from 'commander';
-import { readExportRules, withJobs } from '../../app/index.ts';
+import { type ExportRules, readExportRules, withJobs } from '../../app/index.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { EvolvedColumn } from '../../model/evolution.ts';
 import { toIso } from '../../model/instant.ts';
-import type { StreamName } from '../../model/streams.ts';
 import { describeRange, type Window } from '../../model/window.ts';
 import {
   createFileTarget,
@@ -13,9 +11,8 @@ import {
   createStreamTarget,
   FORMATS,
   type Format,
-  type RowFile,
-  type Spool,
 } from '../../sinks/export.ts';
+import type { StreamJob } from '../../sync/job.ts';
 import { type ExportReport, exportStream } from '../../sync/maintain/export-stream.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
 import { type Context, command, EXIT, type ExitCode, type Options, parseStreams, parseWindow } from '../command.ts';
@@ -60,8 +57,7 @@ export const registerExport = command('export', {
     if (!stream) throw new Error('a name that is parsed is a stream');
     const config = configFor(context, options);
     const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
-    const { signal, terminal } = context;
-    const log = withRetryLines(context.log, terminal);
+    const log = withRetryLines(context.log, context.terminal);
     return withJobs({ config, log, choice }, async ([job, ...others]) => {
       if (!job) throw new Error('at least one stream is chosen');
       if (others.length > 0) {
@@ -69,11 +65,7 @@ export const registerExport = command('export', {
         throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
       }
       const window = parseWindow(options);
-      const { scrub, evolved } = await readExportRules(config, job, context.log);
-      const deps = { window, scrub, signal, isWatched: terminal.isInteractive };
-      return write(context, options, { stream, window, evolved }, (output, onProgress) =>
-        exportStream(job, { ...deps, ...output, onProgress }),
-      );
+      return write(context, options, { job, window, ...(await readExportRules(config, job, context.log)) });
     });
   },
 });
@@ -91,24 +83,22 @@ function parseFilters(texts: readonly string[]): Record<string, string> {
 }
 
 async function write(
-  { terminal, document }: Context,
+  { terminal, signal, document }: Context,
   options: ExportOptions,
-  { stream, window, evolved }: { stream: StreamName; window: Window; evolved: readonly EvolvedColumn[] },
-  work: (
-    output: { file: RowFile; spool?: Spool },
-    onProgress: ReturnType<typeof createBackfillLine>['update'],
-  ) => Promise<ExportReport>,
+  { job, window, scrub, evolved }: { job: StreamJob; window: Window } & ExportRules,
 ): Promise<ExitCode> {
   const format = formatOf(options.out);
   const isPipe = options.out === '-';
   const target = isPipe
     ? createStreamTarget(process.stdout)
     : await createFileTarget(options.out, { replace: options.force === true });
-  const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true, evolved });
+  const file = createRowFile(format, job.stream, target, { keepFormulas: options.keepFormulas === true, evolved });
   const line = createBackfillLine(terminal, 1, () => undefined);
   // A pipe gets rows as they are read; only a file can wait for the newest version of each.
   const spool = isPipe ? undefined : await createSpool(options.out);
-  const report = await work({ file, ...(spool && { spool }) }, line.update).finally(() => line.clear());
+  const watching = { signal, onProgress: line.update, isWatched: terminal.isInteractive };
+  const output = { window, file, scrub, ...(spool && { spool }) };
+  const report = await exportStream(job, { ...output, ...watching }).finally(() => line.clear());
   const text = options.json
     ? document(exportJson(report, options.out, window), { isLine: true })
     : describeExport(report, options.out, window);

@@ -1,12 +1,12 @@
 import { Option } from 'commander';
-import { byCommand, environment, withSinks } from '../../app/index.ts';
+import { byCommand } from '../../app/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget, forgetSeen, previewForget, type Touched } from '../../sync/maintain/forget.ts';
 import { command, type Options, show } from '../command.ts';
-import { checkKnown } from '../config.ts';
+import { withStored } from '../config.ts';
 import { confirm, figure, table } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
@@ -43,11 +43,11 @@ export const registerForget = command('forget', {
   ],
   more: EXAMPLES,
   async run(context, options: ForgetOptions) {
-    const { terminal, log } = context;
+    const { terminal } = context;
     const erasure = erasureOf(options);
-    const { config } = environment.configOrDefaults(options.config);
-    const touched = await withSinks({ config, log }, async ({ state, sinks }) => {
-      await checkKnown(state, config, erasure.source);
+    let isStillThere = false;
+    const touched = await withStored(context, options, async ({ config, state, sinks }) => {
+      isStillThere = erasure.kind === 'source' && erasure.source in config.sources;
       if (options.dryRun) {
         const preview = await previewForget({ state, sinks }, erasure);
         if (!preview && !options.unseen) throw unseen(erasure.kind);
@@ -66,7 +66,6 @@ export const registerForget = command('forget', {
     });
     if (options.dryRun)
       return show(context, options, { touched, dryRun: true }, () => describePreview(touched, terminal.columns));
-    const isStillThere = erasure.kind === 'source' && erasure.source in config.sources;
     if (isStillThere) terminal.err(`note: ${erasure.source} is still in the config: the next sync reads it again\n`);
     return show(context, options, { touched }, () => describe(erasure.kind, touched, terminal.columns));
   },

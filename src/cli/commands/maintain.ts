@@ -1,8 +1,8 @@
-import { environment, withSinks } from '../../app/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Maintained, Rewrites } from '../../sinks/sink.ts';
 import { command, type Options, parseStreams, show } from '../command.ts';
+import { withStored } from '../config.ts';
 import { figure, table } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
@@ -26,8 +26,7 @@ export const registerMaintain = command('maintain', {
   more: EXAMPLES,
   async run(context, names: string[], options: Options) {
     const streams = names.length > 0 ? parseStreams(names) : STREAM_NAMES;
-    const { config } = environment.configOrDefaults(options.config);
-    const done = await withSinks({ config, log: context.log }, async ({ sinks }) => {
+    const done = await withStored(context, options, async ({ sinks }) => {
       const [lakes, tables]: [Record<string, Rewrites>, Record<string, Maintained>] = [{}, {}];
       for (const sink of sinks.filter(({ name }) => (options.sink ?? name) === name)) {
         if (sink.rewrite) lakes[sink.name] = await sink.rewrite(streams);

@@ -1,4 +1,4 @@
-import { byCommand, environment, withApp, withSinks } from '../../app/index.ts';
+import { byCommand, environment, withApp } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { type AuditEntry, audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
@@ -15,7 +15,7 @@ import { parseJson, stringifyJson } from '../../model/json.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import { type Context, command, EXIT, type ExitCode, type Options, parseCount, show } from '../command.ts';
-import { checkKnown, readState } from '../config.ts';
+import { checkKnown, readState, withStored } from '../config.ts';
 import { confirm, counted, type FittedColumn, fittedTable, minute } from '../terminal.ts';
 
 const LIST = `Examples:
@@ -117,9 +117,7 @@ async function showOne(
 
 async function retry(context: Context, ids: string[], options: QuarantineOptions): Promise<ExitCode> {
   const filter = filterOf(ids, options);
-  const { config } = environment.configOrDefaults(options.config);
-  const results = await withSinks({ config, log: context.log }, async ({ state, sinks }) => {
-    await checkKnown(state, config, options.source);
+  const results = await withStored(context, options, async ({ config, state, sinks }) => {
     const records = await chosenOf(listQuarantined(state, filter), ids);
     return audited(state, entryOf('retry', records), async () => {
       const retried: Retried[] = [];

@@ -1,4 +1,5 @@
 import { environment, hasState, withApp } from '../../app/index.ts';
+import { withClosers } from '../../app/resources.ts';
 import type { Config } from '../../config/index.ts';
 import { connect, type Database } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
@@ -48,14 +49,12 @@ function withState<T>(config: Config, log: Log, ask: (db: Database) => Promise<T
   throw new ConfigError('nothing has been synced yet', { next: firstStep(config) });
 }
 
-async function withUrl<T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> {
-  const db = connect({ url, max: 1 });
-  try {
-    return await ask(db);
-  } finally {
-    await db.close();
-  }
-}
+const withUrl = <T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> =>
+  withClosers((closers) => {
+    const db = connect({ url, max: 1 });
+    closers.push(() => db.close());
+    return ask(db);
+  });
 
 type Row = Record<string, unknown>;
 

@@ -87,16 +87,15 @@ function choicesOf(answers: Answers): Choices {
     const missing = [...(baseUrl ? [] : ['--base-url']), ...(plan ? [] : ['--plan'])].join(' and ');
     throw new ConfigError(`${missing} must be given`, { next: 'see tributary init --help' });
   }
-  const streams = answers.streams === undefined ? STREAM_NAMES : parseStreams(namesIn(answers.streams));
   return {
     baseUrl,
     plan,
+    since,
     requestsPerSecond: requestsPerSecond || undefined,
     keyVariable: answers.keyVariable ?? 'TRIBUTARY_API_KEY',
     databaseVariable: answers.databaseVariable ?? 'DATABASE_URL',
-    streams,
+    streams: answers.streams === undefined ? STREAM_NAMES : parseStreams(namesIn(answers.streams)),
     links: answers.links || undefined,
-    since,
     indexes: namesIn(answers.indexes ?? ''),
     lake: lake || undefined,
   };
