@@ -5,10 +5,7 @@ import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, HOUR_MS } from '../model/window.ts';
 import { type Client, createClient } from './client.ts';
 
-export interface ServiceToCheck {
-  name: string;
-  baseUrl: string;
-  apiKey: string;
+interface ServiceToCheck extends Record<'name' | 'baseUrl' | 'apiKey', string> {
   requestsPerSecond: number;
   /** Any stream that the source syncs. */
   stream: StreamName;
@@ -29,16 +26,10 @@ export async function checkService(service: ServiceToCheck, signal: AbortSignal)
     const { baseUrl, apiKey, stream } = service;
     const timeouts = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS };
     // An hour ago: the service's clock may be behind, and it may refuse its future.
-    const query = {
-      stream,
-      start: started - 2 * HOUR_MS,
-      end: started - HOUR_MS,
-      sortOrder: 'desc',
-      page: 1,
-      limit: 1,
-    } as const;
+    const window = { start: started - 2 * HOUR_MS, end: started - HOUR_MS };
     const client = createClient({ baseUrl, apiKey, timeouts });
-    const page = await client.get({ ...query, filters: {} }, signal);
+    const query = { stream, ...window, sortOrder: 'desc', page: 1, limit: 1, filters: {} } as const;
+    const page = await client.get(query, signal);
     const { host } = new URL(baseUrl);
     return [
       ok(subject, `${host} answers and takes the key`),

@@ -74,12 +74,13 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
     backfill: new Queue('backfill', producer),
   };
   const flows = new FlowProducer(producer);
-  const handles: WorkerHandle[] = [];
+  const workers: Worker[] = [];
   // All of them before any is waited for: an error that nobody listens to ends the process.
   flows.on('error', listen);
   for (const queue of QUEUES) queues[queue].on('error', listen);
   const close = async (): Promise<void> => {
-    await Promise.all(handles.map((handle) => handle.close()));
+    // One that was told to close is not waited for again: its jobs may have been given up.
+    await Promise.all(workers.filter(({ closing }) => !closing).map((worker) => worker.close()));
     await flows.close();
     for (const queue of QUEUES) await queues[queue].close();
     home.leave();
@@ -176,7 +177,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
           log.warn({ queue, job: job?.name, reason: fault.message }, 'a job failed; it comes again');
         else log.error({ queue, job: job?.name, err: error }, 'a bug ended this job');
       });
-      handles.push(worker);
+      workers.push(worker);
       await withFault(() => worker.waitUntilReady())();
       return worker;
     },
