@@ -1,13 +1,11 @@
+import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { type Finding, findingOf, note, ok } from '../model/errors.ts';
 import type { StreamName } from '../model/streams.ts';
 import { DAY_MS, HOUR_MS } from '../model/window.ts';
 import { type Client, createClient } from './client.ts';
 
-export interface ServiceToCheck {
-  name: string;
-  baseUrl: string;
-  apiKey: string;
+interface ServiceToCheck extends Record<'name' | 'baseUrl' | 'apiKey', string> {
   requestsPerSecond: number;
   /** Any stream that the source syncs. */
   stream: StreamName;
@@ -28,16 +26,10 @@ export async function checkService(service: ServiceToCheck, signal: AbortSignal)
     const { baseUrl, apiKey, stream } = service;
     const timeouts = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS };
     // An hour ago: the service's clock may be behind, and it may refuse its future.
-    const query = {
-      stream,
-      start: started - 2 * HOUR_MS,
-      end: started - HOUR_MS,
-      sortOrder: 'desc',
-      page: 1,
-      limit: 1,
-    } as const;
+    const window = { start: started - 2 * HOUR_MS, end: started - HOUR_MS };
     const client = createClient({ baseUrl, apiKey, timeouts });
-    const page = await client.get({ ...query, filters: {} }, signal);
+    const query = { stream, ...window, sortOrder: 'desc', page: 1, limit: 1, filters: {} } as const;
+    const page = await client.get(query, signal);
     const { host } = new URL(baseUrl);
     return [
       ok(subject, `${host} answers and takes the key`),
@@ -77,21 +69,17 @@ function clockFinding(subject: string, serverNow: number | undefined, ours: numb
 /** The request showed that the certificate is trusted; this checks how long it stays valid. */
 async function tlsFindings(subject: string, url: URL): Promise<Finding[]> {
   if (url.protocol !== 'https:') return [];
-  const found = await new Promise<{ protocol: string | null; until: number } | undefined>((resolve) => {
-    const host = url.hostname.replace(/^\[|\]$/g, '');
-    const socket = connect({ host, port: Number(url.port || 443), servername: host, timeout: PATIENCE_MS }, () => {
-      resolve({ protocol: socket.getProtocol(), until: Date.parse(socket.getPeerCertificate().valid_to) });
-      socket.destroy();
-    });
-    const giveUp = (): void => {
-      socket.destroy();
-      resolve(undefined);
-    };
-    socket.on('error', giveUp).on('timeout', giveUp);
-  });
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const socket = connect({ host, port: Number(url.port || 443), servername: host });
+  socket.on('error', () => {});
+  const isOpen = await once(socket, 'secureConnect', { signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => false);
+  const [protocol, until] = isOpen
+    ? [socket.getProtocol(), Date.parse(socket.getPeerCertificate().valid_to)]
+    : [null, Number.NaN];
+  socket.destroy();
   // Recovery: the request succeeded, perhaps through a proxy; there is nothing to warn about.
-  if (!found || Number.isNaN(found.until)) return [];
-  const days = Math.floor((found.until - Date.now()) / DAY_MS);
-  const says = `${found.protocol ?? 'TLS'}, certificate valid for ${days} more days`;
+  if (Number.isNaN(until)) return [];
+  const days = Math.floor((until - Date.now()) / DAY_MS);
+  const says = `${protocol ?? 'TLS'}, certificate valid for ${days} more days`;
   return [days < SOON_DAYS ? note(subject, says, 'tell whoever runs the service to renew it') : ok(subject, says)];
 }

@@ -49,13 +49,14 @@ function check(stream: StreamName, raw: unknown, refused: (param: Param) => stri
 
 function take(checked: CheckedParams, param: Param, value: unknown): void {
   const { name } = param;
-  const { text, faults, warnings } = readValue(param, value);
-  for (const { index, message } of faults) {
+  const text = readValue(param, value, (message, index) => {
     checked.faults.push({ path: index === undefined ? [name] : [name, index], message: `${name} ${message}` });
-  }
+    return undefined;
+  });
   if (text === undefined) return;
   checked.query[name] = text;
-  checked.warnings.push(...warnings.map((warning) => `${name}: ${warning}`));
+  const values = param.advanced ? text.split(',').map((each) => each.replace(/^-/, '')) : [text];
+  checked.warnings.push(...values.flatMap((each) => unusual(param, each)).map((warning) => `${name}: ${warning}`));
   if (param.deprecated) checked.warnings.push(`${name} is deprecated: ${param.deprecated}`);
 }
 
@@ -114,56 +115,45 @@ function valueSchema({ type, values = [], closed, advanced, maxLength, doc, depr
   };
 }
 
-/** The result for one value: the text to send, its faults (with their place in a list), and warnings. */
-interface ReadValue {
-  text?: string;
-  faults: Array<{ index?: number; message: string }>;
-  warnings: string[];
-}
+/** Takes what is wrong with a value, and the place in a list. */
+type Refuse = (message: string, index?: number) => undefined;
 
 /** Converts one value, from YAML or a command line, into the text that is sent for this parameter. */
-function readValue(param: Param, value: unknown): ReadValue {
-  if (Array.isArray(value)) return param.advanced ? readList(param, value) : refuse('takes one value, not a list');
-  const scalar = scalarText(param, value);
-  if ('fault' in scalar) return refuse(scalar.fault);
-  return param.advanced ? readCommaText(param, scalar.text) : readSingle(param, scalar.text);
-}
-
-const refuse = (message: string): ReadValue => ({ faults: [{ message }], warnings: [] });
-
-function readSingle(param: Param, text: string): ReadValue {
+function readValue(param: Param, value: unknown, refuse: Refuse): string | undefined {
+  if (Array.isArray(value))
+    return param.advanced ? readList(param, value, refuse) : refuse('takes one value, not a list');
+  const text = scalarText(param, value, refuse);
+  if (text === undefined) return undefined;
+  if (param.advanced) return readCommaText(param, text, refuse);
   const problem = checkText(param, text);
-  return problem ? refuse(problem) : { text, faults: [], warnings: unusual(param, text) };
+  return problem ? refuse(problem) : text;
 }
 
 /** A YAML list: each entry is one value, so a comma inside would silently become two. */
-function readList(param: Param, list: readonly unknown[]): ReadValue {
+function readList(param: Param, list: readonly unknown[], refuse: Refuse): string | undefined {
   if (list.length === 0) return refuse('is an empty list: name at least one value, or leave the parameter out');
-  const faults: ReadValue['faults'] = [];
-  const entries: string[] = [];
-  for (const [index, value] of list.entries()) {
-    const entry = Array.isArray(value) ? { fault: 'is a list inside a list' } : scalarText(param, value);
-    if ('fault' in entry) faults.push({ index, message: entry.fault });
-    else if (entry.text.includes(',')) faults.push({ index, message: holdsComma(entry.text) });
-    else entries.push(entry.text.trim());
-  }
-  return faults.length > 0 ? { faults, warnings: [] } : join(param, entries, entries.every(isExclusion));
+  const entries = list.flatMap((value, index) => {
+    if (Array.isArray(value)) return refuse('is a list inside a list', index) ?? [];
+    const text = scalarText(param, value, (message) => refuse(message, index));
+    return (text?.includes(',') ? refuse(holdsComma(text), index) : text?.trim()) ?? [];
+  });
+  return entries.length < list.length ? undefined : join(param, entries, entries.every(isExclusion), refuse);
 }
 
 /** A text in the service's own syntax: `US`, `US,CA`, `-US`, `-US,-CA`. */
-function readCommaText(param: Param, text: string): ReadValue {
+function readCommaText(param: Param, text: string, refuse: Refuse): string | undefined {
   // Codes and known words can be split safely; in free text `Washington, D.C.` is one name, and the service would look for two.
   if (!param.values && !param.form && /,\s/.test(text)) {
     return refuse(`${holdsComma(text)}. If two are meant, write a list, or no blank after the comma`);
   }
   const entries = text.split(',').map((entry) => entry.trim());
-  return join(param, entries, isExclusion(entries[0] ?? ''));
+  return join(param, entries, isExclusion(entries[0] ?? ''), refuse);
 }
 
 const holdsComma = (text: string): string =>
   `${quote(text)} holds a comma, which the service reads as two values; it has no way to ask for one`;
 
-function join(param: Param, entries: readonly string[], excluding: boolean): ReadValue {
+function join(param: Param, entries: readonly string[], excluding: boolean, refuse: Refuse): string | undefined {
   if (entries.some((entry) => isExclusion(entry) !== excluding)) {
     return refuse('excludes some values and includes others: put - before every value, or before none');
   }
@@ -171,29 +161,26 @@ function join(param: Param, entries: readonly string[], excluding: boolean): Rea
   const problem = values
     .map((value) => (isExclusion(value) ? 'has a - too many' : checkText(param, value)))
     .find(Boolean);
-  if (problem) return refuse(problem);
-  const warnings = values.flatMap((value) => unusual(param, value));
-  return { text: values.map((value) => (excluding ? `-${value}` : value)).join(','), faults: [], warnings };
+  return problem ? refuse(problem) : values.map((value) => (excluding ? `-${value}` : value)).join(',');
 }
 
 const isExclusion = (entry: string): boolean => entry.startsWith('-');
 
 /** YAML turns unquoted words into numbers, booleans and null; only values that survive this unchanged are accepted. */
-function scalarText(param: Param, value: unknown): { text: string } | { fault: string } {
+function scalarText(param: Param, value: unknown, refuse: Refuse): string | undefined {
   switch (typeof value) {
     case 'string':
-      return { text: value };
     case 'bigint':
-      return { text: String(value) };
+      return String(value);
     case 'number':
-      if (Number.isSafeInteger(value)) return { text: String(value) };
-      return { fault: `${value} cannot be sent exactly: write it in quotes, so that its characters stay as they are` };
+      if (Number.isSafeInteger(value)) return String(value);
+      return refuse(`${value} cannot be sent exactly: write it in quotes, so that its characters stay as they are`);
     case 'boolean':
-      if (param.type === 'boolean') return { text: String(value) };
-      return { fault: `is the boolean ${value}: if the word itself is meant, write it in quotes` };
+      if (param.type === 'boolean') return String(value);
+      return refuse(`is the boolean ${value}: if the word itself is meant, write it in quotes`);
     default:
-      if (value === null || value === undefined) return { fault: 'has no value' };
-      return { fault: `must be a text, a number or a boolean${param.advanced ? ', or a list of them' : ''}` };
+      if (value === null || value === undefined) return refuse('has no value');
+      return refuse(`must be a text, a number or a boolean${param.advanced ? ', or a list of them' : ''}`);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { StreamName } from '../model/streams.ts';
+import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 
 /**
  * Every query parameter of `GET /events`, as data. Checking, docs/configuration.md, the editor's JSON schema and the check of filtered rows
@@ -89,153 +89,75 @@ const METADATA_SEARCH = {
   strict: true,
 } as const;
 
+type Rest = Omit<Partial<Param>, 'name' | 'doc'>;
+/** A parameter that takes one text, unless the rest says otherwise. */
+const one = (name: string, doc: string, rest?: Rest): Param => ({ name, type: 'string', doc, ...rest });
+/** A parameter with advanced filtering, and the column that shows it. */
+const some = (name: string, doc: string, column?: string, rest?: Rest): Param =>
+  one(name, doc, { advanced: true, ...(column && { columns: [column] }), ...rest });
+const choice = (name: string, doc: string, values: readonly string[], rest?: Rest): Param =>
+  one(name, doc, { type: 'enum', values, ...rest });
+
+const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'];
+const CONTINENTS = ['AF', 'AN', 'AS', 'EU', 'NA', 'OC', 'SA'];
+const BOTH = 'both when absent';
+const QUERY = "search by a custom metadata value: `metadata['<key>']:'<value>'`; leads and sales only";
+const INFERRED = "leave it out: it is inferred from the workspace's defaultProgramId";
+
 export const PARAMS: readonly Param[] = [
-  {
-    name: 'event',
-    type: 'enum',
-    values: ['clicks', 'leads', 'sales'],
-    default: 'clicks',
-    reserved: 'the stream decides it',
-    doc: 'type of event to retrieve',
-  },
-  { name: 'domain', type: 'string', advanced: true, columns: ['link_domain'], doc: 'domain of the short link' },
-  {
-    name: 'key',
-    type: 'string',
-    needs: 'domain',
-    columns: ['link_key'],
-    doc: 'slug of the short link; only together with one `domain`',
-  },
-  { name: 'linkId', type: 'string', advanced: true, columns: ['link_id'], doc: 'link ID' },
-  {
-    name: 'externalId',
-    type: 'string',
+  choice('event', 'type of event to retrieve', STREAM_NAMES, { default: 'clicks', reserved: 'the stream decides it' }),
+  some('domain', 'domain of the short link', 'link_domain'),
+  one('key', 'slug of the short link; only together with one `domain`', { needs: 'domain', columns: ['link_key'] }),
+  some('linkId', 'link ID', 'link_id'),
+  one('externalId', 'link ID in your own database, prefixed with `ext_`', {
     prefix: 'ext_',
     columns: ['link_external_id'],
-    doc: 'link ID in your own database, prefixed with `ext_`',
-  },
-  { name: 'tenantId', type: 'string', advanced: true, columns: ['link_tenant_id'], doc: 'tenant ID' },
-  { name: 'tagId', type: 'string', advanced: true, columns: ['link_tags'], doc: 'tag ID' },
-  {
-    name: 'folderId',
-    type: 'string',
-    advanced: true,
-    columns: ['link_folder_id'],
-    doc: 'folder ID; when absent, all links are included',
-  },
-  { name: 'partnerTagId', type: 'string', advanced: true, doc: 'partner tag ID' },
-  { name: 'groupId', type: 'string', advanced: true, doc: 'group ID' },
-  { name: 'partnerId', type: 'string', advanced: true, columns: ['link_partner_id'], doc: 'partner ID' },
-  { name: 'customerId', type: 'string', columns: ['customer_id'], doc: 'customer ID' },
-  {
-    name: 'interval',
-    type: 'enum',
-    values: ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'],
+  }),
+  some('tenantId', 'tenant ID', 'link_tenant_id'),
+  some('tagId', 'tag ID', 'link_tags'),
+  some('folderId', 'folder ID; when absent, all links are included', 'link_folder_id'),
+  some('partnerTagId', 'partner tag ID'),
+  some('groupId', 'group ID'),
+  some('partnerId', 'partner ID', 'link_partner_id'),
+  one('customerId', 'customer ID', { columns: ['customer_id'] }),
+  choice('interval', 'time interval, where no `start` is given', INTERVALS, {
     default: '24h',
     reserved: 'use --from and --to, or `since` in the config',
-    doc: 'time interval, where no `start` is given',
-  },
-  { name: 'start', type: 'string', reserved: 'use --from, or `since` in the config', doc: 'start date and time' },
-  { name: 'end', type: 'string', reserved: 'use --to', doc: 'end date and time; the current date when absent' },
-  { name: 'timezone', type: 'string', default: 'UTC', reserved: 'it is always UTC', doc: 'IANA time zone' },
-  {
-    name: 'country',
-    type: 'string',
-    advanced: true,
-    form: COUNTRY,
-    columns: ['click_country'],
-    doc: '2-letter ISO 3166-1 country code',
-  },
-  { name: 'city', type: 'string', advanced: true, columns: ['click_city'], doc: 'city name' },
-  {
-    name: 'region',
-    type: 'string',
-    advanced: true,
-    form: REGION,
-    columns: ['click_region'],
-    doc: 'ISO 3166-2 region code',
-  },
-  {
-    name: 'continent',
-    type: 'string',
-    closed: true,
-    advanced: true,
-    columns: ['click_continent'],
-    values: ['AF', 'AN', 'AS', 'EU', 'NA', 'OC', 'SA'],
-    doc: 'continent code',
-  },
-  { name: 'device', type: 'string', advanced: true, columns: ['click_device'], doc: 'device' },
-  { name: 'browser', type: 'string', advanced: true, columns: ['click_browser'], doc: 'browser' },
-  { name: 'os', type: 'string', advanced: true, columns: ['click_os'], doc: 'operating system' },
-  {
-    name: 'trigger',
-    type: 'string',
-    advanced: true,
-    columns: ['click_trigger'],
+  }),
+  one('start', 'start date and time', { reserved: 'use --from, or `since` in the config' }),
+  one('end', 'end date and time; the current date when absent', { reserved: 'use --to' }),
+  one('timezone', 'IANA time zone', { default: 'UTC', reserved: 'it is always UTC' }),
+  some('country', '2-letter ISO 3166-1 country code', 'click_country', { form: COUNTRY }),
+  some('city', 'city name', 'click_city'),
+  some('region', 'ISO 3166-2 region code', 'click_region', { form: REGION }),
+  some('continent', 'continent code', 'click_continent', { closed: true, values: CONTINENTS }),
+  some('device', 'device', 'click_device'),
+  some('browser', 'browser', 'click_browser'),
+  some('os', 'operating system', 'click_os'),
+  some('trigger', 'what caused the click; all triggers when absent', 'click_trigger', {
     values: ['qr', 'link', 'pageview'],
-    doc: 'what caused the click; all triggers when absent',
-  },
-  { name: 'referer', type: 'string', advanced: true, columns: ['click_referer'], doc: 'referer hostname' },
-  { name: 'refererUrl', type: 'string', advanced: true, columns: ['click_referer_url'], doc: 'full referer URL' },
-  { name: 'url', type: 'string', advanced: true, columns: ['click_url', 'link_url'], doc: 'destination URL' },
-  { name: 'utm_source', type: 'string', advanced: true, columns: ['link_utm_source'], doc: 'UTM source' },
-  { name: 'utm_medium', type: 'string', advanced: true, columns: ['link_utm_medium'], doc: 'UTM medium' },
-  { name: 'utm_campaign', type: 'string', advanced: true, columns: ['link_utm_campaign'], doc: 'UTM campaign' },
-  { name: 'utm_term', type: 'string', advanced: true, columns: ['link_utm_term'], doc: 'UTM term' },
-  { name: 'utm_content', type: 'string', advanced: true, columns: ['link_utm_content'], doc: 'UTM content' },
-  { name: 'root', type: 'boolean', doc: 'true: root domains only; false: links only; both when absent' },
-  {
-    name: 'saleType',
-    type: 'enum',
-    values: ['new', 'recurring'],
-    streams: ['sales'],
-    doc: 'first-time or repeat purchases; both when absent',
-  },
-  {
-    name: 'query',
-    type: 'string',
-    maxLength: 10_000,
-    form: METADATA_SEARCH,
-    streams: ['leads', 'sales'],
-    doc: "search by a custom metadata value: `metadata['<key>']:'<value>'`; leads and sales only",
-  },
-  {
-    name: 'programId',
-    type: 'string',
-    columns: ['link_program_id'],
-    deprecated: "leave it out: it is inferred from the workspace's defaultProgramId",
-    doc: 'program ID',
-  },
-  {
-    name: 'tagIds',
-    type: 'string',
-    deprecated: 'use tagId',
-    conflicts: 'tagId',
-    columns: ['link_tags'],
-    doc: 'tag IDs',
-  },
-  {
-    name: 'qr',
+  }),
+  some('referer', 'referer hostname', 'click_referer'),
+  some('refererUrl', 'full referer URL', 'click_referer_url'),
+  some('url', 'destination URL', undefined, { columns: ['click_url', 'link_url'] }),
+  ...['source', 'medium', 'campaign', 'term', 'content'].map((of) => some(`utm_${of}`, `UTM ${of}`, `link_utm_${of}`)),
+  one('root', `true: root domains only; false: links only; ${BOTH}`, { type: 'boolean' }),
+  choice('saleType', `first-time or repeat purchases; ${BOTH}`, ['new', 'recurring'], { streams: ['sales'] }),
+  one('query', QUERY, { maxLength: 10_000, form: METADATA_SEARCH, streams: ['leads', 'sales'] }),
+  one('programId', 'program ID', { columns: ['link_program_id'], deprecated: INFERRED }),
+  one('tagIds', 'tag IDs', { deprecated: 'use tagId', conflicts: 'tagId', columns: ['link_tags'] }),
+  one('qr', `true: QR scans only; false: links only; ${BOTH}`, {
     type: 'boolean',
     deprecated: 'use trigger',
     conflicts: 'trigger',
     columns: ['click_qr'],
-    doc: 'true: QR scans only; false: links only; both when absent',
-  },
+  }),
   // By the contract from 1; where the first page is numbered 0, the reader finds that out by asking for it.
-  { name: 'page', type: 'number', min: 0, default: 1, reserved: PAGING, doc: 'page number' },
-  { name: 'limit', type: 'number', min: 1, max: MAX_LIMIT, default: 100, reserved: PAGING, doc: 'items per page' },
-  { name: 'sortOrder', type: 'enum', values: ORDER, default: 'desc', reserved: SORTING, doc: 'sort order' },
-  { name: 'sortBy', type: 'enum', values: ['timestamp'], default: 'timestamp', reserved: SORTING, doc: 'sort field' },
-  {
-    name: 'order',
-    type: 'enum',
-    values: ORDER,
-    default: 'desc',
-    deprecated: 'use sortOrder',
-    reserved: SORTING,
-    doc: 'sort order',
-  },
+  one('page', 'page number', { type: 'number', min: 0, default: 1, reserved: PAGING }),
+  one('limit', 'items per page', { type: 'number', min: 1, max: MAX_LIMIT, default: 100, reserved: PAGING }),
+  choice('sortOrder', 'sort order', ORDER, { default: 'desc', reserved: SORTING }),
+  choice('sortBy', 'sort field', ['timestamp'], { default: 'timestamp', reserved: SORTING }),
+  choice('order', 'sort order', ORDER, { default: 'desc', deprecated: 'use sortOrder', reserved: SORTING }),
 ];
 
 const BY_NAME: ReadonlyMap<string, Param> = new Map(PARAMS.map((param) => [param.name, param]));

@@ -12,32 +12,26 @@ const FORBIDDEN_NEXT: Readonly<Record<ForbiddenMeaning, string>> = {
   permission: 'give this key permission to read analytics, or use a key that has it',
 };
 
-/** Every error code of the contract. `stop`: repeating the request cannot help. */
-interface ServiceCode {
-  code: string;
-  status: number;
-  recovery: 'stop' | 'retry';
-  next: string;
-}
-
 const NOT_FOUND = 'check baseUrl, and the ids in the filters';
 const CHECK_QUERY = 'check the filters and dates of this stream: the service refuses the request as it is';
 
-export const SERVICE_CODES: readonly ServiceCode[] = [
-  { code: 'bad_request', status: 400, recovery: 'stop', next: CHECK_QUERY },
-  { code: 'unauthorized', status: 401, recovery: 'stop', next: 'check apiKey: it may be mistyped, revoked or expired' },
-  { code: 'forbidden', status: 403, recovery: 'stop', next: FORBIDDEN_NEXT.permission },
-  { code: 'not_found', status: 404, recovery: 'stop', next: NOT_FOUND },
-  {
-    code: 'conflict',
-    status: 409,
-    recovery: 'stop',
-    next: 'run it again later; if the problem persists, ask the operator of the service',
-  },
-  { code: 'invite_expired', status: 410, recovery: 'stop', next: 'renew the invite to the workspace, then the key' },
-  { code: 'unprocessable_entity', status: 422, recovery: 'stop', next: CHECK_QUERY },
-  { code: 'rate_limit_exceeded', status: 429, recovery: 'retry', next: 'check plan, and who else uses this key' },
-  { code: 'internal_server_error', status: 500, recovery: 'retry', next: 'run it again later' },
+const PERSISTS = 'run it again later; if the problem persists, ask the operator of the service';
+
+/** Repeating the request cannot help. */
+const stop = (status: number, code: string, next: string) => ({ code, status, recovery: 'stop', next }) as const;
+const retry = (status: number, code: string, next: string) => ({ code, status, recovery: 'retry', next }) as const;
+
+/** Every error code of the contract. */
+export const SERVICE_CODES = [
+  stop(400, 'bad_request', CHECK_QUERY),
+  stop(401, 'unauthorized', 'check apiKey: it may be mistyped, revoked or expired'),
+  stop(403, 'forbidden', FORBIDDEN_NEXT.permission),
+  stop(404, 'not_found', NOT_FOUND),
+  stop(409, 'conflict', PERSISTS),
+  stop(410, 'invite_expired', 'renew the invite to the workspace, then the key'),
+  stop(422, 'unprocessable_entity', CHECK_QUERY),
+  retry(429, 'rate_limit_exceeded', 'check plan, and who else uses this key'),
+  retry(500, 'internal_server_error', 'run it again later'),
 ];
 
 const WITHOUT_LINKS = 'leave links out of the source; events are synced all the same';

@@ -12,7 +12,7 @@ import { MIGRATIONS } from '../cursor/migrations/index.ts';
 import { checkState } from '../cursor/migrations/migrate.ts';
 import { findMoved, MOVED_FIX, movedText, readKnownProfiles } from '../cursor/sources.ts';
 import { describeProfile } from '../extract/profile.ts';
-import { type Finding, findingOf, note, ok } from '../model/errors.ts';
+import { type Finding, failing, findingOf, note, ok } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
@@ -38,17 +38,18 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   };
   tell([checkNode(process.version)]);
   for (const folder of foldersOf(config)) tell([await checkDisk(folder)]);
-  await withUntouched({ config, log, stateUrl }, async ({ state, sink }) => {
-    const found = await checkState(state, MIGRATIONS, stateNameOf(config));
-    tell(found);
+  const untouched = withUntouched({ config, log, stateUrl }, async ({ state, sink }) => {
+    const ofState = await checkState(state, MIGRATIONS, stateNameOf(config));
+    tell(ofState);
     // Every sink keeps its progress in the state: a dead database is reported once, not for each of them.
-    if (found.some(isAway)) return;
-    for (const name of Object.keys(config.sinks)) tell(await checkSink(name, sink, state));
+    if (ofState.some(isAway)) return [];
+    for (const name of Object.keys(config.sinks)) tell(await found(`sink ${name}`, checkSink(sink(name), state)));
     tell(await profileFindings(state, Object.keys(config.sources)));
-    tell(await movedFindings(state, config));
-  }).catch((error: unknown) => tell([findingOf('state', error)]));
+    return movedFindings(state, config);
+  });
+  tell(await found('state', untouched));
   const isStateAway = findings.some((finding) => finding.subject === 'state' && isAway(finding));
-  if (config.queue.url !== undefined || !isStateAway) tell(await queueFindingsOf(config));
+  if (config.queue.url !== undefined || !isStateAway) tell(await found('queue', queueFindingsOf(config)));
   tell(clearFindings(config));
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
     const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
@@ -57,42 +58,36 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   return findings;
 }
 
+/** What a check found; where it failed, its error. */
+const found = (subject: string, check: Promise<Finding[]>): Promise<Finding[]> =>
+  check.catch((error: unknown) => [findingOf(subject, error)]);
+
 const isAway = ({ level, fixBy }: Finding): boolean => level === 'fault' && fixBy === 'later';
 
 /** Imported only if the config names a Redis or a Postgres server. */
 async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Finding[]> {
-  try {
-    if (url === undefined) {
-      const stateUrl = state.directUrl ?? state.url;
-      if (stateUrl !== undefined) await (await import('../jobs/bull.ts')).checkDirect(stateUrl);
-      return [ok('queue', 'in the state database')];
-    }
-    const { queueFindings, readInfo, redisPlace } = await import('../jobs/redis.ts');
-    return queueFindings(redisPlace(url), await readInfo(url));
-  } catch (error) {
-    return [findingOf('queue', error)];
+  if (url === undefined) {
+    const stateUrl = state.directUrl ?? state.url;
+    if (stateUrl !== undefined) await (await import('../jobs/bull.ts')).checkDirect(stateUrl);
+    return [ok('queue', 'in the state database')];
   }
+  const { queueFindings, readInfo, redisPlace } = await import('../jobs/redis.ts');
+  return queueFindings(redisPlace(url), await readInfo(url));
 }
 
 /** Connections without TLS. */
 export function clearFindings({ state, sinks, queue }: Config): Finding[] {
-  const databases: Array<[subject: string, url: string | undefined]> = [
-    ['state', state.url],
-    ...Object.entries(sinks).map(([name, sink]): [string, string | undefined] => [
-      `sink ${name}`,
-      sink.type === 'postgres' ? sink.url : undefined,
-    ]),
-  ];
-  const found = databases
-    .filter(([, url]) => url !== undefined && isInTheClear(url))
-    .map(([subject]) => note(subject, 'is on another machine, and the connection is not encrypted', PLAIN_DATABASE));
+  const says = 'is on another machine, and the connection is not encrypted';
+  const databases = { state: state.url } as Record<string, string | undefined>;
+  for (const [name, sink] of Object.entries(sinks)) if ('url' in sink) databases[`sink ${name}`] = sink.url;
   const redis = queue.url === undefined ? undefined : new URL(queue.url);
-  if (redis?.protocol === 'redis:' && !isLocalHost(redis.hostname)) {
-    found.push(
-      note('queue', 'is on another machine, and the connection is not encrypted', 'use rediss:// in queue.url'),
-    );
-  }
-  return found;
+  const isPlainQueue = redis?.protocol === 'redis:' && !isLocalHost(redis.hostname);
+  return [
+    ...Object.entries(databases).flatMap(([subject, url]) =>
+      url !== undefined && isInTheClear(url) ? note(subject, says, PLAIN_DATABASE) : [],
+    ),
+    ...(isPlainQueue ? [note('queue', says, 'use rediss:// in queue.url')] : []),
+  ];
 }
 
 const PLAIN_DATABASE = 'add ?sslmode=verify-full to its URL (and sslrootcert for a CA of your own)';
@@ -106,18 +101,10 @@ function foldersOf({ state, sinks }: Config): string[] {
   return [...(state.url === undefined ? ['.tributary/'] : []), ...lakes];
 }
 
-async function checkSink(
-  name: string,
-  open: (name: string) => Promise<Sink>,
-  state: Database,
-): Promise<readonly Finding[]> {
-  try {
-    const sink = await open(name);
-    const works = (await sink.check?.()) ?? [ok(`sink ${name}`, sink.place)];
-    return [...works, ...(await changeFindings(sink, state))];
-  } catch (error) {
-    return [findingOf(`sink ${name}`, error)];
-  }
+async function checkSink(opening: Promise<Sink>, state: Database): Promise<Finding[]> {
+  const sink = await opening;
+  const works = (await sink.check?.()) ?? [ok(`sink ${sink.name}`, sink.place)];
+  return [...works, ...(await changeFindings(sink, state))];
 }
 
 /** What somebody changed in a sink since a run last asked it. Nothing is counted here. */
@@ -127,14 +114,7 @@ async function changeFindings(sink: Sink, state: Database): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { source, stream, identity, last_commit: last, foreign } of known) {
     const place = `${source}/${stream}`;
-    if (foreign !== null)
-      findings.push({
-        level: 'fault',
-        subject,
-        says: `${place}: ${foreign}`,
-        fix: 'tributary verify --repair',
-        fixBy: 'config',
-      });
+    if (foreign !== null) findings.push(failing(subject, `${place}: ${foreign}`, 'tributary verify --repair'));
     const now = await sink.identify?.(state, { source, stream }, last ?? undefined);
     // Before the first sync there was nothing to count.
     if (now === undefined || now === identity || [now, identity].some((one) => one.endsWith(UNSETTLED))) continue;
@@ -148,13 +128,8 @@ async function changeFindings(sink: Sink, state: Database): Promise<Finding[]> {
 async function movedFindings(state: Database, { sources }: Config): Promise<Finding[]> {
   if (!(await hasTable(state, 'sources'))) return [];
   const addresses = Object.entries(sources).map(([name, { baseUrl }]) => ({ name, baseUrl }));
-  return (await findMoved(state, addresses)).map((moved) => ({
-    level: 'fault',
-    subject: `source ${moved.name}`,
-    says: movedText(moved),
-    fix: MOVED_FIX,
-    fixBy: 'config',
-  }));
+  const moved = await findMoved(state, addresses);
+  return moved.map((each) => failing(`source ${each.name}`, movedText(each), MOVED_FIX));
 }
 
 /** What earlier syncs found out about the services. */
@@ -185,8 +160,7 @@ export function checkNode(version: string): Finding {
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
   const isNew = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1]);
   if (isNew) return ok('Node', version);
-  const fix = `install Node ${OLDEST_NODE.join('.')} or newer`;
-  return { level: 'fault', subject: 'Node', says: `${version} is too old`, fix, fixBy: 'config' };
+  return failing('Node', `${version} is too old`, `install Node ${OLDEST_NODE.join('.')} or newer`);
 }
 
 const GIB = 2 ** 30;
@@ -206,6 +180,5 @@ export function diskFinding(folder: string, free: number): Finding {
   const says = `${(free / GIB).toFixed(1)} GiB free for ${folder}`;
   if (free >= LITTLE) return ok('disk', says);
   const fix = 'make room, or move the data to a larger disk';
-  if (free >= TOO_LITTLE) return note('disk', says, fix);
-  return { level: 'fault', subject: 'disk', says, fix, fixBy: 'config' };
+  return (free >= TOO_LITTLE ? note : failing)('disk', says, fix);
 }

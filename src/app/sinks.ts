@@ -67,34 +67,29 @@ const readAgainIn =
   (source, stream) =>
     readAgainMs(sources[source]?.streams[stream]);
 
-/** Imported on demand: most starts need no Parquet. */
+/** Imported on demand: most starts need no files. */
+async function openFiles(place: string, fileMode: number | undefined) {
+  const { openStore } = await import('../sinks/files/store/open-store.ts');
+  return openStore(place, { ...s3Settings(), fileMode });
+}
+
 async function openLake(
   name: string,
   { path, partition, compression, fileMode }: SinkSettings & { type: 'parquet' },
   { config, state }: Opening,
 ): Promise<Sink> {
   const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
-  const { openStore } = await import('../sinks/files/store/open-store.ts');
-  const store = await openStore(path, { ...s3Settings(), fileMode });
+  const store = await openFiles(path, fileMode);
   return createParquetSink({ name, store, state, readAgainMs: readAgainIn(config), scheme: partition, compression });
 }
 
 async function openTables(
   name: string,
-  { warehouse, namespace, catalog, fileMode, keepSnapshots }: SinkSettings & { type: 'iceberg' },
+  { warehouse, namespace, catalog, fileMode, keepSnapshots: keep }: SinkSettings & { type: 'iceberg' },
   { config, state }: Opening,
 ): Promise<Sink> {
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
-  const { openStore } = await import('../sinks/files/store/open-store.ts');
-  const store = await openStore(warehouse, { ...s3Settings(), fileMode });
-  return createIcebergSink({
-    name,
-    state,
-    readAgainMs: readAgainIn(config),
-    warehouse,
-    store,
-    namespace,
-    maintenance: { keep: keepSnapshots },
-    ...(catalog.type === 'rest' && { rest: catalog }),
-  });
+  const store = await openFiles(warehouse, fileMode);
+  const where = { name, state, store, warehouse, namespace, ...(catalog.type === 'rest' && { rest: catalog }) };
+  return createIcebergSink({ ...where, readAgainMs: readAgainIn(config), maintenance: { keep } });
 }

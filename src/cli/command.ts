@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { Cancelled, ConfigError, type Fault, StopStream } from '../model/errors.ts';
 import { type Instant, parseDate } from '../model/instant.ts';
 import { stringifyJson } from '../model/json.ts';
@@ -38,7 +38,7 @@ export const errorJson = (error: Fault) => ({
   exitCode: exitCodeOf(error),
 });
 
-/** What `withOptions` reads. */
+/** What options that several commands share are read into. */
 export interface Options {
   config?: string;
   source?: string;
@@ -50,7 +50,39 @@ export interface Options {
   to?: string;
 }
 
-/** A command adds itself to the program; its action returns the exit code. */
+/** As commander's `option()` takes them. */
+type OptionParts =
+  | [flags: string, does: string, usual?: string]
+  | [string, string, (text: string) => unknown, unknown?];
+
+/** A command as data. */
+export interface Definition {
+  does: string;
+  takes?: readonly [flags: string, does: string];
+  /** In the order of the help; those that several commands share, by their name. */
+  options: ReadonlyArray<keyof Options | Option | OptionParts>;
+  /** What the help says below the options: examples first. */
+  more: string;
+  /** Returns the exit code. */
+  run?(context: Context, ...args: never[]): Promise<ExitCode>;
+  commands?: Readonly<Record<string, Definition>>;
+}
+
+export const command =
+  (name: string, definition: Definition): Register =>
+  (program, action) => {
+    const { does, takes, options, more, run, commands = {} } = definition;
+    const made = program.command(name).description(does).addHelpText('after', `\n${more}`);
+    if (takes) made.argument(...takes);
+    for (const option of options) {
+      if (option instanceof Option) made.addOption(option);
+      else made.option(...((typeof option === 'string' ? SHARED[option] : option) as [string, string]));
+    }
+    for (const [child, own] of Object.entries(commands)) command(child, own)(made, action);
+    if (run) made.action(action(run as (context: Context, ...args: unknown[]) => Promise<ExitCode>));
+  };
+
+/** A command adds itself to the program. */
 export type Register = (program: Command, action: Action) => void;
 export type Action = <A extends unknown[]>(
   work: (context: Context, ...args: A) => Promise<ExitCode>,
@@ -101,9 +133,6 @@ const SHARED: Readonly<Record<keyof Options, [flags: string, does: string, usual
   from: ['--from <DATE>', `the start of the range (required): ${DATES}`],
   to: ['--to <DATE>', 'the end of the range, exclusive', 'now'],
 };
-
-export const withOptions = (command: Command, ...names: ReadonlyArray<keyof Options>): Command =>
-  names.reduce((so, name) => so.option(...SHARED[name]), command);
 
 const FROM = 'say where the range begins, such as --from 7d: see --help';
 

@@ -1,7 +1,8 @@
-import { environment, hasState, withApp } from '../app/index.ts';
+import { environment, hasState, withApp, withSinks } from '../app/index.ts';
 import { type Config, DEFAULT_CONFIG } from '../config/index.ts';
 import type { Database } from '../cursor/database/index.ts';
 import { knownSources } from '../cursor/forgotten.ts';
+import type { Sink } from '../sinks/sink.ts';
 import { type Context, checkSource, type Options } from './command.ts';
 
 /** The config of a command that needs a source; its warnings are printed. */
@@ -23,6 +24,19 @@ export async function readState<T>(
   return withApp({ config, log }, async ({ state }) => {
     await checkKnown(state, config, source);
     return read(state);
+  });
+}
+
+/** What a command that changes stored data works on: the state and every sink. */
+export function withStored<T>(
+  { log }: Context,
+  { config: path, source }: Options,
+  work: (stored: { config: Config; state: Database; sinks: readonly Sink[] }) => Promise<T>,
+): Promise<T> {
+  const { config } = environment.configOrDefaults(path);
+  return withSinks({ config, log }, async (app) => {
+    await checkKnown(app.state, config, source);
+    return work({ config, ...app });
   });
 }
 

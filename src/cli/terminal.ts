@@ -75,17 +75,6 @@ export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = p
   };
 }
 
-export type Paint = ReturnType<typeof createPaint>;
-
-/** Colours if the terminal has them and NO_COLOR is not set; else plain text. */
-export function createPaint({ isScreen }: Pick<Terminal, 'isScreen'>) {
-  const colour =
-    (code: number) =>
-    (text: string): string =>
-      isScreen ? `\x1b[${code}m${text}\x1b[0m` : text;
-  return { good: colour(32), warn: colour(33), bad: colour(31) };
-}
-
 const GUTTER = '  ';
 
 /** A plain table: text left-aligned, figures right-aligned, as narrow as its content. If that is too wide, the widest column is cut. */

@@ -14,19 +14,7 @@ import {
   type YAMLError,
 } from 'yaml';
 
-/** The only user of `yaml`: a config file as plain data, with the line and column of every key. */
-export interface ConfigDocument {
-  /** The data, with environment variables filled in. Unusable if there are faults of `form`. */
-  value: unknown;
-  faults: readonly DocumentFault[];
-  /** The position of a key, or of its nearest existing parent. */
-  offsetOf(path: ReadonlyArray<string | number>): number;
-  /** Whether the value's environment variable is not set, so that it cannot be checked further. */
-  isUnfilled(path: ReadonlyArray<string | number>): boolean;
-  placeOf(offset: number): { line: number; col: number };
-}
-
-export interface DocumentFault {
+interface DocumentFault {
   offset: number;
   message: string;
   /** The environment variable that is not set, if that is the fault. */
@@ -40,13 +28,15 @@ export interface DocumentFault {
 /** Data as YAML, for people to read. */
 export const writeYaml = (value: unknown): string => stringify(value, { lineWidth: 100 }).trimEnd();
 
+type Path = ReadonlyArray<string | number>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Far more than a config needs, and far less than it takes to exhaust the parser's stack. */
 const MOST_CHARACTERS = 262_144;
 const MOST_NESTING = 100;
 
-export function readDocument(text: string, env: Environment): ConfigDocument {
+/** The only user of `yaml`: a config file as plain data, with the line and column of every key. */
+export function readDocument(text: string, env: Environment) {
   const lines = new LineCounter();
   const faults: DocumentFault[] = [];
   const excess = tooMuch(text);
@@ -65,11 +55,14 @@ export function readDocument(text: string, env: Environment): ConfigDocument {
   };
   if (faults.length === 0) fillIn(document, env, report);
   return {
+    /** The data, with environment variables filled in. Unusable if there are faults of `form`. */
     value: faults.some(({ kind }) => kind === 'form') ? undefined : toData(document, report),
     faults,
-    offsetOf: (path) => offsetOf(document, path),
-    isUnfilled: (path) => unfilled.has(document.getIn(path, true)),
-    placeOf: (offset) => {
+    /** The position of a key, or of its nearest existing parent. */
+    offsetOf: (path: Path) => offsetOf(document, path),
+    /** Whether the value's environment variable is not set, so that it cannot be checked further. */
+    isUnfilled: (path: Path) => unfilled.has(document.getIn(path, true)),
+    placeOf: (offset: number) => {
       // An empty file has no line yet.
       const { line, col } = lines.linePos(offset);
       return { line: Math.max(1, line), col: Math.max(1, col) };
@@ -176,7 +169,7 @@ function toData(document: Document, report: Report): unknown {
   }
 }
 
-function offsetOf(document: Document, path: ReadonlyArray<string | number>): number {
+function offsetOf(document: Document, path: Path): number {
   let node: unknown = document.contents;
   let offset = startOf(node) ?? 0;
   for (const name of path) {

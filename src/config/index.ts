@@ -4,6 +4,7 @@ import { ConfigError } from '../model/errors.ts';
 import { isObject } from '../model/json.ts';
 import { type Environment, readDocument } from './document.ts';
 import { type Config, type ConfigIssue, configJsonSchema, configSchema } from './schema.ts';
+import { isSecretKey } from './values.ts';
 
 export type { Config, ConfigInput, LinksConfig, SourceConfig, StreamConfig } from './schema.ts';
 
@@ -182,22 +183,11 @@ function valueAt(config: unknown, path: Path): unknown {
 /** Shorter ones may occur elsewhere by chance, such as the sandbox's key. */
 const SHORTEST = 12;
 
-/** The secrets of a config, as far as it could be read. */
-function secretsOf(config: unknown): string[] {
-  if (!isObject(config)) return [];
-  const sources = isObject(config.sources) ? Object.values(config.sources) : [];
-  const found = [
-    ...sources.map((source) => at(source, 'apiKey')),
-    at(config.privacy, 'salt'),
-    at(config.http, 'token'),
-    ...Object.values(isObject(config.sinks) ? config.sinks : {}).map((sink) =>
-      at(isObject(sink) ? sink.catalog : undefined, 'token'),
-    ),
-    ...Object.values(isObject(config.http) && isObject(config.http.tokens) ? config.http.tokens : {}).map((one) =>
-      at(one, 'token'),
-    ),
-  ];
-  return found.filter((secret): secret is string => typeof secret === 'string' && secret.length >= SHORTEST);
+/** The secrets of a config, as far as it could be read. A config is not deeper; what aliases make of it may be. */
+function secretsOf(value: unknown, key = '', depth = 5): string[] {
+  if (typeof value === 'string') return isSecretKey(key) && value.length >= SHORTEST ? [value] : [];
+  if (!isObject(value) || depth === 0) return [];
+  return Object.entries(value).flatMap(([name, each]) => secretsOf(each, name, depth - 1));
 }
 
 /** The misplaced secrets, named by their kind; never the text itself. */

@@ -1,63 +1,47 @@
 import { addressOf } from '../cursor/database/errors.ts';
 import { isObject } from '../model/json.ts';
 import type { StreamName } from '../model/streams.ts';
-import type { Config, StreamConfig } from './schema.ts';
+import type { Config } from './schema.ts';
+import { isSecretKey } from './values.ts';
 
 /** The config as it is understood: every default filled in, every secret masked, so that it can be shown. */
-export function printable(config: Config): object {
-  const { sources, sinks, state, queue, alerts, privacy, http, ...rest } = config;
-  return {
-    sources: mapped(sources, ({ apiKey: _, streams, ...source }) => ({
+export function printable({ sources, sinks, state, queue, alerts, ...rest }: Config): object {
+  const { url = 'an embedded Postgres under .tributary/', ...others } = state;
+  return shown({
+    sources: mapped(sources, ({ apiKey, streams, ...source }) => ({
       ...source,
-      apiKey: MASK,
-      streams: mapped(streams, (stream) => stream && printableStream(stream)),
+      apiKey,
+      streams: mapped(streams, (settings) => {
+        if (!settings) return undefined;
+        const { schedule, filters, ...stream } = settings;
+        return { ...schedule, ...stream, filters: filters.query };
+      }),
     })),
-    sinks: mapped(sinks, (sink) => withoutSecrets(printableSink(sink))),
-    state: {
-      url: masked(state.url) ?? 'an embedded Postgres under .tributary/',
-      directUrl: masked(state.directUrl),
-      retention: durationOf(state.retention),
-    },
-    queue: queue.url === undefined ? 'in the state database' : { url: masked(queue.url) },
-    // A webhook's URL is its secret.
-    alerts: alerts.webhook === undefined ? 'in the log' : { ...alerts, webhook: MASK },
-    privacy: { ...privacy, ...(privacy.salt !== undefined && { salt: MASK }) },
-    http: {
-      ...http,
-      ...(http.token !== undefined && { token: MASK }),
-      tokens: mapped(http.tokens, (one) => ({ ...one, token: MASK })),
-    },
+    sinks,
+    state: { url, ...others },
+    queue: queue.url === undefined ? 'in the state database' : queue,
+    alerts: alerts.webhook === undefined ? 'in the log' : alerts,
     ...rest,
-  };
+  });
 }
-
-function printableSink(sink: Config['sinks'][string]): object {
-  if ('url' in sink) return { ...sink, url: masked(sink.url) };
-  if (!('keepSnapshots' in sink)) return sink;
-  const { most, ...times } = sink.keepSnapshots;
-  return { ...sink, keepSnapshots: { ...mapped(times, durationOf), most } };
-}
-
-const MASK = '***';
-
-/** Keys with names like these hold secrets, in any type of sink. */
-const withoutSecrets = (settings: object): object =>
-  Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [
-      name,
-      /secret|password|token|accessKey|credential/i.test(name) ? MASK : isObject(value) ? withoutSecrets(value) : value,
-    ]),
-  );
 
 const mapped = <T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
 
-function printableStream({ filters, schedule, ...stream }: StreamConfig): object {
-  const times = ['lookback', 'settle', 'resweep', 'maxLag'] as const;
-  const said = times.flatMap((time) => (stream[time] === undefined ? [] : [[time, durationOf(stream[time])]]));
-  const due = 'every' in schedule ? { every: durationOf(schedule.every) } : schedule;
-  return { ...due, ...stream, ...Object.fromEntries(said), filters: filters.query };
-}
+const DURATION = /^(every|maxLag|lookback|settle|resweep|retention|keep|all|hourly|daily)$/;
+
+const shown = (settings: object): object =>
+  Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => {
+      if (typeof value === 'string')
+        return [name, isSecretKey(name) ? MASK : /^(url|directUrl)$/.test(name) ? masked(value) : value];
+      if (typeof value === 'number' && DURATION.test(name)) return [name, durationOf(value)];
+      // What a filter is about has names and addresses of its own.
+      return [name, isObject(value) && name !== 'filters' ? shown(value) : value];
+    }),
+  );
+
+const MASK = '***';
 
 /** As a user would write it: 900000 is 15m. */
 function durationOf(ms: number): string {
@@ -72,8 +56,8 @@ function durationOf(ms: number): string {
 }
 
 /** User, host and database, without the password and without parameters, which may hold one too. */
-function masked(url: string | undefined): string | undefined {
-  if (url === undefined) return undefined;
+function masked(url: string): string {
+  if (!/^[a-z]+:\/\//i.test(url)) return url;
   if (!/^postgres/.test(url)) {
     const { protocol, host, pathname, password } = new URL(url);
     return `${protocol}//${password === '' ? '' : `${MASK}@`}${host}${pathname}`;

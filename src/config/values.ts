@@ -10,6 +10,10 @@ import { A_TOKEN, isToken } from './token-strength.ts';
 
 /** Value types that several parts of the config share. */
 
+/** Keys with names like these hold secrets, in any part of the config. `linkPassword` says what happens to passwords. */
+export const isSecretKey = (key: string): boolean =>
+  /secret|token|accessKey|credential|apiKey|salt|webhook|(?<!link)password/i.test(key);
+
 /** Names are used in SQL, paths and keys; these characters are safe in all of them. */
 export const name = z
   .string()

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import {
-  type Backfill,
   type BackfillRequest,
   type BackfillState,
   finishBackfills,
@@ -70,23 +69,29 @@ export async function enqueueBackfills(
   return backfills.map(({ id }) => id);
 }
 
-/** What is being read is given back after the page in hand; the rest waits. */
-export const pauseBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
-  move(deps, id, { from: ['queued'], to: 'paused' });
+/** What a person may do with a backfill: what is being read is given back after the page in hand, and what was read stays. */
+const STEPS = {
+  pause: { from: ['queued'], to: 'paused' },
+  resume: { from: ['paused'], to: 'queued' },
+  cancel: { from: ['queued', 'paused'], to: 'cancelled' },
+  /** Only the windows that failed. */
+  retry: { from: ['failed'], to: 'queued' },
+} as const satisfies Readonly<Record<string, { from: readonly BackfillState[]; to: BackfillState }>>;
 
-export async function resumeBackfill(deps: BackfillDeps, id: string): Promise<void> {
-  await move(deps, id, { from: ['paused'], to: 'queued' });
-  await promoteWindows(deps);
-}
+export type BackfillAction = keyof typeof STEPS;
 
-/** For good. What it has read stays. */
-export const cancelBackfill = (deps: BackfillDeps, id: string): Promise<void> =>
-  move(deps, id, { from: ['queued', 'paused'], to: 'cancelled' });
-
-/** Reads again the windows that failed, and only those. */
-export async function retryBackfill(deps: BackfillDeps, id: string): Promise<void> {
-  if (!(await requeueFailed(deps.state, id))) throw await notMoved(deps, id, { from: ['failed'], to: 'queued' });
-  await promoteWindows(deps);
+export async function steerBackfill(deps: BackfillDeps, id: string, action: BackfillAction): Promise<void> {
+  const { from, to } = STEPS[action];
+  const { state } = deps;
+  const isMoved = await (action === 'retry' ? requeueFailed(state, id) : moveBackfill(state, id, from, to));
+  if (isMoved && to === 'queued') await promoteWindows(deps);
+  if (isMoved) return;
+  const [backfill] = await readBackfills(state, id);
+  if (!backfill) throw new ConfigError(`there is no backfill "${id}"`, { next: 'tributary backfill list shows them' });
+  throw new ConfigError(`backfill ${id} ${WORDS[backfill.state]}, so it cannot become ${to}`, {
+    kept: 'nothing was changed',
+    next: `only one that is ${from.join(' or ')} can`,
+  });
 }
 
 /** Windows that could be read now, given to a queue that may have forgotten them. */
@@ -119,24 +124,6 @@ const WORDS: Readonly<Record<BackfillState, string>> = {
   done: 'is done',
   failed: 'has failed windows',
 };
-
-interface Move {
-  from: readonly BackfillState[];
-  to: BackfillState;
-}
-
-async function move(deps: BackfillDeps, id: string, { from, to }: Move): Promise<void> {
-  if (!(await moveBackfill(deps.state, id, from, to))) throw await notMoved(deps, id, { from, to });
-}
-
-async function notMoved({ state }: BackfillDeps, id: string, { from, to }: Move): Promise<ConfigError> {
-  const [backfill]: Array<Backfill | undefined> = await readBackfills(state, id);
-  if (!backfill) return new ConfigError(`there is no backfill "${id}"`, { next: 'tributary backfill list shows them' });
-  return new ConfigError(`backfill ${id} ${WORDS[backfill.state]}, so it cannot become ${to}`, {
-    kept: 'nothing was changed',
-    next: `only one that is ${from.join(' or ')} can`,
-  });
-}
 
 /** A stream is due now, and a worker takes it up. False: somebody is at it already, and its rows are on their way. */
 export async function syncNow(

@@ -19,24 +19,7 @@ import { checkRedis, openConsumer, openProducer, redisFault, redisPlace } from '
 import { nextRun } from './schedule.ts';
 
 /** The one home of BullMQ: the same few verbs on Redis and on Postgres. */
-export interface JobQueue {
-  /** For people: where the jobs are. */
-  readonly place: string;
-  /** Adds a job, unless one of its name is already there. */
-  enqueue(queue: QueueName, job: QueuedJob): Promise<void>;
-  /** Brings the schedulers to what is wanted. Those that are right are left alone: their next job stays where it is. */
-  schedule(wanted: readonly Scheduled[], options: { removeOthers: boolean }): Promise<void>;
-  /** A parent with children: it comes up when they are all through. */
-  flow(parent: QueuedJob, children: readonly QueuedJob[]): Promise<void>;
-  /** A job that was put off is taken up now. */
-  promote(queue: QueueName, id: string): Promise<void>;
-  /** Jobs that could be taken up now, if somebody were free. */
-  waiting(queue: QueueName): Promise<number>;
-  work(queue: QueueName, options: WorkOptions): Promise<WorkerHandle>;
-  close(): Promise<void>;
-  /** For a page that shows the queues. */
-  readonly queues: Readonly<Record<QueueName, BullQueue>>;
-}
+export type JobQueue = Awaited<ReturnType<typeof createQueue>>;
 
 /** Backfills have a queue and workers of their own: however many wait, a sync is taken up at once. */
 type QueueName = 'sync' | 'backfill';
@@ -76,7 +59,7 @@ const PREFIX = 'tributary';
 /** Finished jobs are removed: the outcome is in the `runs` table. */
 const ONCE = { removeOnComplete: true, removeOnFail: true } as const;
 
-export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise<JobQueue> {
+export async function createQueue({ url, stateUrl, log }: QueueOptions) {
   await (url === undefined ? checkDirect(stateUrl) : checkRedis(url));
   const home = url === undefined ? onPostgres(stateUrl) : onRedis(url);
   const { Queue, Worker, FlowProducer } = home.classes;
@@ -91,12 +74,13 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
     backfill: new Queue('backfill', producer),
   };
   const flows = new FlowProducer(producer);
-  const handles = new Set<WorkerHandle>();
+  const workers: Worker[] = [];
   // All of them before any is waited for: an error that nobody listens to ends the process.
   flows.on('error', listen);
   for (const queue of QUEUES) queues[queue].on('error', listen);
   const close = async (): Promise<void> => {
-    await Promise.all([...handles].map((handle) => handle.close()));
+    // One that was told to close is not waited for again: its jobs may have been given up.
+    await Promise.all(workers.filter(({ closing }) => !closing).map((worker) => worker.close()));
     await flows.close();
     for (const queue of QUEUES) await queues[queue].close();
     home.leave();
@@ -118,12 +102,16 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
       });
 
   return {
+    /** For people: where the jobs are. */
     place: home.place,
-    queues: queues as unknown as Record<QueueName, BullQueue>,
-    enqueue: withFault(async (queue, job) => {
+    /** For a page that shows the queues. */
+    queues: queues as unknown as Readonly<Record<QueueName, BullQueue>>,
+    /** Adds a job, unless one of its name is already there. */
+    enqueue: withFault(async (queue: QueueName, job: QueuedJob): Promise<void> => {
       await queues[queue].add(job.name, job.data, optionsOf(job));
     }),
-    schedule: withFault(async (wanted, { removeOthers }) => {
+    /** Brings the schedulers to what is wanted. Those that are right are left alone: their next job stays where it is. */
+    schedule: withFault(async (wanted: readonly Scheduled[], { removeOthers }: { removeOthers: boolean }) => {
       const known = new Map((await queues.sync.getJobSchedulers()).map(({ key, pattern }) => [key, pattern]));
       for (const { job, schedule } of wanted) {
         if (known.get(job.id) === schedule) continue;
@@ -140,7 +128,8 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
       const wantedIds = new Set(wanted.map(({ job }) => job.id));
       for (const id of known.keys()) if (!wantedIds.has(id)) await queues.sync.removeJobScheduler(id);
     }),
-    flow: withFault(async (parent, children) => {
+    /** A parent with children: it comes up when they are all through. */
+    flow: withFault(async (parent: QueuedJob, children: readonly QueuedJob[]): Promise<void> => {
       const queueName = 'backfill';
       await flows.add({
         name: parent.name,
@@ -150,13 +139,14 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
     }),
-    promote: withFault(async (queue, id) => {
+    /** A job that was put off is taken up now. */
+    promote: withFault(async (queue: QueueName, id: string) => {
       const job = await queues[queue].getJob(id);
       if (await job?.isDelayed()) await job?.promote();
     }),
-    waiting: withFault((queue) => queues[queue].getWaitingCount()),
-    async work(queue, options) {
-      const { handle, concurrency, lockMs } = options;
+    /** Jobs that could be taken up now, if somebody were free. */
+    waiting: withFault((queue: QueueName): Promise<number> => queues[queue].getWaitingCount()),
+    async work(queue: QueueName, { handle, concurrency, lockMs }: WorkOptions): Promise<WorkerHandle> {
       const worker: Worker = new Worker(
         queue,
         async (job: Job, token?: string) => {
@@ -187,17 +177,9 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions): Promise
           log.warn({ queue, job: job?.name, reason: fault.message }, 'a job failed; it comes again');
         else log.error({ queue, job: job?.name, err: error }, 'a bug ended this job');
       });
-      const started: WorkerHandle = {
-        async close() {
-          handles.delete(started);
-          await worker.close();
-        },
-      };
-      handles.add(started);
-      await worker.waitUntilReady().catch((error: unknown) => {
-        throw home.fault(error);
-      });
-      return started;
+      workers.push(worker);
+      await withFault(() => worker.waitUntilReady())();
+      return worker;
     },
     close,
   };

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { UNTRUSTED } from '../cursor/database/errors.ts';
-import { ConfigError, type Finding, note, ok, RetryLater } from '../model/errors.ts';
+import { ConfigError, type Finding, failing, note, ok, RetryLater } from '../model/errors.ts';
 
 /** The one home of ioredis: how we connect, and what a Redis must be like before we rely on it. */
 
@@ -111,24 +111,18 @@ function versionFinding(place: string, version: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]))
     return ok('queue', `${place} answers (${version})`);
-  return {
-    level: 'fault',
-    subject: 'queue',
-    says: `${place} has version ${version}, which is too old`,
-    fix: `upgrade Redis to ${OLDEST.join('.')} or newer, or leave queue out: it then lives in the state database`,
-    fixBy: 'config',
-  };
+  const fix = `upgrade Redis to ${OLDEST.join('.')} or newer, or leave queue out: it then lives in the state database`;
+  return failing('queue', `${place} has version ${version}, which is too old`, fix);
 }
 
 function evictionFinding(policy: string | undefined): Finding {
   if (policy === undefined || policy === 'noeviction') return ok('queue', 'keeps its keys when memory is short');
-  return {
-    level: 'fault',
-    subject: 'queue',
-    says: `throws keys away when memory is short (maxmemory-policy is ${policy}): jobs would vanish`,
-    fix: 'run redis-cli config set maxmemory-policy noeviction, and put the line into redis.conf',
-    fixBy: 'config',
-  };
+  const says = `throws keys away when memory is short (maxmemory-policy is ${policy}): jobs would vanish`;
+  return failing(
+    'queue',
+    says,
+    'run redis-cli config set maxmemory-policy noeviction, and put the line into redis.conf',
+  );
 }
 
 /** The state knows what is due: a lost queue costs time, not rows. */

@@ -14,6 +14,8 @@ import { type ScheduledStreams, streamKey, type Timings } from './schedule.ts';
 import type { Upkeep } from './upkeep.ts';
 
 interface TickerDeps extends AlertDeps {
+  sinks: readonly Sink[];
+  signal: AbortSignal;
   queue: JobQueue;
   timings: Timings;
   upkeep: Upkeep;
@@ -41,44 +43,34 @@ export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'sc
 }
 
 /**
- * The safety net under the queue: a stream that is due by the state and that the queue has lost is enqueued again. Every worker does
- * this; a job that is already there is not added twice.
+ * What a worker does beside its runs, until the signal. Every worker does all of it; what another has done is found done. A lane does its
+ * things one after the other, and waits for no other lane.
  */
-export async function runTicker(deps: TickerDeps, signal: AbortSignal): Promise<void> {
-  const { timings, upkeep } = deps;
-  let watched = 0;
-  let tidied = performance.now();
-  do {
-    await upkeep('giving due streams to the queue', () => enqueueDue(deps));
-    await upkeep('giving windows to the queue', async () => {
-      await finishBackfills(deps.state);
-      await enqueueWindows(deps);
-    });
-    if (performance.now() - watched < timings.watchMs && watched > 0) continue;
-    watched = performance.now();
-    await upkeep(SCHEDULERS, () => keepSchedulers(deps));
-    await upkeep('looking for trouble', () => watch(deps));
-    if (performance.now() - tidied < HOUR_MS) continue;
-    tidied = performance.now();
-    await upkeep('removing old runs', () => removeOldHistory(deps.state, deps.retentionMs));
-  } while (await sleep(timings.tickMs, true, { signal }).catch(() => false));
-}
-
-interface RepairDeps extends Pick<TickerDeps, 'log' | 'timings' | 'upkeep'> {
-  sinks: readonly Sink[];
-  signal: AbortSignal;
-}
-
-/**
- * The lane of what is not urgent: sinks are maintained beside the runs, one after the other. Every worker does this; the second to come
- * finds nothing to do.
- */
-export async function runRepairs({ sinks, log, signal, timings, upkeep }: RepairDeps): Promise<void> {
-  while (await sleep(timings.maintainMs, true, { signal }).catch(() => false)) {
-    for (const sink of sinks) {
-      await upkeep(`the maintenance of sink "${sink.name}"`, (until) => maintainSink(sink, log, until));
-    }
-  }
+export async function runLanes(deps: TickerDeps): Promise<void> {
+  const { state, log, signal, sinks, timings, upkeep } = deps;
+  const again = (everyMs: number): Promise<boolean> => sleep(everyMs, true, { signal }).catch(() => false);
+  // The safety net under the queue: what is due by the state and was lost by the queue is given to it again.
+  const tick = async (): Promise<void> => {
+    do {
+      await upkeep('giving due streams to the queue', () => enqueueDue(deps));
+      await upkeep('giving windows to the queue', () => finishBackfills(state).then(() => enqueueWindows(deps)));
+    } while (await again(timings.tickMs));
+  };
+  const look = async (): Promise<void> => {
+    do {
+      await upkeep(SCHEDULERS, () => keepSchedulers(deps));
+      await upkeep('looking for trouble', () => watch(deps));
+    } while (await again(timings.watchMs));
+  };
+  const tidy = async (): Promise<void> => {
+    while (await again(HOUR_MS)) await upkeep('removing old runs', () => removeOldHistory(state, deps.retentionMs));
+  };
+  const maintain = async (): Promise<void> => {
+    while (await again(timings.maintainMs))
+      for (const sink of sinks)
+        await upkeep(`the maintenance of sink "${sink.name}"`, (until) => maintainSink(sink, log, until));
+  };
+  await Promise.all([tick(), look(), tidy(), maintain()]);
 }
 
 async function enqueueDue({ state, queue, scheduled }: TickerDeps): Promise<void> {

@@ -13,7 +13,7 @@ import { createProgressRecorder } from './progress.ts';
 import { runDueStream } from './run-job.ts';
 import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
 import { byStreamKey, type ScheduledStream, streamKey, TIMINGS, type Timings } from './schedule.ts';
-import { applyConfig, runRepairs, runTicker } from './ticker.ts';
+import { applyConfig, runLanes } from './ticker.ts';
 import { createUpkeep } from './upkeep.ts';
 
 interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
@@ -117,16 +117,15 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       handle: (data) => backfill(data as WindowPayload | ParentPayload),
     }),
   ]);
-  const ticker = runTicker(shared, signal);
-  const repairs = runRepairs(shared);
+  const lanes = runLanes(shared);
   deps.onReady?.();
-  await Promise.race([ticker, aborted(signal)]);
+  await Promise.race([lanes, aborted(signal)]);
   loop.stop();
   await dismiss(handles);
 
   async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
-    // The ticker, too, may wait for a database that does not answer.
-    const ended = Promise.all([ticker, repairs, ...handles.map((handle) => handle.close())]);
+    // The lanes, too, may wait for a database that does not answer.
+    const ended = Promise.all([lanes, ...handles.map((handle) => handle.close())]);
     if (await isDoneWithin(timings.closeMs, ended)) return;
     isGivenUp = true;
     log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');

@@ -135,6 +135,11 @@ export const ok = (subject: string, says: string): Finding => ({ level: 'ok', su
 
 export const note = (subject: string, says: string, fix?: string): Finding => ({ level: 'note', subject, says, fix });
 
+/** A fault that the owner of the config can fix. */
+export function failing(subject: string, says: string, fix: string): Finding {
+  return { level: 'fault', subject, says, fix, fixBy: 'config' };
+}
+
 /** One of our errors as a finding. Any other error is a bug and is rethrown. */
 export function findingOf(subject: string, error: unknown): Finding {
   if (!(error instanceof Fault)) throw error;

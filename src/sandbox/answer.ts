@@ -59,16 +59,11 @@ export function rateHeaders(decision: RateDecision, limit: number, aheadMs: numb
   };
 }
 
-interface RateDecision {
-  allowed: boolean;
-  remaining: number;
-  /** When the window resets, epoch milliseconds. */
-  resetAt: number;
-}
+type RateDecision = ReturnType<Limiter['take']>;
 
-/** The budget of a key. */
+/** The budget of a key. `resetAt`: when the window resets, epoch milliseconds. */
 export interface Limiter {
-  take(limit: number, now: number): RateDecision;
+  take(limit: number, now: number): { allowed: boolean; remaining: number; resetAt: number };
 }
 
 const SECOND = 1000;

@@ -6,7 +6,7 @@ import { type Listed, listPage, type Moment, type PageQuery, type RowFacts } fro
 import { type ReadTrait, readTrait, type Traits } from './traits.ts';
 
 /** How the service answers, within the contract and beyond it. Users choose among the sandbox's traits; tests bring a stranger behaviour. */
-export interface Behaviour<T extends Pick<Traits, 'lateness'> = object> {
+export interface Behaviour<T extends object = Traits> {
   traits: T;
   readonly readTrait: ReadTrait<T>;
   /** The page of events or links that answers the query; or it throws an HttpError. */
@@ -16,16 +16,19 @@ export interface Behaviour<T extends Pick<Traits, 'lateness'> = object> {
   reshapeLink?: Reading['reshapeLink'];
   /** Events that exist and are never shown. */
   hides?(event: StoredEvent): boolean;
+  /** How much later than they happen new events become visible. */
+  latenessMs(): number;
   /** How far the service's clock is ahead. */
   aheadMs?(): number;
   /** Called at the start and whenever traits have changed. */
   plant?(world: World, now: number): void;
 }
 
-export function createBehaviour(traits: Traits = {}): Behaviour<Traits> {
-  const behaviour: Behaviour<Traits> = {
+export function createBehaviour(traits: Traits = {}): Behaviour {
+  const behaviour: Behaviour = {
     traits,
     readTrait,
+    latenessMs: () => behaviour.traits.lateness ?? 0,
     page: (rows, query, moment, facts) => listPage(rows, query, behaviour.traits, moment, facts),
     reshape(record) {
       if (behaviour.traits.oldAliasesOnly) dropCanonical(record);

@@ -5,47 +5,40 @@ import { parseJson } from '../model/json.ts';
 import { STREAM_NAMES } from '../model/streams.ts';
 import { type Answer, json } from './answer.ts';
 import type { JsonObject } from './data/types.ts';
-import { envelope, HttpError } from './params.ts';
+import { HttpError } from './params.ts';
 import { FAULT_KEYS, type FaultRule } from './requests.ts';
 import type { SandboxService } from './service.ts';
 
 export const CONTROL_PREFIX = '/_sandbox/';
 
-/** Controls for users in another process: docs/sandbox.md. */
+/** Controls for users in another process: docs/sandbox.md. Each gets the body of a POST and returns what is answered. */
+const CONTROLS: Readonly<Record<string, (service: SandboxService, body: unknown) => unknown>> = {
+  'GET stats': (service) => service.stats(),
+  'GET requests': (service) => service.log.entries,
+  'GET truth': (service) => Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])),
+  'GET links': (service) => service.linkListing.all().map(({ id }) => id),
+  'POST links': (service, body) => changeLinks(service, object(body)),
+  'GET traits': (service) => service.traits,
+  'POST traits'(service, body) {
+    service.changeTraits(traitTexts(object(body)));
+    return service.traits;
+  },
+  'POST faults'(service, body) {
+    service.faults.add(...readFaults(body));
+    return { pendingFaults: service.faults.pending };
+  },
+  'POST events': (service, body) => takeEvents(service, object(body)),
+};
+
 export async function control(service: SandboxService, request: IncomingMessage, path: string): Promise<Answer> {
   const call = `${request.method} ${path.slice(CONTROL_PREFIX.length)}`;
+  const work = Object.hasOwn(CONTROLS, call) ? CONTROLS[call] : undefined;
   try {
-    switch (call) {
-      case 'GET stats':
-        return json(200, service.stats());
-      case 'GET requests':
-        return json(200, service.log.entries);
-      case 'GET truth':
-        return json(200, Object.fromEntries(STREAM_NAMES.map((stream) => [stream, service.truth(stream)])));
-      case 'GET links':
-        return json(
-          200,
-          service.linkListing.all().map(({ id }) => id),
-        );
-      case 'POST links':
-        return json(200, changeLinks(service, object(await bodyOf(request))));
-      case 'GET traits':
-        return json(200, service.traits);
-      case 'POST traits':
-        service.changeTraits(traitTexts(object(await bodyOf(request))));
-        return json(200, service.traits);
-      case 'POST faults':
-        service.faults.add(...readFaults(await bodyOf(request)));
-        return json(200, { pendingFaults: service.faults.pending });
-      case 'POST events':
-        return json(200, takeEvents(service, object(await bodyOf(request))));
-      default:
-        return json(404, envelope('not_found', `the sandbox has no control ${call}`));
-    }
+    if (!work) throw new HttpError('not_found', `the sandbox has no control ${call}`);
+    return json(200, work(service, request.method === 'POST' ? await bodyOf(request) : undefined));
   } catch (error) {
     // A mistake in a control request is answered; anything else is a bug and is thrown.
-    if (error instanceof ConfigError) return json(400, envelope('bad_request', error.describe()));
-    if (error instanceof HttpError) return json(error.status, envelope(error.code, error.message));
+    if (error instanceof ConfigError) throw new HttpError('bad_request', error.describe());
     throw error;
   }
 }

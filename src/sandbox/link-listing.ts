@@ -3,14 +3,11 @@ import { generateLinks } from './data/links.ts';
 import { createRandom } from './data/random.ts';
 import { type Reading, readLink } from './data/shape.ts';
 import type { Link } from './data/types.ts';
+import type { Listed } from './listing.ts';
 import { paramReader } from './params.ts';
 
 /** A row of the listing. */
-interface LinkListed {
-  id: string;
-  at: number;
-  link: Link;
-}
+type LinkListed = Listed & { link: Link };
 
 interface ListingOptions {
   /** Links that had events; others may change them. */
@@ -25,8 +22,6 @@ interface ListingOptions {
 const MAX_PAGE_SIZE = 100;
 const SORTS = ['createdAt', 'updatedAt', 'clicks'] as const;
 const DAY = 86_400_000;
-
-export type LinkListing = ReturnType<typeof createLinkListing>;
 
 /** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
 export function createLinkListing(options: ListingOptions) {

@@ -30,23 +30,11 @@ export interface FaultRule {
   when?: (request: RequestInfo) => boolean;
 }
 
+const ANSWERED = ['status', 'code', 'message', 'body', 'headers'] as const;
+const BROKEN = ['delayMs', 'hang', 'cut', 'drop'] as const;
+const MEANT_FOR = ['times', 'match', 'path'] as const;
 /** The part of a fault that JSON can carry; `when` is for tests in this process. */
-export const FAULT_KEYS = [
-  'status',
-  'code',
-  'message',
-  'body',
-  'headers',
-  'delayMs',
-  'hang',
-  'cut',
-  'drop',
-  'times',
-  'match',
-  'path',
-] as const satisfies (keyof FaultRule)[];
-
-export type Faults = ReturnType<typeof createFaults>;
+export const FAULT_KEYS = [...ANSWERED, ...BROKEN, ...MEANT_FOR] satisfies (keyof FaultRule)[];
 
 export function createFaults() {
   let queue: { plan: FaultRule; left: number }[] = [];

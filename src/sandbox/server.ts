@@ -32,14 +32,7 @@ export interface SandboxOptions extends ServiceOptions {
   limiter?: Limiter | undefined;
 }
 
-export interface Sandbox<S extends SandboxService = SandboxService> {
-  baseUrl: string;
-  apiKey: string;
-  port: number;
-  service: S;
-  /** Closes open connections too, promptly. */
-  close(): Promise<void>;
-}
+export type Sandbox<S extends SandboxService = SandboxService> = Awaited<ReturnType<typeof serve<S>>>;
 
 const HOST = '127.0.0.1';
 
@@ -47,10 +40,7 @@ export const startSandbox = (options: SandboxOptions = {}): Promise<Sandbox> =>
   serve(createSandboxService(options), options);
 
 /** Serves it over HTTP. */
-export async function serve<S extends SandboxService>(
-  service: S,
-  options: Omit<SandboxOptions, keyof ServiceOptions>,
-): Promise<Sandbox<S>> {
+export async function serve<S extends SandboxService>(service: S, options: Omit<SandboxOptions, keyof ServiceOptions>) {
   const { apiKey = 'sandbox-key', plan = 'business', limiter = createLimiter() } = options;
   const granted = PLAN_LIMITS[plan];
   const { requestsPerSecond: perSecond = granted.perSecond, requestsPerMinute: perMinute = granted.perMinute } =
@@ -65,7 +55,14 @@ export async function serve<S extends SandboxService>(
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(`${service.baseUrl}${request.url}`);
-    if (url.pathname.startsWith(CONTROL_PREFIX)) return handleControl(request, response, url.pathname);
+    if (url.pathname.startsWith(CONTROL_PREFIX)) {
+      const controlled = async (): Promise<Answer> => {
+        checkKey(request, apiKey);
+        return control(service, request, url.pathname);
+      };
+      const answer = await controlled().catch((error: unknown) => errorAnswer(httpErrorOf(error)));
+      return send(request, response, answer, { date: service.now() });
+    }
     const info = { method: request.method ?? '', path: url.pathname, query: Object.fromEntries(url.searchParams) };
     const entry = service.log.arrived(info);
     let headers: Headers = {};
@@ -104,17 +101,6 @@ export async function serve<S extends SandboxService>(
     await send(request, response, answer, { date: service.now(), cut: fault?.cut ?? false });
   }
 
-  async function handleControl(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    let answer: Answer;
-    try {
-      checkKey(request, apiKey);
-      answer = await control(service, request, path);
-    } catch (error) {
-      answer = errorAnswer(httpErrorOf(error));
-    }
-    await send(request, response, answer, { date: service.now() });
-  }
-
   const server = createServer((request, response) => {
     // The only thing that can still fail here is a connection that the client broke.
     handle(request, response).catch(() => response.destroy());
@@ -132,6 +118,7 @@ export async function serve<S extends SandboxService>(
     apiKey,
     port,
     service,
+    /** Closes open connections too, promptly. */
     async close() {
       closing.abort();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -5,10 +5,10 @@ import { createArrivals } from './data/arrivals.ts';
 import { createRandom } from './data/random.ts';
 import { type Reading, readEvent } from './data/shape.ts';
 import type { JsonObject, StoredEvent } from './data/types.ts';
-import { createWorld, type World } from './data/world.ts';
-import { createLinkListing, type LinkListing } from './link-listing.ts';
+import { createWorld } from './data/world.ts';
+import { createLinkListing } from './link-listing.ts';
 import { readQuery } from './params.ts';
-import { createFaults, createRequestLog, type Faults, type RequestLog } from './requests.ts';
+import { createFaults, createRequestLog } from './requests.ts';
 import type { Traits } from './traits.ts';
 import { askedWindow } from './window.ts';
 
@@ -25,53 +25,16 @@ export interface ServiceOptions {
   quietLinks?: number | undefined;
 }
 
-/** One page as text, so that the HTTP server sends exactly what the service produced. */
-interface EventsPage {
-  body: string;
-  rows: number;
-}
-
 /** The service without HTTP: its data, its answers, and its controls. */
-export interface SandboxService<T extends object = object> {
-  /** Answers `GET /events`, or throws an HttpError. */
-  list(params: URLSearchParams): EventsPage;
-  /** Answers `GET /links`, or throws an HttpError. */
-  listLinks(params: URLSearchParams): EventsPage;
-  /** What `GET /links` is about: every link, and how to make and remove quiet ones. */
-  readonly linkListing: Omit<LinkListing, 'page'>;
-  readonly world: World;
-  /** The truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
-  events(stream: StreamName): JsonObject[];
-  /** The same without the records: `click.id` or `eventId`, and the time; what was ingested twice is here twice. */
-  truth(stream: StreamName): { id: string; at: number }[];
-  /** Generates this many new events between the two instants (default: just now). Returns their ids. */
-  arrive(stream: StreamName, number: number, span?: { from: number; to: number }): string[];
-  traits: T;
-  /** Each `name`, `name=value` or `name=`, which removes it; the others stay. */
-  changeTraits(texts: readonly string[]): void;
-  readonly faults: Faults;
-  readonly log: RequestLog;
-  stats(): ReturnType<RequestLog['totals']> & {
-    rows: Record<StreamName, number>;
-    pendingFaults: number;
-    waiting: number;
-    now: string;
-  };
-  now(): number;
-  /** The service's own URL; the HTTP server sets it when it listens. */
-  baseUrl: string;
-}
+export type SandboxService<T extends object = object> = ReturnType<typeof createService<T>>;
 
 const DEFAULT_ROWS = { clicks: 12_000, leads: 1_500, sales: 500 };
 const QUIET_LINKS = 24;
 
-export const createSandboxService = ({ traits, ...options }: ServiceOptions = {}): SandboxService<Traits> =>
+export const createSandboxService = ({ traits, ...options }: ServiceOptions = {}) =>
   createService(options, createBehaviour(traits));
 
-export function createService<T extends Pick<Traits, 'lateness'>>(
-  options: Omit<ServiceOptions, 'traits'>,
-  behaviour: Behaviour<T>,
-): SandboxService<T> {
+export function createService<T extends object>(options: Omit<ServiceOptions, 'traits'>, behaviour: Behaviour<T>) {
   const clock = options.now ?? Date.now;
   const now = (): number => clock() + (behaviour.aheadMs?.() ?? 0);
   const { seed = 1 } = options;
@@ -88,7 +51,7 @@ export function createService<T extends Pick<Traits, 'lateness'>>(
     random,
     perSecond: options.live?.perSecond ?? 0,
     startedAt: now(),
-    latenessMs: () => behaviour.traits.lateness ?? 0,
+    latenessMs: behaviour.latenessMs,
   });
   const linkListing = createLinkListing({
     active: world.links,
@@ -122,7 +85,8 @@ export function createService<T extends Pick<Traits, 'lateness'>>(
     return store.all(stream).filter((event) => !behaviour.hides?.(event));
   };
 
-  const service: SandboxService<T> = {
+  const service = {
+    /** The service's own URL; the HTTP server sets it when it listens. */
     baseUrl: 'http://127.0.0.1',
     world,
     faults,
@@ -131,14 +95,16 @@ export function createService<T extends Pick<Traits, 'lateness'>>(
     get traits() {
       return behaviour.traits;
     },
-    set traits(next) {
+    set traits(next: T) {
       behaviour.traits = { ...next };
       behaviour.plant?.(world, now());
     },
-    changeTraits(texts) {
+    /** Each `name`, `name=value` or `name=`, which removes it; the others stay. */
+    changeTraits(texts: readonly string[]) {
       service.traits = texts.reduce((traits, text) => behaviour.readTrait(text, traits), { ...behaviour.traits });
     },
-    list(params) {
+    /** Answers `GET /events` with a page as text, so that the HTTP server sends exactly this; or throws an HttpError. */
+    list(params: URLSearchParams) {
       arrivals.catchUp(now());
       reads += 1;
       const query = readQuery(params, world.customers);
@@ -156,18 +122,23 @@ export function createService<T extends Pick<Traits, 'lateness'>>(
       );
       return { body: `[${page.map(text).join(',')}]`, rows: page.length };
     },
+    /** What `GET /links` is about: every link, and how to make and remove quiet ones. */
     linkListing,
-    listLinks(params) {
+    /** Answers `GET /links` in the same way. */
+    listLinks(params: URLSearchParams) {
       arrivals.catchUp(now());
       reads += 1;
       return linkListing.page(params, reading());
     },
-    events(stream) {
+    /** The truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
+    events(stream: StreamName) {
       const moment = reading();
       return visible(stream).map((event) => render(event, moment));
     },
-    truth: (stream) => visible(stream).map(({ id, at }) => ({ id, at })),
-    arrive(stream, number, span = { from: now() - 1, to: now() - 1 }) {
+    /** The same without the records: `click.id` or `eventId`, and the time; what was ingested twice is here twice. */
+    truth: (stream: StreamName) => visible(stream).map(({ id, at }) => ({ id, at })),
+    /** Generates this many new events between the two instants (default: just now). Returns their ids. */
+    arrive(stream: StreamName, number: number, span = { from: now() - 1, to: now() - 1 }) {
       const times = Array.from({ length: number }, () => random.int(span.from, span.to)).sort((a, b) => a - b);
       const events = times.map((at) => world.make(stream, at));
       arrivals.take(events, now());

@@ -1,14 +1,12 @@
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { type Sandbox, type SandboxOptions, startSandbox } from './server.ts';
-
-export type SandboxThread = Pick<Sandbox, 'baseUrl' | 'apiKey' | 'close'>;
+import { type SandboxOptions, startSandbox } from './server.ts';
 
 /**
  * Starts the sandbox on its own thread. On the main thread it would count requests late whenever a page is being parsed, and refuse
  * well-spaced requests as a burst. The thread ends with the process.
  */
-export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now' | 'limiter'>): Promise<SandboxThread> {
+export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now' | 'limiter'>) {
   const thread = new Worker(new URL('./thread.js', import.meta.url), { workerData: { sandbox } });
   const [{ baseUrl, apiKey }] = (await once(thread, 'message')) as [{ baseUrl: string; apiKey: string }];
   return { baseUrl, apiKey, close: async () => void (await thread.terminate()) };

@@ -44,7 +44,7 @@ export const duration = (bare: string): Kind<number> => ({
   },
 });
 
-interface TraitRow<T> {
+export interface TraitRow<T> {
   kind: Kind<T>;
   doc: string;
 }

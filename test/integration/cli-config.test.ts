@@ -20,8 +20,9 @@ sources:
     baseUrl: https://api.example.com
     apiKey: \${KEY}
     plan: pro
+    links: { every: 1d }
     streams: { leads: { every: 90s, lookback: 2h, filters: { country: [US, CA], qr: true } } }
-sinks: { warehouse: { type: postgres, url: "\${DB}" } }
+sinks: { warehouse: { type: postgres, url: "\${DB}", keep: 400d } }
 state: { url: "\${DB}" }
 queue: { url: "\${REDIS}" }
 privacy: { ip: hash, salt: "\${SALT}" }
@@ -46,12 +47,13 @@ describe('config', () => {
           apiKey: '***',
           requestsPerSecond: 2,
           since: '30d',
+          links: { every: '1d', maxLag: '49h' },
           streams: {
             leads: { every: '90s', lookback: '2h', settle: '10m', filters: { country: 'US,CA', qr: 'true' } },
           },
         },
       },
-      sinks: { warehouse: { url: 'postgresql://ann:***@db.example.com:5432/warehouse', schema: 'attribution' } },
+      sinks: { warehouse: { url: 'postgresql://ann:***@db.example.com:5432/warehouse', keep: '400d' } },
       queue: { url: 'rediss://***@queue.example.com:6380/2' },
       privacy: { ip: 'hash', salt: '***', customer: 'keep' },
       http: { token: '***', port: 7070 },

@@ -2,7 +2,6 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadProgram } from '../../src/cli/program.ts';
-import { levelsOf } from '../../src/cli/setup/completion.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import {
@@ -16,6 +15,7 @@ import {
   tablesAsText,
 } from '../support/canaries.ts';
 import { freshPlace, type Place } from '../support/cli.ts';
+import { levelsOf } from '../support/command-line.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { recordCase } from '../support/proof.ts';

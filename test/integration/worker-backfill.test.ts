@@ -6,12 +6,9 @@ import { connect, type Database } from '../../src/cursor/database/index.ts';
 import {
   type Backfill,
   type BackfillDeps,
-  cancelBackfill,
   enqueueBackfills,
-  pauseBackfill,
   readBackfills,
-  resumeBackfill,
-  retryBackfill,
+  steerBackfill,
 } from '../../src/jobs/backfills.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { RequestInfo } from '../../src/sandbox/requests.ts';
@@ -96,7 +93,7 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
 
       sandbox.service.faults.clear();
       const before = await db.query({ text: `select from tributary.runs where kind = 'backfill'` });
-      await retryBackfill(deps, id);
+      await steerBackfill(deps, id, 'retry');
       await isOver(id, 'done');
       const after = await db.query({ text: `select from tributary.runs where kind = 'backfill'` });
       expect(after.length - before.length).toBe(1);
@@ -121,11 +118,11 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
     await withWorker(async (deps) => {
       const id = await add(deps, true);
       await until('some windows are done', async () => (await read(id)).windows.done >= 1);
-      await pauseBackfill(deps, id);
+      await steerBackfill(deps, id, 'pause');
       await until('nothing runs', async () => (await read(id)).windows.running === 0);
       const paused = await read(id);
       expect(paused.windows.done).toBeLessThan(DAYS);
-      await expect(pauseBackfill(deps, id)).rejects.toThrow('is paused, so it cannot become paused');
+      await expect(steerBackfill(deps, id, 'pause')).rejects.toThrow('is paused, so it cannot become paused');
       await until('a sync went by', async () => {
         const [row] = await db.query<{ n: number }>({
           text: `select count(*) as n from tributary.runs where kind = 'sync' and finished_at > now() - interval '1 s'`,
@@ -136,17 +133,17 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
 
       await redis?.command('FLUSHDB');
       sandbox.service.faults.clear();
-      await resumeBackfill(deps, id);
+      await steerBackfill(deps, id, 'resume');
       await isOver(id, 'done');
 
       sandbox.service.faults.add({ delayMs: 150, times: 1_000_000 });
       const other = await add(deps, true);
       await until('it runs', async () => (await read(other)).windows.running === 1);
-      await cancelBackfill(deps, other);
+      await steerBackfill(deps, other, 'cancel');
       await until('nothing runs', async () => (await read(other)).windows.running === 0);
       expect((await read(other)).state).toBe('cancelled');
-      await expect(resumeBackfill(deps, other)).rejects.toThrow('was cancelled');
-      await expect(cancelBackfill(deps, 'nonsense')).rejects.toThrow('there is no backfill "nonsense"');
+      await expect(steerBackfill(deps, other, 'resume')).rejects.toThrow('was cancelled');
+      await expect(steerBackfill(deps, 'nonsense', 'cancel')).rejects.toThrow('there is no backfill "nonsense"');
     });
     expect(await storedBefore(TODAY + 9 * DAY_MS)).toBe(served());
   });
@@ -171,12 +168,12 @@ it('a retry is not undone by a worker that looks for ended backfills at that mom
     await claimWindow(db, id, start);
     await endWindow(db, id, start, { state: i === 3 ? 'failed' : 'done', rows: 0, tried: true });
   }
-  await expect(retryBackfill(deps, id)).resolves.toBeUndefined();
+  await expect(steerBackfill(deps, id, 'retry')).resolves.toBeUndefined();
   expect((await readBackfills(state, id))[0]).toMatchObject({
     state: 'queued',
     windows: { queued: 1, done: DAYS - 1 },
   });
-  await expect(retryBackfill(deps, id)).rejects.toThrow('is under way, so it cannot become queued');
+  await expect(steerBackfill(deps, id, 'retry')).rejects.toThrow('is under way, so it cannot become queued');
   await db.close();
   await home.drop();
 });

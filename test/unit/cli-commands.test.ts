@@ -2,9 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { loadProgram, run } from '../../src/cli/program.ts';
-import { type Level, levelsOf, SCRIPTS } from '../../src/cli/setup/completion.ts';
+import { candidates, SCRIPTS } from '../../src/cli/setup/completion.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
-import { longLines } from '../support/cli.ts';
+import { longLines, MAIN } from '../support/cli.ts';
+import { type Level, levelsOf } from '../support/command-line.ts';
 import { silentLog } from '../support/silent-log.ts';
 
 /** What holds for every command there is, and for every one that will be: they are all asked. */
@@ -57,7 +58,7 @@ describe('every command', () => {
   );
 
   it('has --json, unless its result is text for another program', () => {
-    const without = LEAVES.filter(({ options }) => !options.some(({ name }) => name === '--json'));
+    const without = LEAVES.filter(({ options }) => !options.includes('--json'));
     expect(without.map(({ path }) => path)).toEqual([]);
   });
 
@@ -78,35 +79,32 @@ describe('every command', () => {
 });
 
 describe('completion', () => {
-  const words = ({ commands, options, values }: Level): string[] => [
-    ...commands.map(({ name }) => name),
-    ...values,
-    ...options.map(({ name }) => name),
-  ];
+  const words = ({ commands, options, values }: Level): string[] => [...commands, ...values, ...options];
 
-  it.each(['bash', 'zsh', 'fish'] as const)('for %s holds every command, option and choice', async (shell) => {
-    const { code, out } = await typed('completion', shell);
-    expect(code).toBe(0);
-    expect(out).toBe(SCRIPTS[shell](LEVELS));
+  it('offers at every command what it takes, with the words of the help, and nothing else', () => {
     for (const level of LEVELS) {
-      for (const word of words(level)) expect(out).toContain(shell === 'fish' ? word.replace(/^--/, '') : word);
+      const path = level.path === '' ? [] : level.path.split(' ');
+      const offered = candidates(program, [...path, '']);
+      expect(offered.map(({ name }) => name).sort()).toEqual(words(level).sort());
+      for (const { name, doc } of offered) expect(doc !== '').toBe(!level.values.includes(name));
     }
+  });
+
+  it.each(['bash', 'zsh', 'fish'] as const)('for %s is a script that asks for the words', async (shell) => {
+    expect(await typed('completion', shell)).toEqual({ code: 0, out: SCRIPTS[shell], err: '' });
+    expect(SCRIPTS[shell]).toContain(`tributary completion ${shell} -- `);
+    const { code, out } = await typed('completion', shell, '--', 'cursor', 're');
+    expect([code, out]).toEqual([0, 'reset\treset a stream to its start; its rows stay']);
   });
 
   /** What a real bash offers for a line that ends where the cursor is. */
   const offered = (...line: string[]): string[] => {
-    const script = `${SCRIPTS.bash(LEVELS)}
+    const script = `tributary() { "${process.execPath}" "${MAIN}" "$@"; }
+${SCRIPTS.bash}
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tributary; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const text = execFileSync('bash', ['-euc', script, 'bash', 'tributary', ...line], { encoding: 'utf8' });
     return text.split('\n').filter(Boolean);
   };
-
-  it('bash offers at every command what it takes, and nothing else', () => {
-    for (const level of LEVELS) {
-      const path = level.path === '' ? [] : level.path.split(' ');
-      expect(offered(...path, '').sort()).toEqual(words(level).sort());
-    }
-  });
 
   it.each([
     [['st'], ['start', 'status']],

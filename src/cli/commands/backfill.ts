@@ -12,24 +12,14 @@ import { sum } from '../../sync/estimate.ts';
 import type { StreamJob, SyncDeps } from '../../sync/job.ts';
 import { backfillAll } from '../../sync/sync-stream.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
-import {
-  type Context,
-  type ExitCode,
-  type Options,
-  parseStreams,
-  parseWindow,
-  type Register,
-  show,
-  withOptions,
-} from '../command.ts';
+import { type Context, command, type ExitCode, type Options, parseStreams, parseWindow, show } from '../command.ts';
 import { configFor } from '../config.ts';
 import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, duration, figure, minute, percent, table } from '../terminal.ts';
-import { registerQueued } from './backfills.ts';
+import { QUEUED } from './backfills.ts';
 import { report } from './sync.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary backfill --from 2026-07-01 --to 2026-10-01 --dry-run   the cost
   tributary backfill --from 2026-07-01 --to 2026-10-01             do it now
   tributary backfill --from 2026-07-01 --to 2026-10-01 --queue     for workers
@@ -43,33 +33,30 @@ as also complete in tributary status and in coverage.`;
 
 type BackfillOptions = Options & { plan?: boolean; queue?: boolean; force?: boolean; wait?: boolean };
 
-export const registerBackfill: Register = (program, action) => {
-  const command = program
-    .command('backfill')
-    .description('read a range of dates into the sinks')
-    .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
-    .option('--dry-run', 'only estimate the cost: rows, requests, time on each plan')
-    .addOption(new Option('--plan', 'an older name of --dry-run').hideHelp())
-    .option('--queue', 'enqueue it for the workers instead of running it here')
-    .option('--force', 'also read what is already certified')
-    .option('--no-wait', 'for scripts: exit with code 4 if a sync holds a stream for more than half a minute')
-    .addHelpText('after', EXAMPLES);
-  registerQueued(command, action);
-  withOptions(command, 'from', 'to', 'config', 'source', 'sink', 'json').action(
-    action(async (context, names: string[], options: BackfillOptions) => {
-      const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
-      const request = { window: parseWindow(options), force: options.force === true };
-      const config = configFor(context, options);
-      return withSyncApp(
-        { config, log: withRetryLines(context.log, context.terminal), choice, beside: true },
-        (app) => {
-          if (options.dryRun || options.plan) return price(context, app, request, options);
-          return (options.queue ? enqueue : backfill)(context, app, request, options);
-        },
-      );
-    }),
-  );
-};
+export const registerBackfill = command('backfill', {
+  does: 'read a range of dates into the sinks',
+  takes: ['[stream...]', 'clicks, leads, sales (default: all streams of the config)'],
+  options: [
+    ['--dry-run', 'only estimate the cost: rows, requests, time on each plan'],
+    new Option('--plan', 'an older name of --dry-run').hideHelp(),
+    ['--queue', 'enqueue it for the workers instead of running it here'],
+    ['--force', 'also read what is already certified'],
+    ['--no-wait', 'for scripts: exit with code 4 if a sync holds a stream for more than half a minute'],
+    ...(['from', 'to', 'config', 'source', 'sink', 'json'] as const),
+  ],
+  more: EXAMPLES,
+  commands: QUEUED,
+  async run(context, names: string[], options: BackfillOptions) {
+    const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
+    const request = { window: parseWindow(options), force: options.force === true };
+    const config = configFor(context, options);
+    const log = withRetryLines(context.log, context.terminal);
+    return withSyncApp({ config, log, choice, beside: true }, (app) => {
+      if (options.dryRun || options.plan) return price(context, app, request, options);
+      return (options.queue ? enqueue : backfill)(context, app, request, options);
+    });
+  },
+});
 
 async function price(
   context: Context,

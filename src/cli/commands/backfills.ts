@@ -4,12 +4,11 @@ import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { isoOrNull } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
-import { type Context, EXIT, type ExitCode, type Options, type Register, show, withOptions } from '../command.ts';
+import { type Context, type Definition, EXIT, type ExitCode, type Options, show } from '../command.ts';
 import { readState } from '../config.ts';
 import { type FittedColumn, figure, fittedTable, percent } from '../terminal.ts';
 
-const LIST_EXAMPLES = `
-Examples:
+const LIST_EXAMPLES = `Examples:
   tributary backfill list              queued backfills and their progress
   tributary backfill list --json
 
@@ -27,22 +26,25 @@ const VERBS = {
 type Verb = keyof typeof VERBS;
 
 /** The commands for what `backfill --queue` has added. */
-export const registerQueued: Register = (command, action) => {
-  const list = command
-    .command('list')
-    .description('queued backfills and their progress')
-    .addHelpText('after', LIST_EXAMPLES);
-  withOptions(list, 'config', 'json').action(action(listAll));
-  for (const [verb, { does }] of Object.entries(VERBS) as Array<[Verb, (typeof VERBS)[Verb]]>) {
-    const child = command
-      .command(verb)
-      .description(does)
-      .argument('<id>', 'as tributary backfill list shows it')
-      .addHelpText('after', `\nExample:\n  tributary backfill ${verb} 20261113180000-3fa9c1`);
-    withOptions(child, 'config', 'json').action(
-      action((context, id: string, options: Options) => steer(context, verb, id, options)),
-    );
-  }
+export const QUEUED: Readonly<Record<string, Definition>> = {
+  list: {
+    does: 'queued backfills and their progress',
+    options: ['config', 'json'],
+    more: LIST_EXAMPLES,
+    run: listAll,
+  },
+  ...Object.fromEntries(
+    Object.entries(VERBS).map(([verb, { does }]) => [
+      verb,
+      {
+        does,
+        takes: ['<id>', 'as tributary backfill list shows it'],
+        options: ['config', 'json'],
+        more: `Example:\n  tributary backfill ${verb} 20261113180000-3fa9c1`,
+        run: (context: Context, id: string, options: Options) => steer(context, verb as Verb, id, options),
+      } satisfies Definition,
+    ]),
+  ),
 };
 
 async function listAll(context: Context, options: Options): Promise<ExitCode> {
@@ -58,15 +60,11 @@ async function steer(
 ): Promise<ExitCode> {
   const { config } = environment.configOrDefaults(options.config);
   const { withQueue } = await import('../../app/worker.ts');
-  const jobs = await import('../../jobs/backfills.ts');
-  const work = {
-    pause: jobs.pauseBackfill,
-    resume: jobs.resumeBackfill,
-    cancel: jobs.cancelBackfill,
-    retry: jobs.retryBackfill,
-  }[verb];
+  const { steerBackfill } = await import('../../jobs/backfills.ts');
   const [after] = await withQueue({ config, log }, async (deps) => {
-    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () => work(deps, id));
+    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () =>
+      steerBackfill(deps, id, verb),
+    );
     return readBackfills(deps.state, id);
   });
   const text = `backfill ${id} ${VERBS[verb].done}`;

@@ -1,5 +1,5 @@
-import type { Command } from 'commander';
-import { byCommand, environment, withSinks } from '../../app/index.ts';
+import { Option } from 'commander';
+import { byCommand } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
@@ -8,30 +8,27 @@ import { isoOrNull } from '../../cursor/database/sql.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
+import { checkMove, type Move, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import {
   type Context,
   checkSource,
+  command,
   type ExitCode,
   type Options,
   parseDateOption,
   parseStreams,
-  type Register,
   show,
-  withOptions,
 } from '../command.ts';
-import { checkKnown, readState } from '../config.ts';
+import { readState, withStored } from '../config.ts';
 import { confirm, type FittedColumn, fittedTable, minute, table } from '../terminal.ts';
 
-const GET = `
-Examples:
+const GET = `Examples:
   tributary cursor get
   tributary cursor get sales --source main --json
 
 Times are UTC.`;
 
-const SET = `
-Examples:
+const SET = `Examples:
   tributary cursor set sales --to 7d             read the last week again
   tributary cursor set clicks --to 2026-11-01 --sink lake
 
@@ -39,8 +36,7 @@ Moving back is safe: rows stay, and the next sync reads again from there. Moving
 forward marks a range as complete that was never read; that needs --force, and
 the ledger records it. It is refused while a sync is running. Times are UTC.`;
 
-const RESET = `
-Examples:
+const RESET = `Examples:
   tributary cursor reset sales --source main
   tributary cursor reset clicks --sink lake      only one sink
 
@@ -50,58 +46,50 @@ needs --yes. It is refused while a sync is running.`;
 
 type CursorOptions = Options & { to: string; force?: boolean };
 
-export const registerCursor: Register = (program, action) => {
-  const cursor = program
-    .command('cursor')
-    .description('show a watermark, move it back, or start over')
-    .addHelpText('after', `\nExample:\n  tributary cursor get\n  tributary cursor set sales --to 7d`);
-  const common = (command: Command): Command => withOptions(command, 'config', 'source', 'sink', 'json');
-  common(
-    cursor
-      .command('get')
-      .description('how far each stream is certified, in each sink')
-      .argument('[stream...]', 'clicks, leads, sales (default: all)')
-      .addHelpText('after', GET),
-  ).action(action((context, names: string[], options: CursorOptions) => get(context, parseStreams(names), options)));
-  common(
-    cursor
-      .command('set')
-      .description('move a watermark, so that the next sync reads again from there')
-      .argument('<stream...>', 'clicks, leads, sales')
-      .requiredOption('--to <DATE>', 'a date, or how long ago: 2026-11-01, 7d')
-      .option('--force', 'also forward, over time that was never read')
-      .addHelpText('after', SET),
-  ).action(
-    action((context, names: string[], options: CursorOptions) => {
-      const [streams, to] = [parseStreams(names), parseDateOption('--to', options.to)];
-      if (to > Date.now())
-        throw new ConfigError('--to lies in the future', {
-          next: 'give a moment that has passed: nothing later can be complete',
-        });
-      const force = options.force === true;
-      if (force) context.terminal.err('warning: --force gives up the proof: events may be missing for good\n');
-      return change(context, 'move', streams, options, (deps, track) => moveCursor(deps, track, { to, force }), {
-        to,
-        force,
-      });
-    }),
-  );
-  common(
-    withOptions(
-      cursor
-        .command('reset')
-        .description('reset a stream to its start; its rows stay')
-        .argument('<stream...>', 'clicks, leads, sales')
-        .addHelpText('after', RESET),
-      'dryRun',
-      'yes',
-    ),
-  ).action(
-    action((context, names: string[], options: CursorOptions) =>
-      change(context, 'reset', parseStreams(names), options, resetCursor),
-    ),
-  );
-};
+const COMMON = ['config', 'source', 'sink', 'json'] as const;
+const STREAMS = 'clicks, leads, sales';
+
+export const registerCursor = command('cursor', {
+  does: 'show a watermark, move it back, or start over',
+  options: [],
+  more: 'Example:\n  tributary cursor get\n  tributary cursor set sales --to 7d',
+  commands: {
+    get: {
+      does: 'how far each stream is certified, in each sink',
+      takes: ['[stream...]', `${STREAMS} (default: all)`],
+      options: COMMON,
+      more: GET,
+      run: (context, names: string[], options: CursorOptions) => get(context, parseStreams(names), options),
+    },
+    set: {
+      does: 'move a watermark, so that the next sync reads again from there',
+      takes: ['<stream...>', STREAMS],
+      options: [
+        new Option('--to <DATE>', 'a date, or how long ago: 2026-11-01, 7d').makeOptionMandatory(),
+        ['--force', 'also forward, over time that was never read'],
+        ...COMMON,
+      ],
+      more: SET,
+      async run(context, names: string[], options: CursorOptions) {
+        const [streams, to] = [parseStreams(names), parseDateOption('--to', options.to)];
+        if (to > Date.now())
+          throw new ConfigError('--to lies in the future', {
+            next: 'give a moment that has passed: nothing later can be complete',
+          });
+        const force = options.force === true;
+        if (force) context.terminal.err('warning: --force gives up the proof: events may be missing for good\n');
+        return change(context, streams, options, { to, force });
+      },
+    },
+    reset: {
+      does: 'reset a stream to its start; its rows stay',
+      takes: ['<stream...>', STREAMS],
+      options: ['dryRun', 'yes', ...COMMON],
+      more: RESET,
+      run: async (context, names: string[], options: CursorOptions) => change(context, parseStreams(names), options),
+    },
+  },
+});
 
 async function get(context: Context, streams: readonly StreamName[], options: Options): Promise<ExitCode> {
   const nothing = ({ sources }: Config): KnownTrack[] => {
@@ -117,16 +105,13 @@ async function get(context: Context, streams: readonly StreamName[], options: Op
 
 async function change(
   context: Context,
-  verb: 'move' | 'reset',
   streams: readonly StreamName[],
   options: CursorOptions,
-  work: (deps: MoveDeps, track: KnownTrack) => Promise<void>,
+  /** Undefined: back to the beginning. */
   move?: Move,
 ): Promise<ExitCode> {
-  const { log, terminal } = context;
-  const { config } = environment.configOrDefaults(options.config);
-  return withSinks({ config, log }, async ({ state, sinks }) => {
-    await checkKnown(state, config, options.source);
+  const { terminal } = context;
+  return withStored(context, options, async ({ state, sinks }) => {
     const tracks = chooseTracks(await knownTracks(state), { ...options, streams });
     if (tracks.length === 0) {
       throw new ConfigError(`there is no cursor of ${streams.join(', ')} that matches`, {
@@ -143,16 +128,17 @@ async function change(
       const body = { cursors: tracks.map(reportTrack), dryRun: true };
       return show(context, options, body, () => `${table}\n\nwould be forgotten; nothing was changed`);
     }
-    if (verb === 'reset') {
+    if (!move) {
       const names = tracks.map(({ source, stream, sink }) => `${source}/${stream} in ${sink}`).join(', ');
       await confirm(context, `Forget how far ${names} has come, and read everything again?`, options);
     }
     if (move) for (const track of tracks) await checkMove(state, track, move);
     for (const track of tracks) {
       const { sink } = track;
-      const detail = { sink, ...(verb === 'move' && { to: options.to, force: options.force === true }) };
-      const entry = { ...byCommand([track]), action: `cursor.${verb}`, detail };
-      await audited(state, entry, () => work({ state, sinks, holder: holderOf('cursor') }, track));
+      const detail = { sink, ...(move && { to: options.to, force: move.force }) };
+      const entry = { ...byCommand([track]), action: `cursor.${move ? 'move' : 'reset'}`, detail };
+      const deps = { state, sinks, holder: holderOf('cursor') };
+      await audited(state, entry, () => (move ? moveCursor(deps, track, move) : resetCursor(deps, track)));
     }
     const after = chooseTracks(await knownTracks(state), { ...options, streams });
     return show(context, options, { cursors: after.map(reportTrack) }, () =>

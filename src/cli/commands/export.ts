@@ -1,9 +1,8 @@
 import { extname } from 'node:path';
-import { readExportRules, withJobs } from '../../app/index.ts';
+import { Option } from 'commander';
+import { type ExportRules, readExportRules, withJobs } from '../../app/index.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { EvolvedColumn } from '../../model/evolution.ts';
 import { toIso } from '../../model/instant.ts';
-import type { StreamName } from '../../model/streams.ts';
 import { describeRange, type Window } from '../../model/window.ts';
 import {
   createFileTarget,
@@ -12,27 +11,16 @@ import {
   createStreamTarget,
   FORMATS,
   type Format,
-  type RowFile,
-  type Spool,
 } from '../../sinks/export.ts';
+import type { StreamJob } from '../../sync/job.ts';
 import { type ExportReport, exportStream } from '../../sync/maintain/export-stream.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
-import {
-  type Context,
-  EXIT,
-  type ExitCode,
-  type Options,
-  parseStreams,
-  parseWindow,
-  type Register,
-  withOptions,
-} from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, type Options, parseStreams, parseWindow } from '../command.ts';
 import { configFor } from '../config.ts';
 import { createBackfillLine, withRetryLines } from '../progress.ts';
 import { figure, minute } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary export clicks --from 7d --out clicks.parquet
   tributary export sales --from 1mo --out de.csv --filter country=DE
   tributary export leads --from yesterday --to today --out - | jq .event_name
@@ -50,47 +38,37 @@ type ExportOptions = Options & {
   keepFormulas?: boolean;
 };
 
-export const registerExport: Register = (program, action) => {
-  const command = program
-    .command('export')
-    .description('write a range of dates into one file: Parquet, CSV or NDJSON')
-    .argument('<stream>', 'clicks, leads or sales')
-    .requiredOption('--out <FILE>', 'a .parquet, .csv or .ndjson file; - is NDJSON on standard output')
-    .option('--filter <NAME=VALUE...>', "a query parameter of the service, in addition to the config's filters")
-    .option('--force', 'replace the file if it exists')
-    .option('--keep-formulas', 'CSV: leave cells that begin with = + - @ as they are')
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'from', 'to', 'config', 'source', 'json').action(
-    action(async (context, name: string, options: ExportOptions) => {
-      const [stream] = parseStreams([name]);
-      if (!stream) throw new Error('a name that is parsed is a stream');
-      const config = configFor(context, options);
-      const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
-      return withJobs(
-        { config, log: withRetryLines(context.log, context.terminal), choice },
-        async ([job, ...others]) => {
-          if (!job) throw new Error('at least one stream is chosen');
-          if (others.length > 0) {
-            const sources = [job, ...others].map(({ source }) => source).join(', ');
-            throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
-          }
-          const window = parseWindow(options);
-          const { scrub, evolved } = await readExportRules(config, job, context.log);
-          return write(context, options, { stream, window, evolved }, (output, onProgress) =>
-            exportStream(job, {
-              window,
-              ...output,
-              scrub,
-              signal: context.signal,
-              onProgress,
-              isWatched: context.terminal.isInteractive,
-            }),
-          );
-        },
-      );
-    }),
-  );
-};
+export const registerExport = command('export', {
+  does: 'write a range of dates into one file: Parquet, CSV or NDJSON',
+  takes: ['<stream>', 'clicks, leads or sales'],
+  options: [
+    new Option(
+      '--out <FILE>',
+      'a .parquet, .csv or .ndjson file; - is NDJSON on standard output',
+    ).makeOptionMandatory(),
+    ['--filter <NAME=VALUE...>', "a query parameter of the service, in addition to the config's filters"],
+    ['--force', 'replace the file if it exists'],
+    ['--keep-formulas', 'CSV: leave cells that begin with = + - @ as they are'],
+    ...(['from', 'to', 'config', 'source', 'json'] as const),
+  ],
+  more: EXAMPLES,
+  async run(context, name: string, options: ExportOptions) {
+    const [stream] = parseStreams([name]);
+    if (!stream) throw new Error('a name that is parsed is a stream');
+    const config = configFor(context, options);
+    const choice = { source: options.source, streams: [stream], filters: parseFilters(options.filter ?? []) };
+    const log = withRetryLines(context.log, context.terminal);
+    return withJobs({ config, log, choice }, async ([job, ...others]) => {
+      if (!job) throw new Error('at least one stream is chosen');
+      if (others.length > 0) {
+        const sources = [job, ...others].map(({ source }) => source).join(', ');
+        throw new ConfigError(`several sources have ${stream}: ${sources}`, { next: 'choose one with --source' });
+      }
+      const window = parseWindow(options);
+      return write(context, options, { job, window, ...(await readExportRules(config, job, context.log)) });
+    });
+  },
+});
 
 function parseFilters(texts: readonly string[]): Record<string, string> {
   return Object.fromEntries(
@@ -105,24 +83,22 @@ function parseFilters(texts: readonly string[]): Record<string, string> {
 }
 
 async function write(
-  { terminal, document }: Context,
+  { terminal, signal, document }: Context,
   options: ExportOptions,
-  { stream, window, evolved }: { stream: StreamName; window: Window; evolved: readonly EvolvedColumn[] },
-  work: (
-    output: { file: RowFile; spool?: Spool },
-    onProgress: ReturnType<typeof createBackfillLine>['update'],
-  ) => Promise<ExportReport>,
+  { job, window, scrub, evolved }: { job: StreamJob; window: Window } & ExportRules,
 ): Promise<ExitCode> {
   const format = formatOf(options.out);
   const isPipe = options.out === '-';
   const target = isPipe
     ? createStreamTarget(process.stdout)
     : await createFileTarget(options.out, { replace: options.force === true });
-  const file = createRowFile(format, stream, target, { keepFormulas: options.keepFormulas === true, evolved });
+  const file = createRowFile(format, job.stream, target, { keepFormulas: options.keepFormulas === true, evolved });
   const line = createBackfillLine(terminal, 1, () => undefined);
   // A pipe gets rows as they are read; only a file can wait for the newest version of each.
   const spool = isPipe ? undefined : await createSpool(options.out);
-  const report = await work({ file, ...(spool && { spool }) }, line.update).finally(() => line.clear());
+  const watching = { signal, onProgress: line.update, isWatched: terminal.isInteractive };
+  const output = { window, file, scrub, ...(spool && { spool }) };
+  const report = await exportStream(job, { ...output, ...watching }).finally(() => line.clear());
   const text = options.json
     ? document(exportJson(report, options.out, window), { isLine: true })
     : describeExport(report, options.out, window);

@@ -1,15 +1,15 @@
-import { byCommand, environment, withSinks } from '../../app/index.ts';
+import { Option } from 'commander';
+import { byCommand } from '../../app/index.ts';
 import { audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget, forgetSeen, previewForget, type Touched } from '../../sync/maintain/forget.ts';
-import { type Options, type Register, show, withOptions } from '../command.ts';
-import { checkKnown } from '../config.ts';
+import { command, type Options, show } from '../command.ts';
+import { withStored } from '../config.ts';
 import { confirm, figure, table } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary forget --source main --customer cus_8pQ2
   tributary forget --source main --click clk_77Xa --yes     in a script
   tributary forget --source main --customer cus_8pQ2 --dry-run
@@ -31,51 +31,45 @@ interface ForgetOptions extends Options {
   unseen?: boolean;
 }
 
-export const registerForget: Register = (program, action) => {
-  const command = program
-    .command('forget')
-    .description('erase a customer, a click or a whole source, and report what was erased')
-    .requiredOption('--source <NAME>', 'the source that it is in')
-    .option('--customer <ID>', 'a customer, by its id')
-    .option('--click <ID>', 'a click, by its id')
-    .option('--everything', 'the whole source')
-    .option('--unseen', 'accept an id that no event has, and exclude it if it ever appears')
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'dryRun', 'yes', 'config', 'json').action(
-    action(async (context, options: ForgetOptions) => {
-      const { terminal, log } = context;
-      const erasure = erasureOf(options);
-      const { config } = environment.configOrDefaults(options.config);
-      const touched = await withSinks({ config, log }, async ({ state, sinks }) => {
-        await checkKnown(state, config, erasure.source);
-        if (options.dryRun) {
-          const preview = await previewForget({ state, sinks }, erasure);
-          if (!preview && !options.unseen) throw unseen(erasure.kind);
-          return preview ?? {};
-        }
-        const what = erasure.kind === 'source' ? `everything of ${erasure.source}` : `this ${erasure.kind}`;
-        await confirm(
-          context,
-          `Erase ${what} from ${sinks.map(({ place }) => place).join(' and ')}, for good?`,
-          options,
+export const registerForget = command('forget', {
+  does: 'erase a customer, a click or a whole source, and report what was erased',
+  options: [
+    new Option('--source <NAME>', 'the source that it is in').makeOptionMandatory(),
+    ['--customer <ID>', 'a customer, by its id'],
+    ['--click <ID>', 'a click, by its id'],
+    ['--everything', 'the whole source'],
+    ['--unseen', 'accept an id that no event has, and exclude it if it ever appears'],
+    ...(['dryRun', 'yes', 'config', 'json'] as const),
+  ],
+  more: EXAMPLES,
+  async run(context, options: ForgetOptions) {
+    const { terminal } = context;
+    const erasure = erasureOf(options);
+    let isStillThere = false;
+    const touched = await withStored(context, options, async ({ config, state, sinks }) => {
+      isStillThere = erasure.kind === 'source' && erasure.source in config.sources;
+      if (options.dryRun) {
+        const preview = await previewForget({ state, sinks }, erasure);
+        if (!preview && !options.unseen) throw unseen(erasure.kind);
+        return preview ?? {};
+      }
+      const what = erasure.kind === 'source' ? `everything of ${erasure.source}` : `this ${erasure.kind}`;
+      await confirm(context, `Erase ${what} from ${sinks.map(({ place }) => place).join(' and ')}, for good?`, options);
+      return audited(state, { ...byCommand(), ...auditNoteOf(erasure) }, async () => {
+        const found = await (options.unseen ? forget : forgetSeen)(
+          { state, sinks, holder: holderOf('forget') },
+          erasure,
         );
-        return audited(state, { ...byCommand(), ...auditNoteOf(erasure) }, async () => {
-          const found = await (options.unseen ? forget : forgetSeen)(
-            { state, sinks, holder: holderOf('forget') },
-            erasure,
-          );
-          if (!found) throw unseen(erasure.kind);
-          return found;
-        });
+        if (!found) throw unseen(erasure.kind);
+        return found;
       });
-      if (options.dryRun)
-        return show(context, options, { touched, dryRun: true }, () => describePreview(touched, terminal.columns));
-      const isStillThere = erasure.kind === 'source' && erasure.source in config.sources;
-      if (isStillThere) terminal.err(`note: ${erasure.source} is still in the config: the next sync reads it again\n`);
-      return show(context, options, { touched }, () => describe(erasure.kind, touched, terminal.columns));
-    }),
-  );
-};
+    });
+    if (options.dryRun)
+      return show(context, options, { touched, dryRun: true }, () => describePreview(touched, terminal.columns));
+    if (isStillThere) terminal.err(`note: ${erasure.source} is still in the config: the next sync reads it again\n`);
+    return show(context, options, { touched }, () => describe(erasure.kind, touched, terminal.columns));
+  },
+});
 
 function erasureOf({ source, customer, click, everything }: ForgetOptions): Erasure {
   const asked = [customer, click, everything].filter((one) => one !== undefined);

@@ -1,12 +1,11 @@
-import { environment, withSinks } from '../../app/index.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import type { Maintained, Rewrites } from '../../sinks/sink.ts';
-import { type Options, parseStreams, type Register, show, withOptions } from '../command.ts';
+import { command, type Options, parseStreams, show } from '../command.ts';
+import { withStored } from '../config.ts';
 import { figure, table } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary maintain                   every lake and every Iceberg table
   tributary maintain clicks --sink lake --json
 
@@ -20,32 +19,28 @@ snapshots, and removes files that no snapshot references.
 
 It may run during a sync or a query, and can be repeated after an interruption.`;
 
-export const registerMaintain: Register = (program, action) => {
-  const command = program
-    .command('maintain')
-    .description('compact Iceberg tables, and add new columns to old Parquet files')
-    .argument('[stream...]', `of lakes: ${STREAM_NAMES.join(', ')}; all if none is named`)
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'config', 'sink', 'json').action(
-    action(async (context, names: string[], options: Options) => {
-      const streams = names.length > 0 ? parseStreams(names) : STREAM_NAMES;
-      const { config } = environment.configOrDefaults(options.config);
-      const done = await withSinks({ config, log: context.log }, async ({ sinks }) => {
-        const [lakes, tables]: [Record<string, Rewrites>, Record<string, Maintained>] = [{}, {}];
-        for (const sink of sinks.filter(({ name }) => (options.sink ?? name) === name)) {
-          if (sink.rewrite) lakes[sink.name] = await sink.rewrite(streams);
-          if (sink.maintain) tables[sink.name] = await sink.maintain();
-        }
-        return { lakes, tables };
-      });
-      if (Object.keys({ ...done.lakes, ...done.tables }).length === 0) throw nothingToDo(options.sink);
-      const { columns } = context.terminal;
-      return show(context, options, done, () =>
-        [...describeLakes(done.lakes, columns), ...describeTables(done.tables, columns)].join('\n\n'),
-      );
-    }),
-  );
-};
+export const registerMaintain = command('maintain', {
+  does: 'compact Iceberg tables, and add new columns to old Parquet files',
+  takes: ['[stream...]', `of lakes: ${STREAM_NAMES.join(', ')}; all if none is named`],
+  options: ['config', 'sink', 'json'],
+  more: EXAMPLES,
+  async run(context, names: string[], options: Options) {
+    const streams = names.length > 0 ? parseStreams(names) : STREAM_NAMES;
+    const done = await withStored(context, options, async ({ sinks }) => {
+      const [lakes, tables]: [Record<string, Rewrites>, Record<string, Maintained>] = [{}, {}];
+      for (const sink of sinks.filter(({ name }) => (options.sink ?? name) === name)) {
+        if (sink.rewrite) lakes[sink.name] = await sink.rewrite(streams);
+        if (sink.maintain) tables[sink.name] = await sink.maintain();
+      }
+      return { lakes, tables };
+    });
+    if (Object.keys({ ...done.lakes, ...done.tables }).length === 0) throw nothingToDo(options.sink);
+    const { columns } = context.terminal;
+    return show(context, options, done, () =>
+      [...describeLakes(done.lakes, columns), ...describeTables(done.tables, columns)].join('\n\n'),
+    );
+  },
+});
 
 const nothingToDo = (name: string | undefined): ConfigError =>
   new ConfigError(`the config has no lake and no Iceberg sink${name === undefined ? '' : ` "${name}"`}`, {

@@ -1,5 +1,4 @@
-import type { Command } from 'commander';
-import { byCommand, environment, withApp, withSinks } from '../../app/index.ts';
+import { byCommand, environment, withApp } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { type AuditEntry, audited } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
@@ -15,41 +14,28 @@ import { createFlatten } from '../../model/flatten.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
-import {
-  type Context,
-  EXIT,
-  type ExitCode,
-  type Options,
-  parseCount,
-  type Register,
-  show,
-  withOptions,
-} from '../command.ts';
-import { checkKnown, readState } from '../config.ts';
+import { type Context, command, EXIT, type ExitCode, type Options, parseCount, show } from '../command.ts';
+import { checkKnown, readState, withStored } from '../config.ts';
 import { confirm, counted, type FittedColumn, fittedTable, minute } from '../terminal.ts';
 
-const LIST = `
-Examples:
+const LIST = `Examples:
   tributary quarantine list
   tributary quarantine list --source main --json`;
 
-const SHOW = `
-Examples:
+const SHOW = `Examples:
   tributary quarantine show 17
   tributary quarantine show 17 --raw     with addresses, names and e-mails
 
 Personal data is masked unless --raw is given; a link's password is never kept.`;
 
-const RETRY = `
-Examples:
+const RETRY = `Examples:
   tributary quarantine retry 17 18
   tributary quarantine retry --all       after an upgrade
 
 Processes the kept records again. Those that are valid now are written to every
 sink and leave the quarantine; the rest stay, with their reasons.`;
 
-const DROP = `
-Examples:
+const DROP = `Examples:
   tributary quarantine drop 17
   tributary quarantine drop --all --source main --yes
 
@@ -58,38 +44,43 @@ needs --yes. A sync that meets them again sets them aside again.`;
 
 type QuarantineOptions = Options & { raw?: boolean; all?: boolean; limit: number };
 
-export const registerQuarantine: Register = (program, action) => {
-  const quarantine = program
-    .command('quarantine')
-    .description('list unusable records, retry or drop them')
-    .addHelpText('after', '\nExample:\n  tributary quarantine list\n  tributary quarantine retry --all');
-  const common = (command: Command): Command => withOptions(command, 'config', 'json');
-  common(
-    withOptions(quarantine.command('list').description('what was set aside, and why'), 'source')
-      .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
-      .addHelpText('after', LIST),
-  ).action(action(list));
-  common(
-    quarantine
-      .command('show')
-      .description('one record, with personal data masked')
-      .argument('<id>', 'its number in the list')
-      .option('--raw', 'with the personal data that was kept')
-      .addHelpText('after', SHOW),
-  ).action(action(showOne));
-  const chosen = (command: Command): Command =>
-    common(withOptions(command.argument('[id...]', 'numbers in the list').option('--all', 'all of them'), 'source'));
-  chosen(quarantine.command('retry').description('process records again').addHelpText('after', RETRY)).action(
-    action(retry),
-  );
-  chosen(
-    withOptions(
-      quarantine.command('drop').description('delete records permanently').addHelpText('after', DROP),
-      'dryRun',
-      'yes',
-    ),
-  ).action(action(drop));
-};
+const CHOSEN = { takes: ['[id...]', 'numbers in the list'] } as const;
+const ALL = ['--all', 'all of them'] as const;
+
+export const registerQuarantine = command('quarantine', {
+  does: 'list unusable records, retry or drop them',
+  options: [],
+  more: 'Example:\n  tributary quarantine list\n  tributary quarantine retry --all',
+  commands: {
+    list: {
+      does: 'what was set aside, and why',
+      options: ['source', ['--limit <N>', 'how many at most', parseCount('--limit'), 20], 'config', 'json'],
+      more: LIST,
+      run: list,
+    },
+    show: {
+      does: 'one record, with personal data masked',
+      takes: ['<id>', 'its number in the list'],
+      options: [['--raw', 'with the personal data that was kept'], 'config', 'json'],
+      more: SHOW,
+      run: showOne,
+    },
+    retry: {
+      ...CHOSEN,
+      does: 'process records again',
+      options: [[...ALL], 'source', 'config', 'json'],
+      more: RETRY,
+      run: retry,
+    },
+    drop: {
+      ...CHOSEN,
+      does: 'delete records permanently',
+      options: ['dryRun', 'yes', [...ALL], 'source', 'config', 'json'],
+      more: DROP,
+      run: drop,
+    },
+  },
+});
 
 async function list(context: Context, options: QuarantineOptions): Promise<ExitCode> {
   const { source, limit } = options;
@@ -126,9 +117,7 @@ async function showOne(
 
 async function retry(context: Context, ids: string[], options: QuarantineOptions): Promise<ExitCode> {
   const filter = filterOf(ids, options);
-  const { config } = environment.configOrDefaults(options.config);
-  const results = await withSinks({ config, log: context.log }, async ({ state, sinks }) => {
-    await checkKnown(state, config, options.source);
+  const results = await withStored(context, options, async ({ config, state, sinks }) => {
     const records = await chosenOf(listQuarantined(state, filter), ids);
     return audited(state, entryOf('retry', records), async () => {
       const retried: Retried[] = [];

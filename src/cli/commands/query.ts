@@ -1,14 +1,14 @@
 import { environment, hasState, withApp } from '../../app/index.ts';
+import { withClosers } from '../../app/resources.ts';
 import type { Config } from '../../config/index.ts';
 import { connect, type Database } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { moment } from '../../model/window.ts';
-import { EXIT, firstStep, type Options, parseCount, type Register, withOptions } from '../command.ts';
+import { command, EXIT, firstStep, type Options, parseCount } from '../command.ts';
 import { figure, table } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary query "select * from attribution.coverage"
   tributary query "select count(*) from attribution.clicks" --json
   tributary query "select * from tributary.runs" --limit 5
@@ -16,25 +16,21 @@ Examples:
 Runs one read-only query on the Postgres sink, embedded or not. With a server of
 your own, psql and every other client work as well.`;
 
-export const registerQuery: Register = (program, action) => {
-  const command = program
-    .command('query')
-    .description('run a SQL query on the tables, including those of the embedded Postgres')
-    .argument('<sql>', 'one query: select, with, values or table')
-    .option('--limit <N>', 'how many rows at most', parseCount('--limit'), 100)
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'config', 'sink', 'json').action(
-    action(async ({ terminal, log, document }, sql: string, options: Options & { limit: number }) => {
-      const { config } = environment.configOrDefaults(options.config);
-      const sink = chooseSink(config, options.sink);
-      const ask = (db: Database) => run(db, sql, options.limit);
-      const { rows, isCut } = sink.url === undefined ? await withState(config, log, ask) : await withUrl(sink.url, ask);
-      if (options.json) terminal.out(document({ rows, isCut }));
-      else terminal.out(describe(rows, isCut, options.limit, terminal.isInteractive ? terminal.columns : undefined));
-      return EXIT.done;
-    }),
-  );
-};
+export const registerQuery = command('query', {
+  does: 'run a SQL query on the tables, including those of the embedded Postgres',
+  takes: ['<sql>', 'one query: select, with, values or table'],
+  options: [['--limit <N>', 'how many rows at most', parseCount('--limit'), 100], 'config', 'sink', 'json'],
+  more: EXAMPLES,
+  async run({ terminal, log, document }, sql: string, options: Options & { limit: number }) {
+    const { config } = environment.configOrDefaults(options.config);
+    const sink = chooseSink(config, options.sink);
+    const ask = (db: Database) => run(db, sql, options.limit);
+    const { rows, isCut } = sink.url === undefined ? await withState(config, log, ask) : await withUrl(sink.url, ask);
+    if (options.json) terminal.out(document({ rows, isCut }));
+    else terminal.out(describe(rows, isCut, options.limit, terminal.isInteractive ? terminal.columns : undefined));
+    return EXIT.done;
+  },
+});
 
 function chooseSink({ sinks }: Config, name: string | undefined): { url?: string | undefined } {
   const tables = Object.entries(sinks).flatMap(([key, sink]) => (sink.type === 'postgres' ? [{ key, sink }] : []));
@@ -53,14 +49,12 @@ function withState<T>(config: Config, log: Log, ask: (db: Database) => Promise<T
   throw new ConfigError('nothing has been synced yet', { next: firstStep(config) });
 }
 
-async function withUrl<T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> {
-  const db = connect({ url, max: 1 });
-  try {
-    return await ask(db);
-  } finally {
-    await db.close();
-  }
-}
+const withUrl = <T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> =>
+  withClosers((closers) => {
+    const db = connect({ url, max: 1 });
+    closers.push(() => db.close());
+    return ask(db);
+  });
 
 type Row = Record<string, unknown>;
 

@@ -1,19 +1,26 @@
 import { Option } from 'commander';
 import { type AuditRecord, listAudit } from '../../cursor/audit.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
-import { type Options, parseCount, parseDateOption, type Register, show, withOptions } from '../command.ts';
+import { command, type Options, parseCount, parseDateOption, show } from '../command.ts';
 import { readState } from '../config.ts';
 import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
 import { describeSinks } from './sync.ts';
 
-const RUNS_EXAMPLES = `
-Examples:
+const RUNS_EXAMPLES = `Examples:
   tributary runs
   tributary runs --stream sales --state refused --since 7d
   tributary runs --limit 500 --json | jq '.runs[].requests'
 
 Newest first. The same rows are in the table tributary.runs. Times are UTC.`;
+
+const AUDIT_EXAMPLES = `Examples:
+  tributary runs audit
+  tributary runs audit --limit 500 --json | jq '.entries[].actor'
+
+Every change made by a command or in the control room: who, what and from where,
+newest first. Times are UTC.`;
 
 interface RunsOptions extends Options {
   stream?: string;
@@ -22,31 +29,41 @@ interface RunsOptions extends Options {
   limit: number;
 }
 
-export const registerRuns: Register = (program, action) => {
-  const command = program
-    .command('runs')
-    .description('show the history of runs: what each read, changed and cost')
-    .addOption(new Option('--stream <NAME>', 'only this stream').choices(STREAM_NAMES))
-    .addOption(new Option('--state <STATE>', 'only runs in this state').choices(RUN_STATES))
-    .option('--since <DATE>', 'only runs that began since: 2026-11-01, 7d')
-    .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
-    .addHelpText('after', RUNS_EXAMPLES);
-  registerAudit(command, action);
-  withOptions(command, 'config', 'source', 'json').action(
-    action(async (context, options: RunsOptions) => {
-      const { source, stream, state: ended, limit } = options;
-      const since = options.since === undefined ? undefined : parseDateOption('--since', options.since);
-      const filter = { source, stream, state: ended, since, limit };
-      const runs = await readState(
-        context,
-        options,
-        () => [],
-        (state) => listRuns(state, filter),
-      );
-      return show(context, options, { runs }, () => describe(runs, limit, context.terminal.columns));
-    }),
-  );
-};
+const LIMIT = ['--limit <N>', 'how many at most', parseCount('--limit'), 20] as const;
+
+export const registerRuns = command('runs', {
+  does: 'show the history of runs: what each read, changed and cost',
+  options: [
+    new Option('--stream <NAME>', 'only this stream').choices(STREAM_NAMES),
+    new Option('--state <STATE>', 'only runs in this state').choices(RUN_STATES),
+    ['--since <DATE>', 'only runs that began since: 2026-11-01, 7d'],
+    [...LIMIT],
+    ...(['config', 'source', 'json'] as const),
+  ],
+  more: RUNS_EXAMPLES,
+  async run(context, options: RunsOptions) {
+    const { limit } = options;
+    const since = options.since === undefined ? undefined : parseDateOption('--since', options.since);
+    const read = (state: Database) => listRuns(state, { ...options, since });
+    const runs = await readState(context, options, () => [], read);
+    return show(context, options, { runs }, () => describe(runs, limit, context.terminal.columns));
+  },
+  commands: {
+    audit: {
+      does: 'who changed what: cursors, backfills, records set aside, erasures',
+      options: [[...LIMIT], 'config', 'json'],
+      more: AUDIT_EXAMPLES,
+      async run(context, options: Options & { limit: number }) {
+        const read = (state: Database) => listAudit(state, options);
+        const entries = await readState(context, options, () => [], read);
+        const table = (): string => `${fittedTable(AUDIT_COLUMNS, entries, context.terminal.columns)}\n\ntimes in UTC`;
+        return show(context, options, { entries }, () =>
+          entries.length === 0 ? 'nobody has changed anything yet' : table(),
+        );
+      },
+    },
+  },
+});
 
 const RUN_COLUMNS: ReadonlyArray<FittedColumn<RunRecord>> = [
   { header: 'started', of: (run) => minute(run.startedAt) },
@@ -101,36 +118,6 @@ function reasonOf({ message, state }: RunRecord): string | undefined {
 
 const tookOf = ({ startedAt, finishedAt }: RunRecord): string =>
   finishedAt === null ? '' : duration((Date.parse(finishedAt) - Date.parse(startedAt)) / 1000);
-
-const AUDIT_EXAMPLES = `
-Examples:
-  tributary runs audit
-  tributary runs audit --limit 500 --json | jq '.entries[].actor'
-
-Every change made by a command or in the control room: who, what and from where,
-newest first. Times are UTC.`;
-
-const registerAudit: Register = (runs, action) => {
-  const command = runs
-    .command('audit')
-    .description('who changed what: cursors, backfills, records set aside, erasures')
-    .option('--limit <N>', 'how many at most', parseCount('--limit'), 20)
-    .addHelpText('after', AUDIT_EXAMPLES);
-  withOptions(command, 'config', 'json').action(
-    action(async (context, options: Options & { limit: number }) => {
-      const entries = await readState(
-        context,
-        options,
-        () => [],
-        (state) => listAudit(state, options),
-      );
-      const table = (): string => `${fittedTable(AUDIT_COLUMNS, entries, context.terminal.columns)}\n\ntimes in UTC`;
-      return show(context, options, { entries }, () =>
-        entries.length === 0 ? 'nobody has changed anything yet' : table(),
-      );
-    }),
-  );
-};
 
 const AUDIT_COLUMNS: ReadonlyArray<FittedColumn<AuditRecord>> = [
   { header: 'when', of: ({ at }) => minute(at) },

@@ -12,21 +12,11 @@ import {
   type StreamStatus,
   unfilledOf,
 } from '../../sync/status.ts';
-import {
-  type Context,
-  checkSource,
-  EXIT,
-  type ExitCode,
-  firstStep,
-  type Options,
-  type Register,
-  withOptions,
-} from '../command.ts';
+import { type Context, checkSource, command, EXIT, type ExitCode, firstStep, type Options } from '../command.ts';
 import { bars } from '../coverage-bar.ts';
 import { counted, duration, type FittedColumn, figure, fittedTable, minute, type Terminal, wrap } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary status
   tributary status --watch
   tributary status --check || notify     exit code 4 if action is needed
@@ -43,18 +33,19 @@ const WATCH_EVERY_MS = 2000;
 
 type StatusOptions = Options & { watch?: boolean; check?: boolean };
 
-export const registerStatus: Register = (program, action) => {
-  const command = program
-    .command('status')
-    .description('show how far each stream is complete, and what is missing')
-    .option('--watch', 'refresh every two seconds, until Ctrl-C')
-    .option(
+export const registerStatus = command('status', {
+  does: 'show how far each stream is complete, and what is missing',
+  options: [
+    ['--watch', 'refresh every two seconds, until Ctrl-C'],
+    [
       '--check',
       'exit with 4 if action is needed: a stream is parked, late, failing, cannot be certified, or was never synced into a sink',
-    )
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'config', 'source', 'json').action(action(status));
-};
+    ],
+    ...(['config', 'source', 'json'] as const),
+  ],
+  more: EXAMPLES,
+  run: status,
+});
 
 interface Snapshot {
   streams: readonly StreamStatus[];

@@ -12,6 +12,7 @@ import { type Outcome, syncAll } from '../../sync/sync-stream.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
 import {
   type Context,
+  command,
   EXIT,
   type ExitCode,
   errorJson,
@@ -19,15 +20,12 @@ import {
   mostSevere,
   type Options,
   parseSyncNames,
-  type Register,
-  withOptions,
 } from '../command.ts';
 import { configFor } from '../config.ts';
 import { createProgressLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, type FittedColumn, figure, fittedTable, minute, percent, wrap } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary sync                          every stream of every source
   tributary sync leads sales --source eu  two streams of one source
   tributary sync links                    all links now, due or not
@@ -35,30 +33,26 @@ Examples:
 
 Run it again at any time: it continues from what is certified.`;
 
-export const registerSync: Register = (program, action) => {
-  const command = program
-    .command('sync')
-    .description('bring the tables up to date')
-    .argument('[stream...]', 'clicks, leads, sales, links (default: all; links if due)')
-    .option('--adopt', 'accept a changed baseUrl as the same service at a new address, and continue with its rows')
-    .option(
-      '--recount',
-      'count every row in the sinks now and read missing ones again; otherwise runs do this over a day',
-    )
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'config', 'source', 'sink', 'json').action(
-    action(async (context, names: string[], { adopt = false, ...options }: SyncOptions & { adopt?: boolean }) => {
-      const choice = { source: options.source, sink: options.sink, streams: parseSyncNames(names) };
-      const config = configFor(context, options);
-      const log = withRetryLines(context.log, context.terminal);
-      const isAsked = choice.streams.includes('links');
-      return withSyncApp({ config, log, choice, adopt }, async (app) => {
-        const links = isAsked ? app.links : await dueListings(app.state, app.links);
-        return syncAndReport(context, { ...app, links }, options);
-      });
-    }),
-  );
-};
+export const registerSync = command('sync', {
+  does: 'bring the tables up to date',
+  takes: ['[stream...]', 'clicks, leads, sales, links (default: all; links if due)'],
+  options: [
+    ['--adopt', 'accept a changed baseUrl as the same service at a new address, and continue with its rows'],
+    ['--recount', 'count every row in the sinks now and read missing ones again; otherwise runs do this over a day'],
+    ...(['config', 'source', 'sink', 'json'] as const),
+  ],
+  more: EXAMPLES,
+  run(context, names: string[], { adopt = false, ...options }: SyncOptions & { adopt?: boolean }) {
+    const choice = { source: options.source, sink: options.sink, streams: parseSyncNames(names) };
+    const config = configFor(context, options);
+    const log = withRetryLines(context.log, context.terminal);
+    const isAsked = choice.streams.includes('links');
+    return withSyncApp({ config, log, choice, adopt }, async (app) => {
+      const links = isAsked ? app.links : await dueListings(app.state, app.links);
+      return syncAndReport(context, { ...app, links }, options);
+    });
+  },
+});
 
 interface SyncOptions extends Options {
   recount?: boolean;

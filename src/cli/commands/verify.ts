@@ -12,6 +12,7 @@ import { THE_SERVICE } from '../../sync/maintain/verify.ts';
 import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify-job.ts';
 import {
   type Context,
+  command,
   EXIT,
   type ExitCode,
   exitCodeOf,
@@ -19,16 +20,13 @@ import {
   type Options,
   parseStreams,
   parseWindow,
-  type Register,
   show,
-  withOptions,
 } from '../command.ts';
 import { configFor } from '../config.ts';
 import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
 import { counted, figure, table } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary verify --from 7d --to now                 sinks against the service
   tributary verify sales --from 2026-10-01 --to 2026-11-01 --repair
   tributary verify --from 30d --to now --between warehouse lake
@@ -42,32 +40,28 @@ Exit code 0: no differences; 4: some.`;
 
 type VerifyOptions = Options & { repair?: boolean; between?: string[] };
 
-export const registerVerify: Register = (program, action) => {
-  const command = program
-    .command('verify')
-    .description('compare what the sinks hold with the service, or with each other')
-    .argument('[stream...]', 'clicks, leads, sales (default: all streams of the config)')
-    .option('--repair', 'read the days that differ again now, and compare again')
-    .option('--between <SINK...>', 'compare two sinks with each other, without requests to the service')
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'from', 'to', 'config', 'source', 'sink', 'json').action(
-    action(async (context, names: string[], options: VerifyOptions) => {
-      const { between, repair } = options;
-      if (between && (between.length !== 2 || between[0] === between[1])) {
-        throw new ConfigError('--between takes two sinks', { next: 'write --between warehouse lake' });
-      }
-      if (between && repair) {
-        throw new ConfigError('two sinks cannot repair each other', { next: 'use --repair without --between' });
-      }
-      const window = parseWindow(options);
-      const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
-      const config = configFor(context, options);
-      return withSyncApp({ config, log: withRetryLines(context.log, context.terminal), choice, beside: true }, (app) =>
-        verify(context, app, window, options),
-      );
-    }),
-  );
-};
+export const registerVerify = command('verify', {
+  does: 'compare what the sinks hold with the service, or with each other',
+  takes: ['[stream...]', 'clicks, leads, sales (default: all streams of the config)'],
+  options: [
+    ['--repair', 'read the days that differ again now, and compare again'],
+    ['--between <SINK...>', 'compare two sinks with each other, without requests to the service'],
+    ...(['from', 'to', 'config', 'source', 'sink', 'json'] as const),
+  ],
+  more: EXAMPLES,
+  async run(context, names: string[], options: VerifyOptions) {
+    const { between, repair } = options;
+    if (between && (between.length !== 2 || between[0] === between[1]))
+      throw new ConfigError('--between takes two sinks', { next: 'write --between warehouse lake' });
+    if (between && repair)
+      throw new ConfigError('two sinks cannot repair each other', { next: 'use --repair without --between' });
+    const window = parseWindow(options);
+    const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
+    const config = configFor(context, options);
+    const log = withRetryLines(context.log, context.terminal);
+    return withSyncApp({ config, log, choice, beside: true }, (app) => verify(context, app, window, options));
+  },
+});
 
 async function verify(context: Context, app: SyncApp, window: Window, options: VerifyOptions): Promise<ExitCode> {
   const { terminal, log, signal } = context;

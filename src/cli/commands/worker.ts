@@ -4,11 +4,10 @@ import { isoOrNull } from '../../cursor/database/sql.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
-import { type Context, EXIT, type ExitCode, type Options, type Register, withOptions } from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, type Options } from '../command.ts';
 import { counted, figure } from '../terminal.ts';
 
-const WORKER_EXAMPLES = `
-Examples:
+const WORKER_EXAMPLES = `Examples:
   tributary worker                        keeps every stream of the config fresh
   tributary worker --json >> runs.ndjson  a line of JSON for each run
 
@@ -16,13 +15,12 @@ Run any number of workers, on any number of machines: workers that share a state
 database share the work. On Ctrl-C or SIGTERM the worker commits what it has
 read and exits; nothing is lost.`;
 
-export const registerWorker: Register = (program, action) => {
-  const command = program
-    .command('worker')
-    .description('keep the tables up to date, on the schedules of the config')
-    .addHelpText('after', WORKER_EXAMPLES);
-  withOptions(command, 'config', 'json').action(action(work));
-};
+export const registerWorker = command('worker', {
+  does: 'keep the tables up to date, on the schedules of the config',
+  options: ['config', 'json'],
+  more: WORKER_EXAMPLES,
+  run: work,
+});
 
 /** A run that does not end must not keep the process alive: its lease expires, and what it read is read again. */
 const EXIT_WITHIN_MS = 24_000;
@@ -84,8 +82,7 @@ const runJson = ({ source, stream, runId, state, tally, cursor, fault }: StreamR
   message: fault?.message ?? null,
 });
 
-const START_EXAMPLES = `
-Examples:
+const START_EXAMPLES = `Examples:
   tributary start                      then open the link that it prints
   tributary start --port 8080
   tributary start --json >> runs.ndjson
@@ -100,14 +97,15 @@ Other commands can run at the same time: status, query, backfill, verify,
 export, forget. On the embedded Postgres, sync, worker and a second start are
 refused with exit code 4.`;
 
-export const registerStart: Register = (program, action) => {
-  const command = program
-    .command('start')
-    .description('run the worker and the control room: page, API, health, metrics')
-    .option('--port <N>', 'where the control room listens (default: http.port of the config, 7070)', parsePort)
-    .addHelpText('after', START_EXAMPLES);
-  withOptions(command, 'config', 'json').action(action(start));
-};
+export const registerStart = command('start', {
+  does: 'run the worker and the control room: page, API, health, metrics',
+  options: [
+    ['--port <N>', 'where the control room listens (default: http.port of the config, 7070)', parsePort],
+    ...(['config', 'json'] as const),
+  ],
+  more: START_EXAMPLES,
+  run: start,
+});
 
 function parsePort(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);

@@ -15,171 +15,85 @@ export const registerCompletion: Register = (program, action) => {
     .command('completion', { hidden: true })
     .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SCRIPTS)))
+    .argument('[word...]', 'for the script, after --: the words typed so far; prints what may stand for the last one')
     .addHelpText('after', EXAMPLES)
     .action(
-      action(async ({ terminal }, shell: Shell, _options: object, command: Command) => {
-        terminal.out(SCRIPTS[shell](levelsOf(command.parent ?? command)));
+      action(async ({ terminal }, shell: keyof typeof SCRIPTS, words: string[], _options: object, command: Command) => {
+        if (words.length === 0) terminal.out(SCRIPTS[shell]);
+        else for (const { name, doc } of candidates(command.parent ?? command, words)) terminal.out(`${name}\t${doc}`);
         return EXIT.done;
       }),
     );
 };
 
-/** The command line as plain data, read from the commands themselves: a completion made of it cannot drift from them. */
-export interface Level {
-  /** `''` for the program, else `sync` or `cursor set`. */
-  path: string;
-  commands: Word[];
-  options: Option[];
-  /** The possible values of an argument. */
-  values: readonly string[];
-}
-
-interface Word {
+interface Candidate {
   name: string;
   doc: string;
 }
 
-export interface Option extends Word {
-  /** `none`: a switch. Otherwise its possible values, a file, or free text. */
-  value: 'none' | 'file' | 'any' | readonly string[];
+/** Instead of a word: the shell completes the name of a file. */
+const FILES: Candidate = { name: ':files', doc: '' };
+
+/** What may stand in the place of the last word, read from the commands themselves: it cannot drift from them. */
+export function candidates(program: Command, words: readonly string[]): Candidate[] {
+  const help = program.createHelp();
+  const [typed, last = ''] = [words.slice(0, -1), words.at(-1)];
+  let command = program;
+  for (const word of typed) command = help.visibleCommands(command).find((child) => child.name() === word) ?? command;
+  const options = help
+    .visibleOptions(command)
+    .map((option) => ({ ...option, name: option.long ?? option.short ?? '' }));
+  const before = options.find(({ name }) => name === typed.at(-1));
+  if (before && (before.required || before.optional)) {
+    if (/<(?:FILE|PATH)>/.test(before.flags)) return [FILES];
+    return starting(last, (before.argChoices ?? []).map(plain));
+  }
+  const values = command.registeredArguments.flatMap((each) => each.argChoices ?? valuesOf(command, each));
+  return starting(last, [
+    ...help.visibleCommands(command).map((child) => ({ name: child.name(), doc: child.description() })),
+    ...values.map(plain),
+    ...options.map(({ name, description }) => ({ name, doc: description })),
+  ]);
 }
 
-export function levelsOf(command: Command, path: readonly string[] = []): Level[] {
-  const help = command.createHelp();
-  const children = help.visibleCommands(command);
-  const level: Level = {
-    path: path.join(' '),
-    commands: children.map((child) => ({ name: child.name(), doc: child.description() })),
-    options: help
-      .visibleOptions(command)
-      .map(({ long, short, description, required, optional, argChoices, flags }) => ({
-        name: long ?? short ?? '',
-        doc: description,
-        value: required || optional ? valueBehind(flags, argChoices) : 'none',
-      })),
-    values: command.registeredArguments.flatMap(
-      (each) =>
-        each.argChoices ??
-        (each.name() === 'stream' ? [...STREAM_NAMES, ...(command.name() === 'sync' ? ['links'] : [])] : []),
-    ),
-  };
-  return [level, ...children.flatMap((child) => levelsOf(child, [...path, child.name()]))];
-}
+const valuesOf = (command: Command, argument: Argument): string[] =>
+  argument.name() === 'stream' ? [...STREAM_NAMES, ...(command.name() === 'sync' ? ['links'] : [])] : [];
 
-const valueBehind = (flags: string, choices: readonly string[] | undefined): Option['value'] =>
-  choices ?? (/<(?:FILE|PATH)>/.test(flags) ? 'file' : 'any');
+const plain = (name: string): Candidate => ({ name, doc: '' });
 
-/** The script that a shell loads for completion: plain text that contains every command and option. */
-export const SCRIPTS = { bash, zsh, fish } as const;
-type Shell = keyof typeof SCRIPTS;
+const starting = (text: string, all: readonly Candidate[]): Candidate[] =>
+  all.filter(({ name }) => name.startsWith(text));
 
-/** `sync` and `cursor set`, as the scripts below build them, word by word. */
-const arms = (levels: readonly Level[], arm: (level: Level) => string): string => levels.map(arm).join('\n');
-
-const valueArms = (levels: readonly Level[], words: (values: readonly string[]) => string, file: string): string =>
-  levels
-    .flatMap(({ path, options }) =>
-      options
-        .filter(({ value }) => value !== 'none')
-        .map(({ name, value }) => {
-          const then = value === 'file' ? file : value === 'any' ? 'return' : words(value as readonly string[]);
-          return `    '${path}:${name}') ${then} ;;`;
-        }),
-    )
-    .join('\n');
-
-const children = (levels: readonly Level[]): string =>
-  levels.flatMap(({ path, commands }) => commands.map(({ name }) => `'${path}:${name}'`)).join('|');
-
-/** Finds the command among the words typed so far. */
-const walk = (levels: readonly Level[], each: string): string => `
-  for word in ${each}; do
-    case "$at:$word" in
-      ${children(levels)}) at="\${at:+$at }$word" ;;
-    esac
-  done`;
-
-/** The words before the one being completed. */
-const BASH_WORDS = `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`;
-const ZSH_WORDS = `"\${(@)words[2,CURRENT-1]}"`;
-
-function bash(levels: readonly Level[]): string {
-  const fill = (words: readonly string[]): string => `COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$cur"))`;
-  return `# tributary completion for bash: eval "$(tributary completion bash)"
+/** Each shell asks the program at every Tab, as it knows the words typed so far and how to show what may follow. */
+export const SCRIPTS = {
+  bash: `# tributary completion for bash: eval "$(tributary completion bash)"
 _tributary() {
-  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD - 1]}" at='' word${walk(levels, BASH_WORDS)}
+  local cur="\${COMP_WORDS[COMP_CWORD]}" word
   COMPREPLY=()
-  case "$at:$prev" in
-${valueArms(levels, (words) => `${fill(words)}; return`, 'COMPREPLY=($(compgen -f -- "$cur")); return')}
-  esac
-  case "$at" in
-${arms(levels, (level) => `    '${level.path}') ${fill(wordsOf(level))} ;;`)}
-  esac
+  while IFS=$'\\t' read -r word _; do
+    if [ "$word" = '${FILES.name}' ]; then COMPREPLY=($(compgen -f -- "$cur")); else COMPREPLY+=("$word"); fi
+  done < <(tributary completion bash -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
-complete -F _tributary tributary`;
-}
-
-function zsh(levels: readonly Level[]): string {
-  const term = (name: string, doc: string): string => `'${name}:${quoted(doc).replaceAll(':', '\\:')}'`;
-  const fill = ({ commands, options, values }: Level): string =>
-    [...commands, ...options]
-      .map(({ name, doc }) => term(name, doc))
-      .concat(values.map((v) => `'${v}'`))
-      .join(' ');
-  return `#compdef tributary
+complete -F _tributary tributary`,
+  zsh: `#compdef tributary
 # tributary completion for zsh: eval "$(tributary completion zsh)"
 _tributary() {
-  local at='' word; local -a found${walk(levels, ZSH_WORDS)}
-  case "$at:$words[CURRENT-1]" in
-${valueArms(levels, (words) => `compadd -- ${words.join(' ')}; return`, '_files; return')}
-  esac
-  case "$at" in
-${arms(levels, (level) => `    '${level.path}') found=(${fill(level)}) ;;`)}
-  esac
+  local word doc; local -a found
+  while IFS=$'\\t' read -r word doc; do
+    if [[ $word == '${FILES.name}' ]]; then _files; return; fi
+    found+=("$word\${doc:+:\${doc//:/\\\\:}}")
+  done < <(tributary completion zsh -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
   _describe tributary found
 }
-compdef _tributary tributary`;
-}
-
-function fish(levels: readonly Level[]): string {
-  const lines = levels.flatMap(({ path, commands, options, values }) => {
-    const start = `complete -c tributary -n '__tributary_at "${path}"'`;
-    return [
-      ...commands.map(({ name, doc }) => `${start} -a ${name} -d '${quotedForFish(doc)}'`),
-      ...values.map((value) => `${start} -a ${value}`),
-      ...options.map(
-        (option) =>
-          `${start} -l ${option.name.replace(/^--/, '')}${fishValue(option)} -d '${quotedForFish(option.doc)}'`,
-      ),
-    ];
-  });
-  return `# tributary completion for fish: tributary completion fish | source
-function __tributary_at
-  set -l at ''
-  for word in (commandline -opc)[2..]
-    switch "$at:$word"
-      case ${children(levels).replaceAll('|', ' ')}
-        set at (string trim -- "$at $word")
-    end
+compdef _tributary tributary`,
+  fish: `# tributary completion for fish: tributary completion fish | source
+function __tributary_candidates
+  set -l found (tributary completion fish -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+  if string match -q '${FILES.name}*' -- $found
+    __fish_complete_path (commandline -ct)
+  else
+    printf '%s\\n' $found
   end
-  test "$at" = "$argv[1]"
 end
-complete -c tributary -f
-${lines.join('\n')}`;
-}
-
-function fishValue({ value }: Option): string {
-  if (value === 'none') return '';
-  if (value === 'file') return ' -rF';
-  return value === 'any' ? ' -x' : ` -xa '${value.join(' ')}'`;
-}
-
-const wordsOf = ({ commands, options, values }: Level): string[] => [
-  ...commands.map(({ name }) => name),
-  ...values,
-  ...options.map(({ name }) => name),
-];
-
-/** Escapes for single quotes: bash and zsh have no escape inside them and must close and reopen them; fish has one. */
-const quoted = (text: string): string => text.replaceAll("'", "'\\''");
-const quotedForFish = (text: string): string => text.replaceAll("'", "\\'");
+complete -c tributary -f -a '(__tributary_candidates)'`,
+} as const;

@@ -4,7 +4,7 @@ import { holderOf } from '../../cursor/database/holders.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { startSandboxThread } from '../../sandbox/thread.ts';
 import { forget } from '../../sync/maintain/forget.ts';
-import { type Context, EXIT, type ExitCode, type Register, withOptions } from '../command.ts';
+import { type Context, command, EXIT, type ExitCode } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';
 import { withRetryLines } from '../progress.ts';
 import { figure, table } from '../terminal.ts';
@@ -12,8 +12,7 @@ import { figure, table } from '../terminal.ts';
 /** Not `attribution`: a report over the real tables must never count rows of the demo. */
 const SCHEMA = 'demo';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary demo
   tributary demo --remove     remove everything it created
 
@@ -22,18 +21,13 @@ within the plan's budget, and shows a first query. It needs no key, no Redis and
 no Postgres. Its rows are separate from yours: source demo, in schema ${SCHEMA}
 of the database in .tributary/. tributary status shows it.`;
 
-export const registerDemo: Register = (program, action) => {
-  const command = program
-    .command('demo')
-    .description('try it: sync the sandbox service into an embedded Postgres')
-    .option('--remove', 'remove its rows, tables and cursors again')
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'json').action(
-    action((context, { json = false, remove: isOver = false }: { json?: boolean; remove?: boolean }) =>
-      (isOver ? remove : demo)(context, json),
-    ),
-  );
-};
+export const registerDemo = command('demo', {
+  does: 'try it: sync the sandbox service into an embedded Postgres',
+  options: [['--remove', 'remove its rows, tables and cursors again'], 'json'],
+  more: EXAMPLES,
+  run: (context, { json = false, remove: isOver = false }: { json?: boolean; remove?: boolean }) =>
+    (isOver ? remove : demo)(context, json),
+});
 
 async function demo(context: Context, json: boolean): Promise<ExitCode> {
   const { terminal } = context;

@@ -1,12 +1,11 @@
 import { examine } from '../../app/doctor.ts';
 import { environment } from '../../app/index.ts';
-import { DEFAULT_CONFIG, type LoadedConfig } from '../../config/index.ts';
+import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
 import { type Finding, findingOf, note, ok } from '../../model/errors.ts';
-import { type Context, EXIT, type ExitCode, mostSevere, type Options, type Register, withOptions } from '../command.ts';
-import { counted, createPaint, type Paint, wrap } from '../terminal.ts';
+import { type Context, command, EXIT, type ExitCode, mostSevere, type Options } from '../command.ts';
+import { counted, type Terminal, wrap } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary doctor
   tributary doctor --config staging.yaml --json
 
@@ -15,51 +14,46 @@ Node. It changes nothing and sends each service one request. Every line is ok, a
 note, or a fault with its fix. Exit codes: 0 no faults · 2 the config or a
 database needs fixing · 3 the service refuses · 4 something does not answer.`;
 
-export const registerDoctor: Register = (program, action) => {
-  const command = program
-    .command('doctor')
-    .description('check everything a sync needs, and say what to fix')
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'config', 'json').action(action(doctor));
-};
+export const registerDoctor = command('doctor', {
+  does: 'check everything a sync needs, and say what to fix',
+  options: ['config', 'json'],
+  more: EXAMPLES,
+  run: doctor,
+});
 
 async function doctor({ terminal, log, signal, document }: Context, options: Options): Promise<ExitCode> {
-  const paint = createPaint(terminal);
-  const onFinding = (finding: Finding): void => {
-    if (!options.json) terminal.out(lineOf(finding, paint, terminal.columns));
-  };
   const findings: Finding[] = [];
-  const loaded = load(options.config ?? DEFAULT_CONFIG);
-  for (const finding of loaded.findings) onFinding(finding);
-  findings.push(...loaded.findings);
-  if (loaded.config) findings.push(...(await examine({ config: loaded.config, log, signal, onFinding })));
+  const onFinding = (finding: Finding): void => {
+    findings.push(finding);
+    if (!options.json) terminal.out(lineOf(finding, terminal));
+  };
+  const config = load(options.config ?? DEFAULT_CONFIG, onFinding);
+  if (config) await examine({ config, log, signal, onFinding });
   if (options.json) terminal.out(document({ findings }));
   else terminal.out(`\n${summary(findings)}`);
   return mostSevere(findings.map(codeOf));
 }
 
-function load(file: string): { config?: LoadedConfig['config']; findings: Finding[] } {
+function load(file: string, onFinding: (finding: Finding) => void): Config | undefined {
   try {
     const { config, warnings } = environment.config(file);
-    const names = Object.keys(config.sources);
-    const first =
-      names.length > 0
-        ? ok('config', `${file} is sound`)
-        : note('config', `${file} defines no source`, 'add one under sources:, or run tributary init');
-    return { config, findings: [first, ...warnings.map((warning) => note('config', warning))] };
+    for (const finding of [ok('config', `${file} is sound`), ...warnings.map((warning) => note('config', warning))])
+      onFinding(finding);
+    return config;
   } catch (error) {
-    return { findings: [findingOf('config', error)] };
+    onFinding(findingOf('config', error));
+    return undefined;
   }
 }
 
-const MARKS = { ok: 'ok  ', note: 'note', fault: 'FAIL' } as const;
+const MARKS = { ok: [32, 'ok  '], note: [33, 'note'], fault: [31, 'FAIL'] } as const;
 
-function lineOf({ level, subject, says, fix }: Finding, paint: Paint, columns: number): string {
-  const colour = { ok: paint.good, note: paint.warn, fault: paint.bad }[level];
+function lineOf({ level, subject, says, fix }: Finding, { isScreen, columns }: Terminal): string {
+  const [colour, mark] = MARKS[level];
   const [first = '', ...more] = says.split('\n');
   const lines = [wrap(`${subject}: ${first}`, 6, columns), ...more.map((line) => wrap(`      ${line}`, 8, columns))];
   if (fix) lines.push(`      ${wrap(`fix: ${fix}`, 6, columns)}`);
-  return `${colour(MARKS[level])}  ${lines.join('\n')}`;
+  return `${isScreen ? `\x1b[${colour}m${mark}\x1b[0m` : mark}  ${lines.join('\n')}`;
 }
 
 function summary(findings: readonly Finding[]): string {

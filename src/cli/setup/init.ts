@@ -15,19 +15,10 @@ import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { lakePathFault } from '../../sinks/parquet/lake.ts';
 import { INDEXES } from '../../sinks/views/postgres-indexes.ts';
-import {
-  type Context,
-  EXIT,
-  type ExitCode,
-  type Options,
-  parseStreams,
-  type Register,
-  withOptions,
-} from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, type Options, parseStreams } from '../command.ts';
 import { canAsk, createPrompt, type Terminal, wrap } from '../terminal.ts';
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary init                     asks what it needs
   tributary init --yes --base-url https://api.example.com --plan business
   tributary init --yes --base-url https://api.example.com --plan advanced \\
@@ -39,30 +30,29 @@ work is not written. An existing file is never overwritten.`;
 
 type InitOptions = Answers & Options & { untested?: boolean };
 
-export const registerInit: Register = (program, action) => {
-  const command = program
-    .command('init')
-    .description('write a config by answering a few questions, and test it')
-    .option('--base-url <URL>', "the service's base URL")
-    .addOption(
-      new Option(
-        '--plan <NAME>',
-        'the plan of the workspace; the service asks for business or higher, pro may be refused (403)',
-      ).choices(PLAN_NAMES.filter((p) => p !== 'free')),
-    )
-    .option('--requests-per-second <N>', "required for enterprise; also to stay below the plan's rate")
-    .option('--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)')
-    .option('--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)')
-    .option('--streams <NAMES>', 'separated by commas: clicks,leads,sales (default: all)')
-    .option('--links <DURATION>', 'how often to list all links, such as 1d (default: never)')
-    .option('--since <DATE>', 'where the first sync begins (default: 30d)')
-    .option('--indexes <NAMES>', `additional indexes, separated by commas: ${INDEXES.join(',')} (default: none)`)
-    .option('--lake <PATH>', 'also Parquet files: a folder, or s3://bucket/prefix')
-    .option('--yes', 'do not prompt: use defaults for missing values')
-    .option('--untested', 'do not test the connection to the service')
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'config', 'json').action(action(init));
-};
+export const registerInit = command('init', {
+  does: 'write a config by answering a few questions, and test it',
+  options: [
+    ['--base-url <URL>', "the service's base URL"],
+    new Option(
+      '--plan <NAME>',
+      'the plan of the workspace; the service asks for business or higher, pro may be refused (403)',
+    ).choices(PLAN_NAMES.filter((p) => p !== 'free')),
+    ['--requests-per-second <N>', "required for enterprise; also to stay below the plan's rate"],
+    ['--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)'],
+    ['--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)'],
+    ['--streams <NAMES>', 'separated by commas: clicks,leads,sales (default: all)'],
+    ['--links <DURATION>', 'how often to list all links, such as 1d (default: never)'],
+    ['--since <DATE>', 'where the first sync begins (default: 30d)'],
+    ['--indexes <NAMES>', `additional indexes, separated by commas: ${INDEXES.join(',')} (default: none)`],
+    ['--lake <PATH>', 'also Parquet files: a folder, or s3://bucket/prefix'],
+    ['--yes', 'do not prompt: use defaults for missing values'],
+    ['--untested', 'do not test the connection to the service'],
+    ...(['config', 'json'] as const),
+  ],
+  more: EXAMPLES,
+  run: init,
+});
 
 async function init({ terminal, signal, document }: Context, options: InitOptions): Promise<ExitCode> {
   const file = options.config ?? DEFAULT_CONFIG;
@@ -97,16 +87,15 @@ function choicesOf(answers: Answers): Choices {
     const missing = [...(baseUrl ? [] : ['--base-url']), ...(plan ? [] : ['--plan'])].join(' and ');
     throw new ConfigError(`${missing} must be given`, { next: 'see tributary init --help' });
   }
-  const streams = answers.streams === undefined ? STREAM_NAMES : parseStreams(namesIn(answers.streams));
   return {
     baseUrl,
     plan,
+    since,
     requestsPerSecond: requestsPerSecond || undefined,
     keyVariable: answers.keyVariable ?? 'TRIBUTARY_API_KEY',
     databaseVariable: answers.databaseVariable ?? 'DATABASE_URL',
-    streams,
+    streams: answers.streams === undefined ? STREAM_NAMES : parseStreams(namesIn(answers.streams)),
     links: answers.links || undefined,
-    since,
     indexes: namesIn(answers.indexes ?? ''),
     lake: lake || undefined,
   };

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { Option } from 'commander';
 import { ConfigError } from '../../model/errors.ts';
+import { PLAN_LIMITS, type Plan } from '../../sandbox/answer.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { readTrait, TRAITS, type Traits } from '../../sandbox/traits.ts';
-import { EXIT, type Options, type Register, withOptions } from '../command.ts';
+import { command, EXIT, type Options } from '../command.ts';
 import { describeTerm } from '../terminal.ts';
 
 const describeTrait = ({ name, values, bare, doc }: (typeof TRAITS)[number]): string =>
@@ -14,8 +15,7 @@ const describeTrait = ({ name, values, bare, doc }: (typeof TRAITS)[number]): st
     34,
   );
 
-const EXAMPLES = `
-Examples:
+const EXAMPLES = `Examples:
   tributary sandbox --port 8787
   tributary sandbox --trait limitCap=50 --live 2 --trait lateness=90s
   tributary sandbox --port 0 --json   one line, {"baseUrl","apiKey"}
@@ -23,59 +23,48 @@ Examples:
 Traits: behaviours in which deployed services differ from the contract:
 ${TRAITS.map(describeTrait).join('\n')}`;
 
-const PLANS = ['free', 'pro', 'business', 'advanced', 'enterprise'] as const;
-
-interface SandboxFlags extends Options {
-  port: number;
-  seed: number;
-  plan: (typeof PLANS)[number];
-  clicks: number;
-  leads: number;
-  sales: number;
-  links: number;
-  days: number;
-  live: number;
-  trait?: string[];
-}
+type Numbers = Record<'port' | 'seed' | 'clicks' | 'leads' | 'sales' | 'links' | 'days' | 'live', number>;
+type SandboxFlags = Options & Numbers & { plan: Plan; trait?: string[] };
 
 const collect = (value: string, all: string[] = []): string[] => [...all, value];
 
-export const registerSandbox: Register = (program, action) => {
-  const command = program
-    .command('sandbox')
-    .description('simulate the service over HTTP on 127.0.0.1, with generated data')
-    .option('--port <N>', 'port to listen on; 0: any free port', whole('port', 65_535), 8787)
-    .option('--seed <N>', 'seed of the generated data, with the date', whole('seed', 1_000_000_000), 1)
-    .addOption(new Option('--plan <NAME>', 'the plan whose limits it enforces').choices(PLANS).default('business'))
-    .option('--clicks <N>', 'clicks of history', whole('clicks', 2_000_000), 12_000)
-    .option('--leads <N>', 'leads of history', whole('leads', 2_000_000), 1500)
-    .option('--sales <N>', 'sales of history', whole('sales', 2_000_000), 500)
-    .option('--links <N>', 'additional links without events', whole('links', 1_000_000), 24)
-    .option('--days <N>', 'days that the history spans, up to yesterday', whole('days', 36_500), 30)
-    .option('--live <N>', 'new events per second', number('live', 10_000), 0)
-    .option('--trait <NAME[=VALUE]>', 'a behaviour of deployed services; may be repeated', collect)
-    .addHelpText('after', EXAMPLES);
-  withOptions(command, 'json').action(
-    action(async ({ terminal, signal, document }, flags: SandboxFlags) => {
-      const { port, plan, clicks, leads, sales, links, days, live, json } = flags;
-      const sandbox = await listen({
-        port,
-        plan,
-        ...untilToday(flags.seed),
-        rows: { clicks, leads, sales },
-        quietLinks: links,
-        days,
-        live: { perSecond: live },
-        traits: (flags.trait ?? []).reduce((traits: Traits, text) => readTrait(text, traits), {}),
-      });
-      const { baseUrl, apiKey } = sandbox;
-      terminal.out(json ? document({ baseUrl, apiKey }, { isLine: true }) : greeting(baseUrl, apiKey));
-      if (!signal.aborted) await once(signal, 'abort');
-      await sandbox.close();
-      return EXIT.done;
-    }),
-  );
-};
+export const registerSandbox = command('sandbox', {
+  does: 'simulate the service over HTTP on 127.0.0.1, with generated data',
+  options: [
+    ['--port <N>', 'port to listen on; 0: any free port', whole('port', 65_535), 8787],
+    ['--seed <N>', 'seed of the generated data, with the date', whole('seed', 1_000_000_000), 1],
+    new Option('--plan <NAME>', 'the plan whose limits it enforces')
+      .choices(Object.keys(PLAN_LIMITS))
+      .default('business'),
+    ['--clicks <N>', 'clicks of history', whole('clicks', 2_000_000), 12_000],
+    ['--leads <N>', 'leads of history', whole('leads', 2_000_000), 1500],
+    ['--sales <N>', 'sales of history', whole('sales', 2_000_000), 500],
+    ['--links <N>', 'additional links without events', whole('links', 1_000_000), 24],
+    ['--days <N>', 'days that the history spans, up to yesterday', whole('days', 36_500), 30],
+    ['--live <N>', 'new events per second', number('live', 10_000), 0],
+    new Option('--trait <NAME[=VALUE]>', 'a behaviour of deployed services; may be repeated').argParser(collect),
+    'json',
+  ],
+  more: EXAMPLES,
+  async run({ terminal, signal, document }, flags: SandboxFlags) {
+    const { port, plan, clicks, leads, sales, links, days, live, json } = flags;
+    const sandbox = await listen({
+      port,
+      plan,
+      ...untilToday(flags.seed),
+      rows: { clicks, leads, sales },
+      quietLinks: links,
+      days,
+      live: { perSecond: live },
+      traits: (flags.trait ?? []).reduce((traits: Traits, text) => readTrait(text, traits), {}),
+    });
+    const { baseUrl, apiKey } = sandbox;
+    terminal.out(json ? document({ baseUrl, apiKey }, { isLine: true }) : greeting(baseUrl, apiKey));
+    if (!signal.aborted) await once(signal, 'abort');
+    await sandbox.close();
+    return EXIT.done;
+  },
+});
 
 const greeting = (baseUrl: string, apiKey: string): string =>
   [
@@ -96,7 +85,9 @@ async function listen(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-const whole = (flag: string, most: number) => number(flag, most, Number.isInteger, 'a whole number');
+function whole(flag: string, most: number): (text: string) => number {
+  return number(flag, most, Number.isInteger, 'a whole number');
+}
 
 function number(flag: string, most: number, isSound = Number.isFinite, what = 'a number'): (text: string) => number {
   return (text) => {

@@ -2,14 +2,11 @@ import { readOpenBackfills } from '../../cursor/backfills.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { isoOrNull } from '../../cursor/database/sql.ts';
 import {
-  cancelBackfill,
   checkNewBackfills,
   enqueueBackfills,
-  pauseBackfill,
   readBackfills,
-  resumeBackfill,
-  retryBackfill,
   type Backfill as StoredBackfill,
+  steerBackfill,
 } from '../../jobs/backfills.ts';
 import { toIso } from '../../model/instant.ts';
 import { type PriceReport, priceBackfill, reportPrices } from '../../sync/backfill/price.ts';
@@ -111,13 +108,6 @@ export type BackfillStart = z.infer<typeof BackfillStart>;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'sinks' | 'streams'>;
 
-const VERBS: Readonly<Record<BackfillAction, typeof pauseBackfill>> = {
-  pause: pauseBackfill,
-  resume: resumeBackfill,
-  cancel: cancelBackfill,
-  retry: retryBackfill,
-};
-
 const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
   pause: 'Stops after the current page; the rest waits.',
   resume: 'Goes on where it was paused.',
@@ -172,7 +162,7 @@ export const backfillRoutes = (deps: Deps): Route[] => [
       audit: ({ id }) => ({ action: `backfill.${action}`, target: id }),
       async handle({ id }) {
         await readBackfill(deps.state, id);
-        await VERBS[action](deps, id);
+        await steerBackfill(deps, id, action);
         return readBackfill(deps.state, id);
       },
     }),

@@ -4,50 +4,20 @@ import type { StreamName } from '../../model/streams.ts';
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
-export interface Place {
-  continent: string;
-  country: string;
-  region: string;
-  city: string;
-}
-
-export interface Agent {
-  device: string;
-  browser: string;
-  os: string;
-}
-
-export interface Tag {
-  id: string;
-  name: string;
-  color: string;
-}
-
-export interface Partner {
-  id: string;
-  programId: string;
-  groupId: string;
-  tagIds: readonly string[];
-}
+type Texts<Name extends string> = Record<Name, string>;
+export type Place = Texts<'continent' | 'country' | 'region' | 'city'>;
+export type Agent = Texts<'device' | 'browser' | 'os'>;
+export type Tag = Texts<'id' | 'name' | 'color'>;
+export type Partner = Texts<'id' | 'programId' | 'groupId'> & { tagIds: readonly string[] };
 
 /** A link is one object that all its events share: a change shows on every event that is read later. */
-export interface Link {
-  id: string;
-  domain: string;
-  key: string;
-  url: string;
+export interface Link extends Texts<'id' | 'domain' | 'key' | 'url'> {
   externalId: string | null;
   tenantId: string | null;
   partner: Partner | null;
   tags: readonly Tag[];
   folderId: string | null;
-  utm: {
-    utm_source: string | null;
-    utm_medium: string | null;
-    utm_campaign: string | null;
-    utm_term: string | null;
-    utm_content: string | null;
-  };
+  utm: Record<`utm_${'source' | 'medium' | 'campaign' | 'term' | 'content'}`, string | null>;
   /** Fields that nothing filters by, already in the shape of the API. */
   rest: JsonObject;
   createdAt: number;
@@ -60,37 +30,21 @@ export interface Link {
   saleAmount: number;
 }
 
-export interface Customer {
-  id: string;
-  externalId: string;
+export interface Customer extends Texts<'id' | 'externalId' | 'email' | 'country'> {
   /** Null: the service invents a name whenever the customer is read. */
   name: string | null;
-  email: string;
-  country: string;
   createdAt: number;
   /** The click the customer came by; their sales are credited to it. */
   click: Click;
   purchases: number;
 }
 
-export interface Click {
-  id: string;
+export interface Click extends Texts<'id' | 'referer' | 'refererUrl' | 'ip'> {
   at: number;
   link: Link;
   place: Place;
   agent: Agent;
   trigger: string | null;
-  referer: string;
-  refererUrl: string;
-  ip: string;
-}
-
-interface Sale {
-  amount: number;
-  invoiceId: string;
-  paymentProcessor: string;
-  currency: string;
-  first: boolean;
 }
 
 /** The event's own part. Link and customer are references that are joined when the event is read, as in the service. */
@@ -105,7 +59,7 @@ export interface StoredEvent {
   name?: string;
   metadata?: Json;
   customer?: Customer;
-  sale?: Sale;
+  sale?: Texts<'invoiceId' | 'paymentProcessor' | 'currency'> & { amount: number; first: boolean };
   /** An inserted record, which is returned unchanged. */
   raw?: JsonObject;
 }

@@ -26,22 +26,14 @@ interface WorldOptions {
 }
 
 /** The workspace: its links, its customers, its events. */
-export interface World {
-  links: Link[];
-  customers: Customer[];
-  store: ReturnType<typeof createStore>;
-  historyStart: number;
-  /** Makes an event without storing it. */
-  make(stream: StreamName, at: number): NewEvent;
-  /** Stores events, and updates the counters of their links. */
-  put(events: readonly NewEvent[]): StoredEvent[];
-}
+export type World = ReturnType<typeof createWorld>;
 
-export function createWorld({ random, now, days, rows }: WorldOptions): World {
+export function createWorld({ random, now, days, rows }: WorldOptions) {
   const historyStart = now - days * DAY_MS;
   const store = createStore();
   const links = generateLinks(random, now, historyStart);
   const customers: Customer[] = [];
+  /** Makes an event without storing it. */
   const make = createGenerator({
     random,
     links,
@@ -52,6 +44,7 @@ export function createWorld({ random, now, days, rows }: WorldOptions): World {
     },
   });
 
+  /** Stores events, and updates the counters of their links. */
   const put = (events: readonly NewEvent[]): StoredEvent[] => {
     for (const event of events) count(event);
     return store.insert(events);
@@ -145,7 +138,7 @@ interface GeneratorParts {
 const wholeSecond = (at: number): number => Math.floor(at / 1000) * 1000;
 
 /** Leads refer to an earlier click, sales to a customer who had a lead. */
-function createGenerator({ random, links, customers, clickBefore }: GeneratorParts): World['make'] {
+function createGenerator({ random, links, customers, clickBefore }: GeneratorParts) {
   function click(at: number): Click {
     const { referer, refererUrl } = random.pickSkewed(REFERERS);
     return {
@@ -178,33 +171,28 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     return created;
   }
 
+  /** What leads and sales have in common. */
+  const made = (stream: StreamName, at: number, who: Customer, from: Click, names: readonly string[]): NewEvent => ({
+    stream,
+    at,
+    id: random.id(stream === 'leads' ? 'evt_lead_' : 'evt_sale_'),
+    click: from,
+    name: random.pickSkewed(names),
+    metadata: metadata(random, from.place),
+    customer: who,
+  });
+
   function lead(at: number): NewEvent {
     const from = clickBefore(at)?.click ?? click(at);
     const known = customers.length > 0 && random.chance(0.2) ? random.pick(customers) : undefined;
-    const who = known ?? customer(at, from);
-    return {
-      stream: 'leads',
-      at,
-      id: random.id('evt_lead_'),
-      click: from,
-      name: random.pickSkewed(LEAD_NAMES),
-      metadata: metadata(random, from.place),
-      customer: who,
-    };
+    return made('leads', at, known ?? customer(at, from), from, LEAD_NAMES);
   }
 
   function sale(at: number): NewEvent {
     const who = earlierCustomer(at) ?? customer(at, clickBefore(at)?.click ?? click(at));
-    const from = who.click;
     who.purchases += 1;
     return {
-      stream: 'sales',
-      at,
-      id: random.id('evt_sale_'),
-      click: from,
-      name: random.pickSkewed(SALE_NAMES),
-      metadata: metadata(random, from.place),
-      customer: who,
+      ...made('sales', at, who, who.click, SALE_NAMES),
       sale: {
         amount: random.int(5, 900) * 100 - 1,
         invoiceId: random.id('in_'),
@@ -224,7 +212,7 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     return customers.find((who) => who.createdAt <= at) ?? customers[0];
   }
 
-  return (stream, at) => {
+  return (stream: StreamName, at: number): NewEvent => {
     if (stream === 'leads') return lead(wholeSecond(at));
     if (stream === 'sales') return sale(wholeSecond(at));
     const made = click(at);

@@ -65,6 +65,7 @@ export function createOddBehaviour(traits: Traits = {}) {
     traits,
     readTrait: readOddTrait,
     hides,
+    latenessMs: () => odd.traits.lateness ?? 0,
     aheadMs: () => odd.traits.clockSkew ?? 0,
     plant: (world, now) => planted.apply(world, odd.traits, now),
     reshape: (record, event, reading) => reshape(record, event, odd.traits, reading),
