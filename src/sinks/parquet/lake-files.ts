@@ -162,10 +162,10 @@ async function replaceFiles(
   const ready: Ready[] = [];
   try {
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
-    // Which events are new was looked up before. A process that was stopped since then may have been overtaken; and whoever changes a file
-    // from here on is noticed by its identity.
-    await change.check();
     for (const { staged, over, ...made } of ready) {
+      // Which events are new was looked up before. A process that was stopped since then may have been overtaken; and whoever changes this
+      // file from here on is noticed by its identity.
+      await change.check();
       const identity = await staged.publish(over);
       change.later(recordFile(of.track, { ...made, identity }));
     }

@@ -3,7 +3,7 @@ import type { Row } from '../../model/flatten.ts';
 import type { Window } from '../../model/window.ts';
 import { type Change, inChange } from '../files/change.ts';
 import { commitOnce, gather, type Load, storeLoad } from '../files/commit.ts';
-import { enterTrack, indexStart, moveIndex, settleTrack, trackLock } from '../files/event-index.ts';
+import { enterTrack, indexStart, moveIndex, settleTrack, trackLock, unsettleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Receipt, Sink } from '../sink.ts';
@@ -93,7 +93,13 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     change.later(settleTrack(id));
     return { id, receipt };
   };
-  const { id, receipt } = await inChange(state, trackLock(advance), work, commitOnce(state, advance));
-  listings.add(id);
-  return receipt;
+  try {
+    const { id, receipt } = await inChange(state, trackLock(advance), work, commitOnce(state, advance));
+    listings.add(id);
+    return receipt;
+  } catch (error) {
+    // Recovery: the next commit looks at the files. Whoever overtook us has settled the track, perhaps before the last of our files was there.
+    await state.query(unsettleTrack(advance)).catch(() => {});
+    throw error;
+  }
 }
