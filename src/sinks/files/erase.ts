@@ -3,20 +3,12 @@ import type { Value } from '../../model/columns.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
-import type { FileColumn } from '../parquet/format/index.ts';
 import type { Erasure } from '../sink.ts';
 import { KEPT } from '../table-columns.ts';
 import { keyOf } from './event-index.ts';
 import { type LakeRow, META, type PartitionFile } from './partition-file.ts';
-import type { Edit, Edits } from './write-file.ts';
-
-/** The rewrite of a file that gets no new rows. */
-export interface Rework {
-  columns: readonly FileColumn[];
-  edits: Edits;
-  /** Keys of events that are removed from the file. */
-  dropped: readonly bigint[];
-}
+import type { Rework } from './rework.ts';
+import type { Edit } from './write-file.ts';
 
 /** Selects rows by the value of a column: the columns of `empties` are cleared, or the rows deleted. */
 export interface Victim {
@@ -33,12 +25,12 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
   return kind === 'click' ? { column: 'event_id', id, empties: undefined } : undefined;
 }
 
-/** Also returns the times of deleted rows, for the ledger. */
+/** Also returns how many rows it found. */
 export async function eraseIn(
   { file, rows }: PartitionFile,
   { column, id, empties }: Victim,
   now: Instant,
-): Promise<{ rework: Rework | 'leave'; rows: number; deleted: Instant[] }> {
+): Promise<{ rework: Rework | 'leave'; rows: number }> {
   const { columns } = file;
   const place = (name: string): number => columns.findIndex((one) => one.name === name);
   const [at, syncedAt] = [place(column), place('_synced_at')];
@@ -58,7 +50,6 @@ export async function eraseIn(
   }
   // The file's previous version may hold anything, so the file is rewritten without it.
   const isClean = found.length === 0 && file.metadata[META.before] !== 'yes';
-  const dropped = empties ? [] : [keyOf(id)];
-  const rework = isClean ? 'leave' : { columns, edits, dropped };
-  return { rework, rows: found.length, deleted: empties ? [] : found };
+  const rework = empties ? { edits } : { edits, dropped: [keyOf(id)], deleted: found.filter(Number.isFinite) };
+  return { rework: isClean ? 'leave' : rework, rows: found.length };
 }

@@ -1,15 +1,38 @@
 import type { Instant } from '../../model/instant.ts';
+import type { Window } from '../../model/window.ts';
 import { keyOf } from './event-index.ts';
 import type { PartitionFile } from './partition-file.ts';
+import type { Counted } from './read.ts';
+import type { Rework, Visit } from './rework.ts';
 import { whileOpen } from './store/store.ts';
 import type { Edit } from './write-file.ts';
 
 /**
  * Beyond the index, an event that moves to another day is written there like a new one. Its row in the first day is marked as missing when that
  * day is read again, and here it is removed.
+ *
+ * @param all The files of a source.
+ * @param rewrite Visits one of them, and does what it is told.
  */
+export async function removeMoved<F extends Counted>(
+  all: readonly F[],
+  window: Window,
+  rewrite: (file: F, visit: Visit) => Promise<void>,
+): Promise<void> {
+  const suspects = all.filter(({ oldest, newest }) => oldest < window.end && newest >= window.start);
+  const marked = new Set<string>();
+  await eachRow(suspects, ({ id, isMarked }) => isMarked && marked.add(id));
+  if (marked.size === 0) return;
+  const moved = new Set<string>();
+  await eachRow(all, ({ id, isMarked }) => !isMarked && marked.has(id) && moved.add(id));
+  for (const file of moved.size === 0 ? [] : suspects)
+    await rewrite(file, (partition) => withoutMoved(partition, moved));
+}
 
-type Open = () => Promise<PartitionFile | undefined>;
+async function eachRow(files: readonly Counted[], look: (row: IdRow) => unknown): Promise<void> {
+  for (const { open } of files)
+    await whileOpen(await open(), async (file) => (file ? await idRows(file) : []).forEach(look));
+}
 
 interface IdRow {
   group: number;
@@ -30,25 +53,10 @@ async function idRows({ file, rows }: PartitionFile): Promise<IdRow[]> {
   return found;
 }
 
-/** The events that are marked as missing in some of these files, and are in one of all files without a mark. */
-export async function findMoved(suspects: readonly Open[], all: readonly Open[]): Promise<Set<string>> {
-  const marked = new Set<string>();
-  await eachRow(suspects, ({ id, isMarked }) => isMarked && marked.add(id));
-  const moved = new Set<string>();
-  if (marked.size > 0) await eachRow(all, ({ id, isMarked }) => !isMarked && marked.has(id) && moved.add(id));
-  return moved;
-}
-
-async function eachRow(files: readonly Open[], visit: (row: IdRow) => unknown): Promise<void> {
-  for (const open of files) {
-    const file = await open();
-    if (file) await whileOpen(file, async () => (await idRows(file)).forEach(visit));
-  }
-}
-
-/** Removes the marked rows of these events. Also returns their keys and times. */
-export async function withoutMoved(file: PartitionFile, moved: ReadonlySet<string>) {
+/** Without the marked rows of these events. */
+async function withoutMoved(file: PartitionFile, moved: ReadonlySet<string>): Promise<Rework | 'leave'> {
   const gone = (await idRows(file)).filter(({ id, isMarked }) => isMarked && moved.has(id));
+  if (gone.length === 0) return 'leave';
   const edits = new Map<number, Edit>();
   for (const group of new Set(gone.map((row) => row.group))) {
     const numbers = new Set(gone.filter((row) => row.group === group).map(({ n }) => n));

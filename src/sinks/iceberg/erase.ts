@@ -1,15 +1,13 @@
 import { storableText } from '../../cursor/database/sql.ts';
-import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { eraseIn, type Victim, victimOf } from '../files/erase.ts';
-import { databaseNow, dropKeys, dropTrack, findTrack } from '../files/event-index.ts';
-import { whileOpen } from '../files/store/store.ts';
+import { databaseNow, dropTrack, findTrack } from '../files/event-index.ts';
 import type { Erasure } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import type { Design } from './format/schema.ts';
 import { designs, removeUnnamed } from './maintain.ts';
-import { createTableWriter, openPart, partsOf } from './parts.ts';
+import { createTableWriter, partsOf } from './parts.ts';
 import type { Stranger } from './strangers.ts';
 import { type Draft, loadTable, type Table, tableFolder, type Warehouse } from './warehouse.ts';
 
@@ -94,11 +92,9 @@ async function everyFile(warehouse: Warehouse, design: Design): Promise<string[]
 }
 
 async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all') {
-  const { warehouse } = draft;
-  const { name, isByDay } = table.design;
-  const of = { sink: warehouse.name, stream: name as StreamName, source };
-  const track = isByDay ? await findTrack(warehouse.state, of) : undefined;
-  const now = await databaseNow(warehouse.state);
+  const { name: sink, state } = draft.warehouse;
+  const track = await findTrack(state, { sink, stream: table.design.name as StreamName, source });
+  const now = await databaseNow(state);
   const writer = createTableWriter(draft, table, source);
   let rows = 0;
   if (victim === 'all' && track !== undefined) draft.later(dropTrack(track));
@@ -110,17 +106,11 @@ async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victi
       await writer.drop(part);
       continue;
     }
-    await whileOpen(await openPart(part), async (present) => {
-      if (!present.file.columns.some((column) => column.name === victim.column)) return;
-      const inTable = { ...present, file: { ...present.file, columns: table.columns } };
-      const erased = await eraseIn(inTable, victim, now);
-      if (erased.rework === 'leave') return;
+    await writer.rework(part, async (present) => {
+      if (!present.file.columns.some((column) => column.name === victim.column)) return 'leave';
+      const erased = await eraseIn({ ...present, file: { ...present.file, columns: table.columns } }, victim, now);
       rows += erased.rows;
-      await writer.replace(part, present, erased.rework.edits);
-      if (name === 'clicks') draft.later((tx) => carryRows(tx, of, { added: [], removed: erased.deleted }));
-      const { dropped } = erased.rework;
-      const partition = (part.entry.file.day ?? 0) * 24;
-      if (track !== undefined && dropped.length > 0) draft.later(dropKeys(track, partition, dropped));
+      return erased.rework;
     });
   }
   return { ...writer, rows };

@@ -125,7 +125,7 @@ async function removeOrphans(
 export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths: readonly string[]): Promise<number> {
   const named = await referencedFiles(warehouse, listed);
   const orphans = paths.filter((path) => !named.has(path));
-  for (const path of orphans) await warehouse.store.delete(path);
+  for (const path of orphans) await warehouse.store.remove(path);
   return orphans.length;
 }
 

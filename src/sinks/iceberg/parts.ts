@@ -1,5 +1,9 @@
+import type { StreamName } from '../../model/streams.ts';
+import { findTrack } from '../files/event-index.ts';
 import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
 import type { Counted } from '../files/read.ts';
+import { recordRework, type Visit } from '../files/rework.ts';
+import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
@@ -59,6 +63,15 @@ export type TableWriter = ReturnType<typeof createTableWriter>;
 export function createTableWriter(draft: Draft, table: Table, source: string) {
   const [added, removed]: [DataFile[], TableFile[]] = [[], []];
   const target = (day: number | undefined) => ({ table, source, day });
+  const replace = async ({ entry, stranger }: Part, present: PartitionFile, edits: Edits): Promise<void> => {
+    removed.push(entry);
+    const pieces = editedPieces(present, table.columns, edits);
+    added.push(
+      ...(stranger
+        ? await replaceStranger(draft, table, stranger, { source, edits })
+        : await writeDataFile(draft, target(entry.file.day), pieces)),
+    );
+  };
   return {
     added,
     removed,
@@ -67,14 +80,17 @@ export function createTableWriter(draft: Draft, table: Table, source: string) {
       added.push(...(await writeDataFile(draft, target(day), [{ rows }])));
     },
     /** The opened part with some of its groups edited; untouched ones are copied as they are. */
-    async replace({ entry, stranger }: Part, present: PartitionFile, edits: Edits): Promise<void> {
-      removed.push(entry);
-      const pieces = editedPieces(present, table.columns, edits);
-      added.push(
-        ...(stranger
-          ? await replaceStranger(draft, table, stranger, { source, edits })
-          : await writeDataFile(draft, target(entry.file.day), pieces)),
-      );
+    replace,
+    /** Does what it is told of a part, here and in the state. */
+    async rework(part: Part, visit: Visit): Promise<void> {
+      const track = { sink: draft.warehouse.name, stream: table.design.name as StreamName, source };
+      await whileOpen(await openPart(part), async (present) => {
+        const wish = await visit(present);
+        if (wish === 'leave') return;
+        await replace(part, present, wish.edits);
+        const id = await findTrack(draft.warehouse.state, track);
+        recordRework(draft, track, { id, partition: (part.entry.file.day ?? 0) * 24 }, wish);
+      });
     },
     /** Rows of other sources that another program joined with it are written anew. */
     async drop({ entry, stranger }: Part): Promise<void> {

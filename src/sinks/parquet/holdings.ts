@@ -65,7 +65,7 @@ export async function removeStrays(lake: Lake, track: Track, windows: readonly W
   if (!row) return;
   await inChange(lake.state, trackLock(track), async () => {
     for (const { path, start, end } of row.strays)
-      if (windows.some((window) => window.start < end && window.end > start)) await lake.store.delete(path);
+      if (windows.some((window) => window.start < end && window.end > start)) await lake.store.remove(path);
     await reconcile(lake, track, row.id);
   });
 }
@@ -81,7 +81,7 @@ export async function pruneLake(lake: Lake, track: Track, before: Instant): Prom
     old.sort((a, b) => a - b);
     for (const partition of old.slice(0, FILES_AT_ONCE)) {
       // If it stops here, the next listing finds that the file is gone, and the ledger no longer asks for its rows.
-      await store.delete(filePath(scheme, track.stream, track.source, partition));
+      await store.remove(filePath(scheme, track.stream, track.source, partition));
       change.later(dropFile(id, partition));
     }
     return old.length > FILES_AT_ONCE;

@@ -67,10 +67,10 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
 }
 
 /** The files that hold events of these windows. */
-async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]): Promise<Counted[]> {
+export async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]) {
   const id = await findTrack(db, track);
   const files = id === undefined ? [] : await filesWithin(db, id, windows);
-  return files.map((file) => ({ ...file, open: () => openOf(lake, track, file.partition) }));
+  return files.map((file) => ({ ...file, open: () => openOf(lake, track, file.partition) }) satisfies Counted);
 }
 
 export function readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {

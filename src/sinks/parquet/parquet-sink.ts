@@ -12,7 +12,7 @@ import { attestLake, identifyLake, type Listings, pruneLake, removeStrays } from
 import type { Lake } from './lake.ts';
 import { compareLake, countLake, indexLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
 import { replaceLinks } from './links.ts';
-import { erase, makeJson, removeMoved, rewriteLake, tidy } from './maintain.ts';
+import { erase, makeJson, removeMovedRows, rewriteLake, tidy } from './maintain.ts';
 import { reconcile } from './reconcile.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
@@ -47,7 +47,8 @@ export function createParquetSink(lake: Lake) {
       attestLake(lake, { source, stream, sink: lake.name }, windows, listings),
     removeForeign: ({ name: stream }, source, windows) =>
       removeStrays(lake, { source, stream, sink: lake.name }, windows),
-    removeMoved: ({ name: stream }, source, window) => removeMoved(lake, { source, stream, sink: lake.name }, window),
+    removeMoved: ({ name: stream }, source, window) =>
+      removeMovedRows(lake, { source, stream, sink: lake.name }, window),
     prune: ({ name: stream }, source, before) => pruneLake(lake, { source, stream, sink: lake.name }, before),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),

@@ -18,7 +18,7 @@ import {
 import { extentOf, idsIn, openPartition, type PartitionFile } from '../files/partition-file.ts';
 import { fileName, type Listed, whileOpen } from '../files/store/store.ts';
 import { readFooter } from './format/index.ts';
-import { filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
+import { ALWAYS, filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
 import { openOf } from './lake-files.ts';
 
 /** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
@@ -88,7 +88,6 @@ async function misplaced(lake: Lake, listed: Listed): Promise<Stray> {
 }
 
 const NOWHERE: Partition = -1;
-const ALWAYS: Window = { start: 0, end: Date.UTC(9999, 0) };
 
 /** Why a file of another name is not that of another source; undefined where it is. */
 async function strangeness(lake: Lake, { stream }: Track, listed: Listed): Promise<string | undefined> {
