@@ -19,7 +19,14 @@ import {
 import { groupBy } from '../files/group-by.ts';
 import { compareFiles, type Homes, homesOf, type Place, seek, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
-import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import {
+  columnsOf,
+  extentOf,
+  META,
+  openPartition,
+  type PartitionFile,
+  unitedColumns,
+} from '../files/partition-file.ts';
 import { type Counted, countRows, readFiles } from '../files/read.ts';
 import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
@@ -162,12 +169,12 @@ async function replaceFiles(
   const ready: Ready[] = [];
   try {
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
-    for (const { staged, over, ...made } of ready) {
+    for (const { staged, over, partition, file } of ready) {
       // Which events are new was looked up before. A process that was stopped since then may have been overtaken; and whoever changes this
       // file from here on is noticed by its identity.
       await change.check();
       const identity = await staged.publish(over);
-      change.later(recordFile(of.track, { ...made, identity }));
+      change.later(recordFile(of.track, { partition, identity, ...extentOf(file) }));
     }
   } finally {
     for (const { staged } of ready) await staged.discard();

@@ -18,7 +18,7 @@ import {
   trackLock,
 } from '../files/event-index.ts';
 import { removeMoved } from '../files/moved.ts';
-import { META, type PartitionFile, widestColumns } from '../files/partition-file.ts';
+import { extentOf, META, type PartitionFile, widestColumns } from '../files/partition-file.ts';
 import { type Rework, recordRework, type Visit } from '../files/rework.ts';
 import { fileName, whileOpen, whileStaged } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
@@ -57,7 +57,7 @@ async function visitFile(
     const made = next ? await writeNext(lake, next) : undefined;
     if (made) {
       const published = await whileStaged(made.staged, () => made.staged.publish(identity));
-      if (id !== undefined) change.later(recordFile(id, { ...made, partition, identity: published }));
+      if (id !== undefined) change.later(recordFile(id, { partition, identity: published, ...extentOf(made.file) }));
     } else {
       await store.remove(path, identity);
       if (id !== undefined) change.later(dropFile(id, partition));

@@ -1,9 +1,8 @@
 import { createLayout, freshLayout, planSegments, type Segment } from '../files/layout.ts';
-import type { Extent } from '../files/partition-file.ts';
-import { extentOf, type LakeRow, META, type PartitionFile, schemaVersion, timesOf } from '../files/partition-file.ts';
+import { type LakeRow, META, type PartitionFile, schemaVersion, timesOf } from '../files/partition-file.ts';
 import type { Staged } from '../files/store/store.ts';
 import { type Edits, inOrder, piecesOf, writeFile } from '../files/write-file.ts';
-import { type FileColumn, fitsSchema } from './format/index.ts';
+import { type FileColumn, fitsSchema, type ParquetFile } from './format/index.ts';
 import type { Lake } from './lake.ts';
 
 interface NextFile {
@@ -12,18 +11,23 @@ interface NextFile {
   columns: readonly FileColumn[];
   edits: Edits;
   added: readonly LakeRow[];
+  /** Every row of the new file, in place of those above: for rows without a time. */
+  all?: readonly LakeRow[];
   /** Whether the new file must hold nothing of what was replaced. */
   isFresh?: boolean;
   metadata: Readonly<Record<string, string>>;
 }
 
-/** A partition's next file: written, synced, read back, and not published yet. */
-export type Rewritten = Extent & { staged: Staged };
+/** A next file: written, synced, read back, and not published yet. */
+export interface Rewritten {
+  file: ParquetFile;
+  staged: Staged;
+}
 
 /** Undefined if no row is left. */
 export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritten | undefined> {
   const { present, columns } = options;
-  const segments = segmentsOf(options);
+  const segments = options.all ? [] : segmentsOf(options);
   const copied = new Set(segments.flatMap((segment) => ('copy' in segment ? [segment.copy] : [])));
   const layout = present && !options.isFresh ? createLayout(present, (i) => copied.has(i)) : freshLayout();
   // Its schema; and whether it still holds the previous version, which may contain data to be erased.
@@ -38,9 +42,9 @@ export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritte
         metadata: { ...options.metadata, ...marks },
         ...(present && { around: { layout, present } }),
       },
-      piecesOf(options, segments),
+      options.all ? [{ rows: options.all }] : piecesOf(options, segments),
     );
-    if (file) return { staged, ...extentOf(file) };
+    if (file) return { staged, file };
     await staged.discard();
     return undefined;
   } catch (error) {

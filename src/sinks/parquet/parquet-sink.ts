@@ -8,12 +8,11 @@ import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Receipt, Sink } from '../sink.ts';
 import { prepareLake, showCoverage } from './catalog.ts';
-import { attestLake, identifyLake, type Listings, pruneLake, removeStrays } from './holdings.ts';
+import { attestLake, identifyLake, type Listings, pruneLake, reconcile, removeStrays } from './holdings.ts';
 import type { Lake } from './lake.ts';
 import { compareLake, countLake, indexLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
 import { replaceLinks } from './links.ts';
 import { erase, makeJson, removeMovedRows, rewriteLake, tidy } from './maintain.ts';
-import { reconcile } from './reconcile.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
 export type ParquetSink = ReturnType<typeof createParquetSink>;
