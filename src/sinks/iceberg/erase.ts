@@ -1,14 +1,14 @@
 import { storableText } from '../../cursor/database/sql.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { eraseIn, type Victim, victimOf } from '../files/erase.ts';
 import { databaseNow, dropTrack, findTrack } from '../files/event-index.ts';
+import { eraseIn, type Victim, victimOf } from '../files/rework.ts';
 import type { Erasure } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import type { Design } from './format/schema.ts';
 import { designs, removeUnnamed } from './maintain.ts';
-import { createTableWriter, partsOf } from './parts.ts';
 import type { Stranger } from './strangers.ts';
+import { createTableWriter, partsOf } from './table-files.ts';
 import { type Draft, loadTable, type Table, tableFolder, type Warehouse } from './warehouse.ts';
 
 /**

@@ -1,15 +1,15 @@
 import type { Stream } from '../../model/streams.ts';
 import { holds, type Window } from '../../model/window.ts';
-import { removeMoved } from '../files/moved.ts';
 import { countRows } from '../files/read.ts';
+import { removeMoved } from '../files/rework.ts';
 import type { Held } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import { openIfThere } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { streamDesign } from './format/schema.ts';
 import { noteChanges } from './heads.ts';
-import { createTableWriter, partsOf } from './parts.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
+import { createTableWriter, partsOf } from './table-files.ts';
 import {
   type DayRange,
   daysOf,

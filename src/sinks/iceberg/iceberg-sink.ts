@@ -26,10 +26,9 @@ import { identifyElsewhere, identifyInState } from './heads.ts';
 import { attestTable, removeForeign, removeMovedRows } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
 import { replaceLinks } from './merge/entities.ts';
-import { openPart, partsOf } from './parts.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
-import { eventFiles } from './table-files.ts';
+import { eventFiles, openPart, partsOf } from './table-files.ts';
 import { publishProgress } from './upkeep/progress.ts';
 import { olderThanTable } from './upkeep/versions.ts';
 import {

@@ -7,7 +7,7 @@ import type { LinksSnapshot, Receipt } from '../sink.ts';
 import { entityColumns } from '../table-columns.ts';
 import { hideCoverage, showCoverage } from './catalog.ts';
 import type { Lake } from './lake.ts';
-import { writeNext } from './next-file.ts';
+import { writeNext } from './lake-files.ts';
 
 const FOLDER = 'links';
 const COLUMNS = entityColumns(LINKS).map(({ doc, ...column }) => column);

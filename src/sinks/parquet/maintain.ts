@@ -5,7 +5,6 @@ import { evolvedStream } from '../../model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Change, inChange } from '../files/change.ts';
-import { eraseIn, victimOf } from '../files/erase.ts';
 import {
   databaseNow,
   dropFile,
@@ -17,17 +16,15 @@ import {
   sourcesIn,
   trackLock,
 } from '../files/event-index.ts';
-import { removeMoved } from '../files/moved.ts';
 import { extentOf, META, type PartitionFile, widestColumns } from '../files/partition-file.ts';
-import { type Rework, recordRework, type Visit } from '../files/rework.ts';
+import { eraseIn, type Rework, recordRework, removeMoved, type Visit, victimOf } from '../files/rework.ts';
 import { fileName, whileOpen, whileStaged } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
 import { hideCoverage, shownColumns } from './catalog.ts';
 import { type FileColumn, fitsSchema } from './format/index.ts';
 import { ALWAYS, type Lake, partitionAt } from './lake.ts';
-import { filesIn, openOf } from './lake-files.ts';
+import { filesIn, openOf, writeNext } from './lake-files.ts';
 import { eraseLinks } from './links.ts';
-import { writeNext } from './next-file.ts';
 
 /** Visits every file of a track, each behind the lock by itself, so that a sync waits for one file, not for all. */
 async function visitFiles(lake: Lake, track: Track, visit: Visit<Rework | 'remove'>): Promise<void> {
