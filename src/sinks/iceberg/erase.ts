@@ -6,7 +6,7 @@ import { eraseIn, type Victim, victimOf } from '../files/rework.ts';
 import type { Erasure } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import type { Design } from './format/schema.ts';
-import { designs, removeUnnamed } from './maintain.ts';
+import { designs, removeUnnamed, storedFiles } from './maintain.ts';
 import type { Stranger } from './strangers.ts';
 import { createTableWriter, partsOf } from './table-files.ts';
 import { type Draft, loadTable, type Table, tableFolder, type Warehouse } from './warehouse.ts';
@@ -23,7 +23,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
     if (victim === undefined) continue;
     const done = await changeIfThere(warehouse, design, async (draft, table) => {
       // While we hold the lock, nobody is about to commit a file of this table: files that no snapshot names afterwards are removed.
-      const before = await everyFile(warehouse, design);
+      const before = await storedFiles(warehouse, design);
       const { rows, removed, added } = await eraseTable(draft, table, erasure, victim);
       const listed = await changeTable(draft, table, {
         operation: added.length === 0 ? 'delete' : 'overwrite',
@@ -81,14 +81,6 @@ function victimIn(erasure: Erasure, { name, isByDay }: Design): Victim | 'all' |
   if (erasure.kind === 'source') return 'all';
   const isCustomer = name === 'customers' && erasure.kind === 'customer';
   return isCustomer ? { column: 'customer_id', id: storableText(erasure.id), empties: undefined } : undefined;
-}
-
-async function everyFile(warehouse: Warehouse, design: Design): Promise<string[]> {
-  const folder = tableFolder(warehouse, design.name);
-  await warehouse.store.removeLeftovers(folder);
-  const paths: string[] = [];
-  for await (const { path } of warehouse.store.list(folder)) paths.push(path);
-  return paths;
 }
 
 async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all') {
