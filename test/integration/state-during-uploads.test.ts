@@ -170,12 +170,13 @@ describe.each([
     const writer = await createWriter(place, stream, 'late');
     await writer.commit([sale('e0', 0, 1)]);
     during('PUT', () =>
-      place.state.query({ text: `update tributary.leases set epoch = epoch + 1 where source = 'locked files'` }),
+      place.state.query({
+        text: `update tributary.leases set epoch = epoch + 1, expires_at = now() where source = 'locked files'`,
+      }),
     );
     const spans = [certified(NOON, NOON + DAY_MS)];
     await expect(writer.commit([sale('e0', 0, 2), sale('e1', 0, 1)], { spans })).rejects.toThrow(/stopped for so long/);
     expect(await place.state.query({ text: `select from tributary.windows where source = 'late'` })).toEqual([]);
-    await place.state.query({ text: `update tributary.leases set expires_at = now() where source = 'locked files'` });
     await writer.commit([sale('e0', 0, 2), sale('e1', 1, 1)], { spans });
     const rows = await rowsOf(place, stream, 'late');
     expect([...rows].map(([id, row]) => [id, row.sale_amount])).toEqual(
@@ -228,6 +229,32 @@ describe('a lake: a process that was overtaken', () => {
     during('PUT', () => overtake(writer, sale('other', 2, 1)));
     await expect(writer.commit([sale('e0', 0, 1), sale('e1', 1, 1)])).rejects.toThrow(/stopped for so long/);
     expect([...(await rowsOf(place, stream, 'between')).keys()].sort()).toEqual(['e0', 'other']);
+  });
+
+  it('and goes on sending while the other does stores nothing twice either', async () => {
+    const writer = await createWriter(place, stream, 'both');
+    await writer.commit([sale('e0', 0, 1)]);
+    let [other, sent]: Promise<void>[] = [];
+    let arrived = (): void => {};
+    const otherSends = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    server.hold = async ({ method, url }) => {
+      if (method !== 'PUT' || !url?.includes('/sales/')) return;
+      if (!other) {
+        other = overtake(writer, sale('other', 2, 1));
+        await otherSends;
+        sent = sleep(500);
+      } else {
+        arrived();
+        await sent;
+      }
+    };
+    await expect(writer.commit([sale('e1', 1, 1)])).rejects.toThrow(/stopped for so long/);
+    await other;
+    server.hold = async () => {};
+    await writer.commit([sale('e1', 0, 1)]);
+    expect([...(await rowsOf(place, stream, 'both')).keys()].sort()).toEqual(['e0', 'e1', 'other']);
   });
 
   it('while it sent a file stores nothing twice, if an event in it comes again with the time of another day', async () => {

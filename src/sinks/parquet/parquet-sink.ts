@@ -98,8 +98,9 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     listings.add(id);
     return receipt;
   } catch (error) {
-    // Recovery: the next commit looks at the files. Whoever overtook us has settled the track, perhaps before the last of our files was there.
-    await state.query(unsettleTrack(advance)).catch(() => {});
+    // Recovery: the next commit looks at the files. Whoever overtook us settles the track when it is through, perhaps after the last of our files.
+    const mark = async ({ later }: Change) => later(unsettleTrack(advance));
+    await inChange(state, trackLock(advance), mark).catch(() => {});
     throw error;
   }
 }
