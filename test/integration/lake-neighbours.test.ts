@@ -7,7 +7,7 @@ import { DAY_MS } from '../../src/model/window.ts';
 import { createFileTarget, createSpool } from '../../src/sinks/export.ts';
 import { keyOf } from '../../src/sinks/files/event-index.ts';
 import { createFolderStore } from '../../src/sinks/files/store/folder-store.ts';
-import type { Store } from '../../src/sinks/files/store/store.ts';
+import { type Store, writeSmall } from '../../src/sinks/files/store/store.ts';
 import { type LakePlace, lakePlace } from '../support/lake-place.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
@@ -219,7 +219,7 @@ it('writes files for those whom the umask lets in, or for those whom the config 
     await writer.commit([at(2)]);
     expect([await modeOf(file(2)), await modeOf(join(file(2), '..'))]).toEqual(['600', '700']);
     const shared = createFolderStore(join(place.folder, 'shared'), { fileMode: 0o664 });
-    await shared.writeText('clicks/date=2027-01-03/note.txt', 'x');
+    await writeSmall(await shared.stage('clicks/date=2027-01-03/note.txt'), 'x');
     const modes = [
       'shared',
       'shared/clicks',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
-import type { Staged, Store } from '../../src/sinks/files/store/store.ts';
+import { readSmall, type Staged, type Store, writeSmall } from '../../src/sinks/files/store/store.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { freshPlace } from '../support/cli.ts';
 import { openEngine } from '../support/engine.ts';
@@ -165,7 +165,7 @@ it('reads the object it has opened, or says that it is gone', async () => {
 it('says what is wrong with a bucket, and never shows the key', async () => {
   expect(() => createS3Store({ url: 's3://lake/../other', pathStyle: true })).toThrow(/not a place for a lake/);
   const nowhere = createS3Store({ url: 's3://nowhere/lake', pathStyle: true });
-  const fault = await nowhere.writeText('x', 'y').catch((error: unknown) => error);
+  const fault = await writeSmall(await nowhere.stage('x'), 'y').catch((error: unknown) => error);
   expect(fault).toMatchObject({
     name: 'ConfigError',
     message: 's3://nowhere: there is no such bucket (NoSuchBucket)',
@@ -174,13 +174,13 @@ it('says what is wrong with a bucket, and never shows the key', async () => {
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'a-stranger', AWS_SECRET_ACCESS_KEY: 'a-wrong-secret' });
   const stranger = createS3Store({ url: `s3://${server.bucket}/lake`, pathStyle: true });
   // The answer to its first request has no body that could say why.
-  const refused = await stranger.readText('x').catch((error: unknown) => error);
+  const refused = await readSmall(stranger, 'x').catch((error: unknown) => error);
   Object.assign(process.env, server.environment);
   server.onRequest = ({ method }, response) => {
     const code = '<Error><Code>SignatureDoesNotMatch</Code><Message>not you</Message></Error>';
     response.writeHead(403, { 'content-type': 'application/xml' }).end(method === 'HEAD' ? '' : code);
   };
-  const wrong = await store.readText('x').catch((error: unknown) => error);
+  const wrong = await readSmall(store, 'x').catch((error: unknown) => error);
   expect(refused).toMatchObject({
     name: 'ConfigError',
     message: 's3://lake: the access key is unknown there (InvalidAccessKeyId)',

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database/index.ts';
+import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease } from '../../src/cursor/leases.ts';
+import type { Row } from '../../src/model/flatten.ts';
 import { LINKS, STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
@@ -112,11 +113,11 @@ describe('while files are sent, no transaction of the state is open', () => {
   });
 });
 
-/** Runs `meanwhile` during the first upload of a file with rows. */
-function duringUpload(meanwhile: () => Promise<unknown>): void {
+/** Runs `meanwhile` during the first request of this kind for a file with rows. */
+function during(wanted: 'HEAD' | 'PUT', meanwhile: () => Promise<unknown>): void {
   let isFirst = true;
   server.hold = async ({ method, url }) => {
-    if (method !== 'PUT' || !url?.includes('.parquet') || !isFirst) return;
+    if (method !== wanted || !url?.includes('.parquet') || !isFirst) return;
     isFirst = false;
     await meanwhile();
   };
@@ -140,7 +141,7 @@ describe.each([
     const writer = await createWriter(place, stream, 'forgetful');
     let forgetting: Promise<unknown> | undefined;
     let first = '';
-    duringUpload(async () => {
+    during('PUT', async () => {
       const deps = { state: place.state, sinks: [place.createSink()], holder: 'a test' };
       forgetting = forget(deps, { source: 'forgetful', kind: 'customer', id: 'c-e0' });
       first = await Promise.race([forgetting.then(() => 'forgotten'), sleep(700).then(() => 'waits')]);
@@ -151,16 +152,31 @@ describe.each([
     expect((await rowsOf(place, stream, 'forgetful')).get('e0')).toMatchObject({ customer_id: null });
   });
 
+  it('may take longer than a lock lasts: it is renewed meanwhile', async () => {
+    const writer = await createWriter(place, stream, 'slow');
+    const held = `source = 'locked files' and expires_at > now()`;
+    during('PUT', async () => {
+      await place.state.query({
+        text: `update tributary.leases set expires_at = now() + interval '15 s' where ${held}`,
+      });
+      const renewed = `select from tributary.leases where ${held} + interval '20 s'`;
+      while ((await place.state.query({ text: renewed })).length === 0) await sleep(100);
+    });
+    await writer.commit([sale('e0', 0, 1)]);
+    expect((await rowsOf(place, stream, 'slow')).size).toBe(1);
+  });
+
   it('of a process that has lost its lock is not recorded, and the next commit stores each event once', async () => {
     const writer = await createWriter(place, stream, 'late');
     await writer.commit([sale('e0', 0, 1)]);
-    duringUpload(() =>
-      place.state.query({ text: `update tributary.leases set epoch = epoch + 1 where source = 'locked files'` }),
+    during('PUT', () =>
+      place.state.query({
+        text: `update tributary.leases set epoch = epoch + 1, expires_at = now() where source = 'locked files'`,
+      }),
     );
     const spans = [certified(NOON, NOON + DAY_MS)];
     await expect(writer.commit([sale('e0', 0, 2), sale('e1', 0, 1)], { spans })).rejects.toThrow(/stopped for so long/);
     expect(await place.state.query({ text: `select from tributary.windows where source = 'late'` })).toEqual([]);
-    await place.state.query({ text: `update tributary.leases set expires_at = now() where source = 'locked files'` });
     await writer.commit([sale('e0', 0, 2), sale('e1', 1, 1)], { spans });
     const rows = await rowsOf(place, stream, 'late');
     expect([...rows].map(([id, row]) => [id, row.sale_amount])).toEqual(
@@ -176,32 +192,79 @@ describe.each([
   });
 });
 
-it('a lake: a process that was overtaken between looking an event up and writing it stores nothing twice', async () => {
-  const place = await s3Place(server);
-  const elsewhere = connect({ url: place.stateUrl, name: 'another process' });
-  try {
-    const writer = await createWriter(place, stream, 'overtaken');
-    await writer.commit([sale('e0', 0, 1)]);
-    const store = createS3Store({ url: `s3://${server.bucket}/${place.prefix}`, pathStyle: true });
-    const overtake = async (): Promise<void> => {
-      await elsewhere.query({ text: `update tributary.leases set expires_at = now() where source = 'locked files'` });
-      const batch = await createParquetSink({ ...lakeOf(place), state: elsewhere, store }).open(stream);
-      await batch.write([sale('e1', 0, 1)]);
-      await batch.commit(writer.advance());
-    };
-    let isFirst = true;
-    server.hold = async ({ method, url }) => {
-      if (method !== 'HEAD' || !url?.includes('.parquet') || !isFirst) return;
-      isFirst = false;
-      await overtake();
-    };
-    await expect(writer.commit([sale('e1', 0, 1)])).rejects.toThrow(/stopped for so long/);
-    expect([...(await rowsOf(place, stream, 'overtaken')).keys()].sort()).toEqual(['e0', 'e1']);
-  } finally {
+describe('a lake: a process that was overtaken', () => {
+  let place: Awaited<ReturnType<typeof s3Place>>;
+  const elsewhere: Database[] = [];
+  beforeAll(async () => {
+    place = await s3Place(server);
+    await place.createSink().prepare(stream);
+  });
+  afterEach(async () => {
     server.hold = async () => {};
-    await elsewhere.close();
-    await place.close();
+    for (const state of elsewhere.splice(0)) await state.close();
+  });
+  afterAll(() => place.close());
+
+  /** Another process takes the lock, as if its holder had been stopped, and commits a sale. */
+  async function overtake(writer: Awaited<ReturnType<typeof createWriter>>, row: Row): Promise<void> {
+    const state = connect({ url: place.stateUrl, name: 'another process' });
+    elsewhere.push(state);
+    await state.query({ text: `update tributary.leases set expires_at = now() where source = 'locked files'` });
+    const store = createS3Store({ url: `s3://${server.bucket}/${place.prefix}`, pathStyle: true });
+    const batch = await createParquetSink({ ...lakeOf(place), state, store }).open(stream);
+    await batch.write([row]);
+    await batch.commit(writer.advance());
   }
+
+  it('between looking an event up and writing it stores nothing twice', async () => {
+    const writer = await createWriter(place, stream, 'reading');
+    await writer.commit([sale('e0', 0, 1)]);
+    during('HEAD', () => overtake(writer, sale('e1', 0, 1)));
+    await expect(writer.commit([sale('e1', 0, 1)])).rejects.toThrow(/stopped for so long/);
+    expect([...(await rowsOf(place, stream, 'reading')).keys()].sort()).toEqual(['e0', 'e1']);
+  });
+
+  it('between two of its files does not write the second', async () => {
+    const writer = await createWriter(place, stream, 'between');
+    during('PUT', () => overtake(writer, sale('other', 2, 1)));
+    await expect(writer.commit([sale('e0', 0, 1), sale('e1', 1, 1)])).rejects.toThrow(/stopped for so long/);
+    expect([...(await rowsOf(place, stream, 'between')).keys()].sort()).toEqual(['e0', 'other']);
+  });
+
+  it('and goes on sending while the other does stores nothing twice either', async () => {
+    const writer = await createWriter(place, stream, 'both');
+    await writer.commit([sale('e0', 0, 1)]);
+    let [other, sent]: Promise<void>[] = [];
+    let arrived = (): void => {};
+    const otherSends = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    server.hold = async ({ method, url }) => {
+      if (method !== 'PUT' || !url?.includes('/sales/')) return;
+      if (!other) {
+        other = overtake(writer, sale('other', 2, 1));
+        await otherSends;
+        sent = sleep(500);
+      } else {
+        arrived();
+        await sent;
+      }
+    };
+    await expect(writer.commit([sale('e1', 1, 1)])).rejects.toThrow(/stopped for so long/);
+    await other;
+    server.hold = async () => {};
+    await writer.commit([sale('e1', 0, 1)]);
+    expect([...(await rowsOf(place, stream, 'both')).keys()].sort()).toEqual(['e0', 'e1', 'other']);
+  });
+
+  it('while it sent a file stores nothing twice, if an event in it comes again with the time of another day', async () => {
+    const writer = await createWriter(place, stream, 'sending');
+    await writer.commit([sale('e0', 0, 1)]);
+    during('PUT', () => overtake(writer, sale('other', 2, 1)));
+    await expect(writer.commit([sale('e1', 1, 1)])).rejects.toThrow(/stopped for so long/);
+    await writer.commit([sale('e1', 0, 1)]);
+    expect([...(await rowsOf(place, stream, 'sending')).keys()].sort()).toEqual(['e0', 'e1', 'other']);
+  });
 });
 
 async function listing({ state }: Awaited<ReturnType<typeof s3Place>> | Awaited<ReturnType<typeof icebergS3Place>>) {

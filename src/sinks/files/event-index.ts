@@ -52,6 +52,9 @@ export async function enterTrack(
 export const settleTrack = (id: number): Sql =>
   sql`update tributary.lake_tracks set unsettled = false where id = ${id}`;
 
+export const unsettleTrack = (track: Track): Sql =>
+  sql`update tributary.lake_tracks set unsettled = true where ${ofTrack(track)}`;
+
 /** Between a commit, `forget` and `maintain`, which may replace the same file. */
 export const trackLock = ({ sink, stream, source }: Track): string => `lake ${sink}/${source}/${stream}`;
 

@@ -10,8 +10,7 @@ import { type Design, entityDesign, streamDesign } from './format/schema.ts';
 import { settleHead } from './heads.ts';
 import { holdingsOf } from './holdings.ts';
 import { mergeEntity } from './merge/entities.ts';
-import { createTableWriter, type NewFiles } from './parts.ts';
-import { checkShape, eventFiles, indexTable, writableTable } from './table-files.ts';
+import { checkShape, createTableWriter, eventFiles, indexTable, type NewFiles, writableTable } from './table-files.ts';
 import { type Draft, inDraft, preparedTable, type TableFile, tableLock, type Warehouse } from './warehouse.ts';
 
 interface Waiting extends Load {

@@ -4,7 +4,6 @@ import { type DataFile, type Entry, encodeManifest } from './format/manifest.ts'
 import { encodeManifestList, type Manifest } from './format/manifest-list.ts';
 import {
   currentSnapshot,
-  type Metadata,
   newSnapshotId,
   presentColumns,
   type Snapshot,
@@ -71,22 +70,9 @@ export async function changeTable(
   const id = newSnapshotId();
   const sequence = metadata['last-sequence-number'] + 1;
   const write = createManifestWriter(draft, { ...table, metadata }, id, sequence);
-  const data = [
-    ...(await joinSmall(warehouse, metadata, await withoutFiles(warehouse, table, removed, id, write), id, write)),
-    ...(added.length === 0
-      ? []
-      : [
-          await write(
-            added.map((file) => ({
-              status: 'added',
-              snapshotId: id,
-              sequence: undefined,
-              fileSequence: undefined,
-              file,
-            })),
-          ),
-        ]),
-  ];
+  const data = await withoutFiles(warehouse, { ...table, metadata }, removed, id, write);
+  const isNew = { status: 'added', snapshotId: id, sequence: undefined, fileSequence: undefined } as const;
+  if (added.length > 0) data.push(await write(added.map((file) => ({ ...isNew, file }))));
   const list = `${tableFolder(warehouse, table.design.name)}/metadata/snap-${id}-1-${randomUUID()}.avro`;
   const parentId = parent?.['snapshot-id'];
   await createFile(draft, list, encodeManifestList({ snapshotId: id, parentId, sequence }, [...data, ...deletes]));
@@ -145,53 +131,37 @@ function createManifestWriter(
   };
 }
 
-/** Removes files from manifests. Manifests that list a removed file are rewritten into one, which marks them as deleted in this snapshot. */
+/**
+ * The manifests without these files. Those that list one are rewritten into one, which marks it as deleted in this snapshot; small ones go with
+ * them once there are many.
+ */
 async function withoutFiles(
   warehouse: Warehouse,
-  { metadata, manifests }: Table,
+  { metadata, manifests }: Pick<Table, 'metadata' | 'manifests'>,
   removed: readonly TableFile[],
   id: Long,
   write: WriteManifest,
 ): Promise<Manifest[]> {
   const gone = new Set(removed.map(({ file }) => file.path));
-  const touched = new Set(removed.map(({ manifest }) => manifest.path));
   const live = manifests.filter(({ added, existing }) => added.files + existing.files > 0);
+  const isOwn = ({ specId }: Manifest): boolean => specId === OWN_SPEC;
+  const small = live.filter((one) => isOwn(one) && one.added.files + one.existing.files < SMALL_FILES);
+  const rewritten = new Set(removed.map(({ manifest }) => manifest.path));
+  if (small.length >= MOST_SMALL) for (const { path } of small) rewritten.add(path);
   const entries: Entry[] = [];
-  for (const manifest of live.filter(({ path }) => touched.has(path))) {
-    // Of another partitioning: its files are always taken together, and it ends with them.
-    if (manifest.specId !== OWN_SPEC) continue;
-    for (const entry of await manifestFiles(warehouse, metadata, manifest)) {
-      // The bounds of a removed file are useless, and could retain personal data.
-      const file = gone.has(entry.file.path) ? { ...entry.file, columns: new Map() } : entry.file;
+  // Of another partitioning: its files are always taken together, and it ends with them.
+  for (const manifest of live.filter((one) => rewritten.has(one.path) && isOwn(one))) {
+    for (const { file, ...entry } of await manifestFiles(warehouse, metadata, manifest)) {
       entries.push(
-        gone.has(file.path) ? { ...entry, status: 'deleted', snapshotId: id, file } : { ...entry, status: 'existing' },
+        gone.has(file.path)
+          ? // The bounds of a removed file are useless, and could retain personal data.
+            { ...entry, status: 'deleted', snapshotId: id, file: { ...file, columns: new Map() } }
+          : { ...entry, status: 'existing', file },
       );
     }
   }
-  const kept = live.filter(({ path }) => !touched.has(path));
+  const kept = live.filter(({ path }) => !rewritten.has(path));
   return entries.length === 0 ? kept : [...kept, await write(entries)];
-}
-
-/** Joins many small manifests into one. Those of this snapshot stay: they record what it deleted. */
-async function joinSmall(
-  warehouse: Warehouse,
-  metadata: Metadata,
-  manifests: readonly Manifest[],
-  id: Long,
-  write: WriteManifest,
-): Promise<Manifest[]> {
-  const small = manifests.filter(
-    ({ added, existing, snapshotId, specId }) =>
-      added.files + existing.files < SMALL_FILES && snapshotId !== id && specId === OWN_SPEC,
-  );
-  if (small.length < MOST_SMALL) return [...manifests];
-  const entries: Entry[] = [];
-  for (const manifest of small) {
-    for (const entry of await manifestFiles(warehouse, metadata, manifest))
-      entries.push({ ...entry, status: 'existing' });
-  }
-  const joined = await write(entries);
-  return [joined, ...manifests.filter((manifest) => !small.includes(manifest))];
 }
 
 function figuresOf(

@@ -1,16 +1,14 @@
 import { storableText } from '../../cursor/database/sql.ts';
-import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { eraseIn, type Victim, victimOf } from '../files/erase.ts';
-import { databaseNow, dropKeys, dropTrack, findTrack } from '../files/event-index.ts';
-import { whileOpen } from '../files/store/store.ts';
+import { databaseNow, dropTrack, findTrack } from '../files/event-index.ts';
+import { eraseIn, type Victim, victimOf } from '../files/rework.ts';
 import type { Erasure } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import type { Design } from './format/schema.ts';
-import { designs, removeUnnamed } from './maintain.ts';
-import { createTableWriter, openPart, partsOf } from './parts.ts';
+import { designs, removeUnnamed, storedFiles } from './maintain.ts';
 import type { Stranger } from './strangers.ts';
+import { createTableWriter, partsOf } from './table-files.ts';
 import { type Draft, loadTable, type Table, tableFolder, type Warehouse } from './warehouse.ts';
 
 /**
@@ -25,7 +23,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
     if (victim === undefined) continue;
     const done = await changeIfThere(warehouse, design, async (draft, table) => {
       // While we hold the lock, nobody is about to commit a file of this table: files that no snapshot names afterwards are removed.
-      const before = await everyFile(warehouse, design);
+      const before = await storedFiles(warehouse, design);
       const { rows, removed, added } = await eraseTable(draft, table, erasure, victim);
       const listed = await changeTable(draft, table, {
         operation: added.length === 0 ? 'delete' : 'overwrite',
@@ -85,20 +83,10 @@ function victimIn(erasure: Erasure, { name, isByDay }: Design): Victim | 'all' |
   return isCustomer ? { column: 'customer_id', id: storableText(erasure.id), empties: undefined } : undefined;
 }
 
-async function everyFile(warehouse: Warehouse, design: Design): Promise<string[]> {
-  const folder = tableFolder(warehouse, design.name);
-  await warehouse.store.removeLeftovers(folder);
-  const paths: string[] = [];
-  for await (const { path } of warehouse.store.list(folder)) paths.push(path);
-  return paths;
-}
-
 async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all') {
-  const { warehouse } = draft;
-  const { name, isByDay } = table.design;
-  const of = { sink: warehouse.name, stream: name as StreamName, source };
-  const track = isByDay ? await findTrack(warehouse.state, of) : undefined;
-  const now = await databaseNow(warehouse.state);
+  const { name: sink, state } = draft.warehouse;
+  const track = await findTrack(state, { sink, stream: table.design.name as StreamName, source });
+  const now = await databaseNow(state);
   const writer = createTableWriter(draft, table, source);
   let rows = 0;
   if (victim === 'all' && track !== undefined) draft.later(dropTrack(track));
@@ -110,17 +98,11 @@ async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victi
       await writer.drop(part);
       continue;
     }
-    await whileOpen(await openPart(part), async (present) => {
-      if (!present.file.columns.some((column) => column.name === victim.column)) return;
-      const inTable = { ...present, file: { ...present.file, columns: table.columns } };
-      const erased = await eraseIn(inTable, victim, now);
-      if (erased.rework === 'leave') return;
+    await writer.rework(part, async (present) => {
+      if (!present.file.columns.some((column) => column.name === victim.column)) return 'leave';
+      const erased = await eraseIn({ ...present, file: { ...present.file, columns: table.columns } }, victim, now);
       rows += erased.rows;
-      await writer.replace(part, present, erased.rework.edits);
-      if (name === 'clicks') draft.later((tx) => carryRows(tx, of, { added: [], removed: erased.deleted }));
-      const { dropped } = erased.rework;
-      const partition = (part.entry.file.day ?? 0) * 24;
-      if (track !== undefined && dropped.length > 0) draft.later(dropKeys(track, partition, dropped));
+      return erased.rework;
     });
   }
   return { ...writer, rows };

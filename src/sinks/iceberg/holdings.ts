@@ -1,18 +1,15 @@
-import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Stream } from '../../model/streams.ts';
 import { holds, type Window } from '../../model/window.ts';
-import { dropKeys, findTrack } from '../files/event-index.ts';
-import { findMoved, withoutMoved } from '../files/moved.ts';
 import { countRows } from '../files/read.ts';
-import { whileOpen } from '../files/store/store.ts';
+import { removeMoved } from '../files/rework.ts';
 import type { Held } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import { openIfThere } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { streamDesign } from './format/schema.ts';
 import { noteChanges } from './heads.ts';
-import { createTableWriter, openPart, partsOf } from './parts.ts';
 import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
+import { createTableWriter, partsOf } from './table-files.ts';
 import {
   type DayRange,
   daysOf,
@@ -135,27 +132,15 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
   });
 }
 
-export async function removeMoved(warehouse: Warehouse, stream: Stream, source: string, window: Window): Promise<void> {
+export async function removeMovedRows(
+  warehouse: Warehouse,
+  stream: Stream,
+  source: string,
+  window: Window,
+): Promise<void> {
   await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
-    const parts = await partsOf(table, { source });
-    const suspects = parts.filter(({ oldest, newest }) => oldest < window.end && newest >= window.start);
-    const moved = await findMoved(
-      suspects.map(({ open }) => open),
-      parts.map(({ open }) => open),
-    );
-    if (moved.size === 0) return;
-    const of = { sink: warehouse.name, stream: stream.name, source };
-    const track = await findTrack(warehouse.state, of);
     const writer = createTableWriter(draft, table, source);
-    for (const part of suspects) {
-      await whileOpen(await openPart(part), async (present) => {
-        const { edits, dropped, deleted } = await withoutMoved(present, moved);
-        if (edits.size === 0) return;
-        await writer.replace(part, present, edits);
-        draft.later((tx) => carryRows(tx, of, { added: [], removed: deleted }));
-        if (track !== undefined) draft.later(dropKeys(track, (part.entry.file.day ?? 0) * 24, dropped));
-      });
-    }
+    await removeMoved(await partsOf(table, { source }), window, writer.rework);
     const { added, removed } = writer;
     if (removed.length > 0)
       await changeTable(draft, table, { operation: 'overwrite', added, removed, sources: [source] });

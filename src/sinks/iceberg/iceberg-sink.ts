@@ -23,13 +23,12 @@ import { createManifestCache } from './format/manifest-cache.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
 import { identifyElsewhere, identifyInState } from './heads.ts';
-import { attestTable, removeForeign, removeMoved } from './holdings.ts';
+import { attestTable, removeForeign, removeMovedRows } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
 import { replaceLinks } from './merge/entities.ts';
-import { openPart, partsOf } from './parts.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { openStrangers, replaceStranger } from './strangers.ts';
-import { eventFiles } from './table-files.ts';
+import { eventFiles, openPart, partsOf } from './table-files.ts';
 import { publishProgress } from './upkeep/progress.ts';
 import { olderThanTable } from './upkeep/versions.ts';
 import {
@@ -95,7 +94,7 @@ export function createIcebergSink(options: IcebergSinkOptions) {
       catalog.isInState ? identifyInState(db, warehouse, CATALOG, stream) : identifyElsewhere(db, warehouse, stream),
     attest: (stream, source, windows) => attestTable(warehouse, stream, source, windows),
     removeForeign: (stream, _source, windows) => removeForeign(warehouse, stream, windows),
-    removeMoved: (stream, source, window) => removeMoved(warehouse, stream, source, window),
+    removeMoved: (stream, source, window) => removeMovedRows(warehouse, stream, source, window),
     prune: (stream, source, before) => pruneTable(warehouse, stream, source, before),
     read: (stream, source, window) => readTable(warehouse, stream, source, window),
     close: () => store.close(),

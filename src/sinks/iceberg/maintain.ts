@@ -2,6 +2,7 @@ import type { Instant } from '../../model/instant.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { dropFile, findTrack } from '../files/event-index.ts';
+import type { Listed as Stored } from '../files/store/store.ts';
 import type { Maintained, MaintainOptions } from '../sink.ts';
 import { changeIfThere, changeTable } from './change-table.ts';
 import { decodeManifestList } from './format/manifest-list.ts';
@@ -108,24 +109,32 @@ async function removeOrphans(
   design: Design,
   { orphanMs, versionsMs }: Maintenance,
 ): Promise<number> {
-  const { store } = warehouse;
-  const folder = tableFolder(warehouse, design.name);
-  await store.removeLeftovers(folder);
-  const old: string[] = [];
-  for await (const { path, modifiedAt } of store.list(folder)) {
-    const keptMs = path.endsWith('.metadata.json') ? versionsMs : orphanMs;
-    if (modifiedAt < Date.now() - keptMs) old.push(path);
-  }
+  const isOld = ({ path, modifiedAt }: Stored): boolean =>
+    modifiedAt < Date.now() - (path.endsWith('.metadata.json') ? versionsMs : orphanMs);
+  const old = await storedFiles(warehouse, design, isOld);
   // References are read after the listing, so that a file committed meanwhile is not taken for an orphan.
   const table = await loadTable(warehouse, design);
   return table ? removeUnnamed(warehouse, table, old) : 0;
+}
+
+/** The files in a table's folder, whoever refers to them. Removes what killed writers left. */
+export async function storedFiles(
+  warehouse: Warehouse,
+  { name }: Design,
+  isWanted: (file: Stored) => boolean = () => true,
+): Promise<string[]> {
+  const folder = tableFolder(warehouse, name);
+  await warehouse.store.removeLeftovers(folder);
+  const paths: string[] = [];
+  for await (const file of warehouse.store.list(folder)) if (isWanted(file)) paths.push(file.path);
+  return paths;
 }
 
 /** Removes those of these files that the metadata does not refer to. */
 export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths: readonly string[]): Promise<number> {
   const named = await referencedFiles(warehouse, listed);
   const orphans = paths.filter((path) => !named.has(path));
-  for (const path of orphans) await warehouse.store.delete(path);
+  for (const path of orphans) await warehouse.store.remove(path);
   return orphans.length;
 }
 

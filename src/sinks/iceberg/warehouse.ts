@@ -8,7 +8,7 @@ import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
 import type { ReadAgainMs } from '../files/event-index.ts';
 import { META } from '../files/partition-file.ts';
-import { fileName, type Staged, type Store, whileOpen, whileStaged } from '../files/store/store.ts';
+import { fileName, readSmall, type Staged, type Store, whileOpen, writeSmall } from '../files/store/store.ts';
 import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
@@ -102,7 +102,7 @@ export async function inDraft<T>(
       return await step;
     } catch (error) {
       // Recovery: the caller's. If it is unknown whether a COMMIT took effect, the files stay, as orphans at worst, which `maintain` removes.
-      for (const path of made) await warehouse.store.delete(path).catch(() => undefined);
+      for (const path of made) await warehouse.store.remove(path).catch(() => undefined);
       throw error;
     }
   };
@@ -121,11 +121,7 @@ export async function stageFile({ warehouse, made }: Draft, path: string): Promi
 }
 
 export async function createFile(draft: Draft, path: string, bytes: Buffer): Promise<void> {
-  await whileStaged(await stageFile(draft, path), async (staged) => {
-    await staged.write(bytes, 0);
-    await (await staged.finish()).close();
-    await staged.publish(undefined);
-  });
+  await writeSmall(await stageFile(draft, path), bytes);
 }
 
 export async function readBytes(warehouse: Warehouse, location: string): Promise<Buffer> {
@@ -138,10 +134,8 @@ export async function readBytes(warehouse: Warehouse, location: string): Promise
   });
 }
 
-export async function readIfThere(warehouse: Warehouse, location: string): Promise<Buffer | undefined> {
-  const file = await warehouse.store.open(pathOf(warehouse, location));
-  return file && whileOpen(file, async () => Buffer.from(await file.read(0, file.size)));
-}
+export const readIfThere = async (warehouse: Warehouse, location: string): Promise<Buffer | undefined> =>
+  (await readSmall(warehouse.store, pathOf(warehouse, location)))?.bytes;
 
 /** A table in one of its versions. */
 export interface Table extends Listed {

@@ -4,6 +4,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
 import { inChange } from '../files/change.ts';
 import { schemaVersion, unitedColumns } from '../files/partition-file.ts';
+import { readSmall, writeSmall } from '../files/store/store.ts';
 import type { FileColumn } from './format/index.ts';
 import { type Lake, partitionPath, type Scheme } from './lake.ts';
 
@@ -43,7 +44,7 @@ const PARQUET: Readonly<Record<Kind, string>> = {
 /** Writes the catalogue if it is out of date. Refuses a lake of another layout. */
 export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
   await inChange(lake.state, catalogLock(lake), async () => {
-    const { text, present } = await readCatalog(lake);
+    const { text, present, identity } = await readCatalog(lake);
     checkScheme(lake, present?.partition);
     const streams = { ...present?.streams, [stream.name]: describe(stream, present?.streams[stream.name]) };
     const catalog: Catalog = {
@@ -53,17 +54,20 @@ export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
       streams,
     };
     const wanted = `${JSON.stringify(catalog, null, 2)}\n`;
-    if (wanted !== text) await lake.store.writeText(CATALOG, wanted);
+    if (wanted !== text) await writeText(lake, CATALOG, wanted, identity);
     // Written once, so that edits by people stay.
-    if ((await lake.store.readText('README.md')) === undefined)
-      await lake.store.writeText('README.md', README(lake.scheme));
+    if (!(await readSmall(lake.store, 'README.md'))) await writeText(lake, 'README.md', README(lake.scheme), undefined);
   });
 }
 
-async function readCatalog(lake: Lake): Promise<{ text: string | undefined; present: Catalog | undefined }> {
-  const text = await lake.store.readText(CATALOG);
-  return { text, present: text === undefined ? undefined : parse(text) };
+async function readCatalog({ store }: Lake) {
+  const file = await readSmall(store, CATALOG);
+  const text = file?.bytes.toString();
+  return { text, present: text === undefined ? undefined : parse(text), identity: file?.identity };
 }
+
+const writeText = async ({ store }: Lake, path: string, text: string, over: string | undefined): Promise<string> =>
+  writeSmall(await store.stage(path), text, over);
 
 export const shownColumns = async (lake: Lake, stream: StreamName): Promise<readonly FileColumn[]> =>
   (await readCatalog(lake)).present?.streams[stream]?.columns ?? [];
@@ -135,14 +139,14 @@ async function replaceRow(lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>, r
   await inChange(lake.state, catalogLock(lake), async () => {
     // Done here because every run comes by: nothing else removes leftovers of this file and of the catalogue.
     await lake.store.removeLeftovers();
-    const text = await lake.store.readText(COVERAGE);
-    const rows = text === undefined ? [] : (JSON.parse(text) as CoverageRow[]);
+    const file = await readSmall(lake.store, COVERAGE);
+    const rows = file ? (JSON.parse(file.bytes.toString()) as CoverageRow[]) : [];
     const others = rows.filter(({ source, stream }) => source !== of.source || stream !== of.stream);
     if (!row && others.length === rows.length) return;
     const all = [...others, ...(row ? [row] : [])].sort((a, b) =>
       `${a.source} ${a.stream}` < `${b.source} ${b.stream}` ? -1 : 1,
     );
-    await lake.store.writeText(COVERAGE, `${JSON.stringify(all, null, 2)}\n`);
+    await writeText(lake, COVERAGE, `${JSON.stringify(all, null, 2)}\n`, file?.identity);
   });
 }
 

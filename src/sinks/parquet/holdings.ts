@@ -1,14 +1,29 @@
+import { basename } from 'node:path/posix';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { sql } from '../../cursor/database/sql.ts';
 import { ofTrack, type Track } from '../../cursor/holdings/window-rows.ts';
-import type { Instant } from '../../model/instant.ts';
+import { Fault } from '../../model/errors.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
 import { inChange } from '../files/change.ts';
-import { dropFile, knownFiles, trackLock } from '../files/event-index.ts';
+import {
+  dropFile,
+  filesWithin,
+  indexedFrom,
+  insertKeys,
+  keysIn,
+  knownFiles,
+  type Partition,
+  recordFile,
+  sourcesIn,
+  trackLock,
+} from '../files/event-index.ts';
+import { extentOf, idsIn, openPartition } from '../files/partition-file.ts';
+import { fileName, type Listed, whileOpen } from '../files/store/store.ts';
 import { type Held, UNSETTLED } from '../sink.ts';
-import { filePath, type Lake, partitionWindow } from './lake.ts';
-import { countLake } from './lake-files.ts';
-import { reconcile, type Stray } from './reconcile.ts';
+import { readFooter } from './format/index.ts';
+import { ALWAYS, filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
+import { countLake, openOf } from './lake-files.ts';
 
 /** What the lake holds, by its files: people delete folders, restore older objects and put files of their own beside ours. */
 
@@ -65,7 +80,7 @@ export async function removeStrays(lake: Lake, track: Track, windows: readonly W
   if (!row) return;
   await inChange(lake.state, trackLock(track), async () => {
     for (const { path, start, end } of row.strays)
-      if (windows.some((window) => window.start < end && window.end > start)) await lake.store.delete(path);
+      if (windows.some((window) => window.start < end && window.end > start)) await lake.store.remove(path);
     await reconcile(lake, track, row.id);
   });
 }
@@ -81,9 +96,143 @@ export async function pruneLake(lake: Lake, track: Track, before: Instant): Prom
     old.sort((a, b) => a - b);
     for (const partition of old.slice(0, FILES_AT_ONCE)) {
       // If it stops here, the next listing finds that the file is gone, and the ledger no longer asks for its rows.
-      await store.delete(filePath(scheme, track.stream, track.source, partition));
+      await store.remove(filePath(scheme, track.stream, track.source, partition));
       change.later(dropFile(id, partition));
     }
     return old.length > FILES_AT_ONCE;
   });
+}
+
+/** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
+export interface Stray extends Window {
+  path: string;
+  partition: Partition;
+  what: string;
+}
+
+/**
+ * Compares the files with what was written: after a commit that was interrupted between the two, when the state was lost, or when somebody
+ * changed them. Only files that differ are read, and of those only the ids.
+ */
+export async function reconcile(lake: Lake, track: Track, id: number): Promise<void> {
+  const { state } = lake;
+  await lake.store.removeLeftovers(track.stream, fileName(track.source));
+  const known = await knownFiles(state, id);
+  const neighbours = new Set((await sourcesIn(state, lake.name, track.stream)).map((source) => `${source}.parquet`));
+  const strays: Stray[] = [];
+  const changed: Partition[] = [];
+  for await (const listed of lake.store.list(track.stream)) {
+    const partition = partitionAt(lake.scheme, listed.path);
+    const name = basename(listed.path);
+    if (!name.endsWith('.parquet')) continue;
+    if (partition === undefined || name.startsWith('.')) {
+      strays.push(await misplaced(lake, listed));
+      continue;
+    }
+    const strayed = (what: string): number =>
+      strays.push({ path: listed.path, partition, what, ...partitionWindow(lake.scheme, partition) });
+    if (name !== fileName(track.source)) {
+      const why = neighbours.has(name) ? undefined : await strangeness(lake, track, listed);
+      if (why !== undefined) strayed(why);
+      continue;
+    }
+    if (known.get(partition) !== listed.identity) {
+      changed.push(partition);
+      const why = await index(lake, track, id, listed.path, partition);
+      if (why !== undefined) strayed(`${why} (${at(listed)})`);
+    }
+    known.delete(partition);
+  }
+  for (const partition of known.keys()) await state.query(dropFile(id, partition));
+  strays.push(...(await findCopies(lake, track, id, changed)));
+  await state.query(sql`
+    update tributary.lake_tracks set listed_at = now(), strays = ${JSON.stringify(strays)},
+      changes = changes + ${changed.length + known.size > 0 ? 1 : 0} where id = ${id}`);
+}
+
+const at = ({ modifiedAt }: Listed): string => `written ${toIso(modifiedAt).slice(0, 16).replace('T', ' ')}`;
+
+/** What cannot be read as a file of ours is somebody else's: it counts as not there, is named, and left alone. */
+async function unlessStrange<T>(work: () => Promise<T>): Promise<{ found?: T; fault?: Fault }> {
+  try {
+    return { found: await work() };
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return { fault: error };
+  }
+}
+
+/** A file outside of the partitions: a glob finds it all the same. Of which days its rows are, only a file of ours tells. */
+async function misplaced({ store }: Lake, listed: Listed): Promise<Stray> {
+  const what = `${listed.path} is not a file of the lake's layout (${at(listed)})`;
+  const { found } = await unlessStrange(async () =>
+    whileOpen(await store.open(listed.path), async (open) => (open ? extentOf(await readFooter(open)) : undefined)),
+  );
+  const { oldest, newest } = found ?? {};
+  const window = oldest === undefined || newest === undefined ? ALWAYS : { start: oldest, end: newest + 1 };
+  return { path: listed.path, partition: NOWHERE, what, ...window };
+}
+
+const NOWHERE: Partition = -1;
+
+/** Why a file of another name is not that of another source; undefined where it is. */
+async function strangeness({ store }: Lake, { stream }: Track, listed: Listed): Promise<string | undefined> {
+  const of = { source: basename(listed.path, '.parquet'), stream };
+  const { fault } = await unlessStrange(async () => (await openPartition(store, listed.path, of))?.close());
+  return fault && `${listed.path} was not written by Tributary (${at(listed)})`;
+}
+
+/** Returns why the file is not ours, if it is not. */
+async function index(
+  { state, store }: Lake,
+  track: Track,
+  id: number,
+  path: string,
+  partition: Partition,
+): Promise<string | undefined> {
+  const isIndexed = partition >= (await indexedFrom(state, id));
+  const { found, fault } = await unlessStrange(async () =>
+    whileOpen(await openPartition(store, path, track), async (file) => ({
+      file,
+      keys: file && isIndexed ? await keysIn(file) : [],
+    })),
+  );
+  await state.transaction(async (tx) => {
+    await tx.query(dropFile(id, partition));
+    if (!found?.file) return;
+    await tx.query(insertKeys(id, partition, found.keys));
+    await tx.query(recordFile(id, { partition, identity: found.file.identity, ...extentOf(found.file.file) }));
+  });
+  return fault?.message;
+}
+
+/**
+ * Files with events that another file has too: somebody copied a file, and a copy has the times of its original. After a crash that may be
+ * ours, and the next commit heals it.
+ */
+async function findCopies(lake: Lake, track: Track, id: number, changed: readonly Partition[]): Promise<Stray[]> {
+  const { state } = lake;
+  const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>(
+    sql`select unsettled, strays from tributary.lake_tracks where id = ${id}`,
+  );
+  if (!before || before.unsettled) return [];
+  const suspects = new Set([...changed, ...before.strays.map(({ partition }) => partition)]);
+  const files = suspects.size === 0 ? [] : await filesWithin(state, id, [ALWAYS]);
+  const idsOf = async (partition: Partition): Promise<string[]> =>
+    whileOpen(await openOf(lake, track, partition), async (file) => (file ? idsIn(file) : []));
+  const copies: Stray[] = [];
+  for (const { partition, oldest, newest } of files.filter((file) => suspects.has(file.partition))) {
+    const alike = files.filter(
+      (file) => file.oldest <= newest && file.newest >= oldest && file.partition !== partition,
+    );
+    const ids = new Set(alike.length === 0 ? [] : await idsOf(partition));
+    const shared = new Set<string>();
+    for (const file of alike) for (const id of await idsOf(file.partition)) if (ids.has(id)) shared.add(id);
+    if (shared.size === 0) continue;
+    const path = filePath(lake.scheme, track.stream, track.source, partition);
+    const { start, end } = partitionWindow(lake.scheme, partition);
+    const what = `${path} holds ${shared.size} events that another file holds too`;
+    copies.push({ path, partition, what, start: Math.min(start, oldest), end: Math.max(end, newest + 1) });
+  }
+  return copies;
 }

@@ -17,15 +17,27 @@ import {
   recordFile,
 } from '../files/event-index.ts';
 import { groupBy } from '../files/group-by.ts';
+import { createLayout, freshLayout, planSegments, type Segment } from '../files/layout.ts';
 import { compareFiles, type Homes, homesOf, type Place, seek, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
-import { columnsOf, META, openPartition, type PartitionFile, unitedColumns } from '../files/partition-file.ts';
+import {
+  columnsOf,
+  extentOf,
+  type LakeRow,
+  META,
+  openPartition,
+  type PartitionFile,
+  schemaVersion,
+  timesOf,
+  unitedColumns,
+} from '../files/partition-file.ts';
 import { type Counted, countRows, readFiles } from '../files/read.ts';
-import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
+import { ReplacedMeanwhile, type Staged, whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
+import { type Edits, inOrder, piecesOf, writeFile } from '../files/write-file.ts';
 import type { Comparison, Difference } from '../sink.ts';
+import { type FileColumn, fitsSchema, type ParquetFile } from './format/index.ts';
 import { filePath, type Lake, partitionOf, partitionWindow, type Scheme } from './lake.ts';
-import { type Rewritten, writeNext } from './next-file.ts';
 
 export const openOf = (lake: Lake, { stream, source }: Omit<Track, 'sink'>, partition: Partition) =>
   openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
@@ -67,10 +79,10 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
 }
 
 /** The files that hold events of these windows. */
-async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]): Promise<Counted[]> {
+export async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]) {
   const id = await findTrack(db, track);
   const files = id === undefined ? [] : await filesWithin(db, id, windows);
-  return files.map((file) => ({ ...file, open: () => openOf(lake, track, file.partition) }));
+  return files.map((file) => ({ ...file, open: () => openOf(lake, track, file.partition) }) satisfies Counted);
 }
 
 export function readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
@@ -162,12 +174,12 @@ async function replaceFiles(
   const ready: Ready[] = [];
   try {
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
-    // Which events are new was looked up before. A process that was stopped since then may have been overtaken; and whoever changes a file
-    // from here on is noticed by its identity.
-    await change.check();
-    for (const { staged, over, ...made } of ready) {
+    for (const { staged, over, partition, file } of ready) {
+      // Which events are new was looked up before. A process that was stopped since then may have been overtaken; and whoever changes this
+      // file from here on is noticed by its identity.
+      await change.check();
       const identity = await staged.publish(over);
-      change.later(recordFile(of.track, { ...made, identity }));
+      change.later(recordFile(of.track, { partition, identity, ...extentOf(file) }));
     }
   } finally {
     for (const { staged } of ready) await staged.discard();
@@ -210,4 +222,65 @@ function metadataOf({ source, stream, runId, spans }: Advance, present: Partitio
     [META.run]: runId,
     ...(window !== undefined && { [META.window]: window }),
   };
+}
+
+interface NextFile {
+  path: string;
+  present: PartitionFile | undefined;
+  columns: readonly FileColumn[];
+  edits: Edits;
+  added: readonly LakeRow[];
+  /** Every row of the new file, in place of those above: for rows without a time. */
+  all?: readonly LakeRow[];
+  /** Whether the new file must hold nothing of what was replaced. */
+  isFresh?: boolean;
+  metadata: Readonly<Record<string, string>>;
+}
+
+/** A next file: written, synced, read back, and not published yet. */
+export interface Rewritten {
+  file: ParquetFile;
+  staged: Staged;
+}
+
+/** Undefined if no row is left. */
+export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritten | undefined> {
+  const { present, columns } = options;
+  const segments = options.all ? [] : segmentsOf(options);
+  const copied = new Set(segments.flatMap((segment) => ('copy' in segment ? [segment.copy] : [])));
+  const layout = present && !options.isFresh ? createLayout(present, (i) => copied.has(i)) : freshLayout();
+  // Its schema; and whether it still holds the previous version, which may contain data to be erased.
+  const marks = { [META.schema]: schemaVersion(columns), [META.before]: layout.kept.length > 0 ? 'yes' : 'no' };
+  const staged = await lake.store.stage(options.path);
+  try {
+    const file = await writeFile(
+      staged,
+      {
+        columns,
+        compression: lake.compression,
+        metadata: { ...options.metadata, ...marks },
+        ...(present && { around: { layout, present } }),
+      },
+      options.all ? [{ rows: options.all }] : piecesOf(options, segments),
+    );
+    if (file) return { staged, file };
+    await staged.discard();
+    return undefined;
+  } catch (error) {
+    await staged.discard();
+    throw error;
+  }
+}
+
+function segmentsOf({ present, columns, edits, added }: NextFile): Segment<LakeRow>[] {
+  const isSameShape = present !== undefined && fitsSchema(present.file, columns);
+  const time = columns.findIndex(({ name }) => name === 'timestamp');
+  return planSegments(
+    (present?.file.groups ?? []).map((group, i) => ({
+      rows: group.rows,
+      ...timesOf(group),
+      isTouched: edits.has(i) || !isSameShape,
+    })),
+    [...added].sort(inOrder(columns)).map((row) => ({ at: Number(row[time]), row })),
+  );
 }

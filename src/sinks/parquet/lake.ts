@@ -1,5 +1,5 @@
 import type { Database } from '../../cursor/database/index.ts';
-import type { Instant } from '../../model/instant.ts';
+import { EARLIEST, type Instant, LATEST } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { HOUR_MS, type Window } from '../../model/window.ts';
 import type { Partition, ReadAgainMs } from '../files/event-index.ts';
@@ -37,6 +37,9 @@ export function filePath(scheme: Scheme, stream: StreamName, source: string, par
 }
 
 const PATH = /^(?:clicks|leads|sales)\/date=(\d{4}-\d\d-\d\d)(?:\/hour=(\d\d))?\/[^/]+$/;
+
+/** Any time that a file may hold. */
+export const ALWAYS: Window = { start: EARLIEST, end: LATEST };
 
 export const partitionWindow = (scheme: Scheme, partition: Partition): Window => ({
   start: partition * HOUR_MS,

@@ -1,84 +1,69 @@
+import { basename } from 'node:path/posix';
 import { readEvolved } from '../../cursor/columns.ts';
-import { carryRows } from '../../cursor/holdings/window-rows.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Change, inChange } from '../files/change.ts';
-import { eraseIn, type Rework, victimOf } from '../files/erase.ts';
 import {
   databaseNow,
   dropFile,
-  dropKeys,
   dropTrack,
-  filesWithin,
   findTrack,
-  knownFiles,
   type Partition,
   quietPartitions,
   recordFile,
   sourcesIn,
   trackLock,
 } from '../files/event-index.ts';
-import { findMoved, withoutMoved } from '../files/moved.ts';
-import { META, type PartitionFile, widestColumns } from '../files/partition-file.ts';
-import { fileName, whileOpen } from '../files/store/store.ts';
+import { extentOf, META, type PartitionFile, widestColumns } from '../files/partition-file.ts';
+import { eraseIn, type Rework, recordRework, removeMoved, type Visit, victimOf } from '../files/rework.ts';
+import { fileName, whileOpen, whileStaged } from '../files/store/store.ts';
 import type { Erasure, Rewrites } from '../sink.ts';
 import { hideCoverage, shownColumns } from './catalog.ts';
 import { type FileColumn, fitsSchema } from './format/index.ts';
-import { type Lake, partitionAt } from './lake.ts';
-import { openOf } from './lake-files.ts';
+import { ALWAYS, type Lake, partitionAt } from './lake.ts';
+import { filesIn, openOf, writeNext } from './lake-files.ts';
 import { eraseLinks } from './links.ts';
-import { writeNext } from './next-file.ts';
-
-type Visit = (file: PartitionFile, change: Change) => Promise<Rework | 'leave' | 'remove'>;
 
 /** Visits every file of a track, each behind the lock by itself, so that a sync waits for one file, not for all. */
-async function visitFiles(lake: Lake, track: Track, visit: Visit): Promise<void> {
+async function visitFiles(lake: Lake, track: Track, visit: Visit<Rework | 'remove'>): Promise<void> {
   // A temporary file of a killed writer may hold data to be erased, and no later sync is certain to remove it.
   await inChange(lake.state, trackLock(track), () => lake.store.removeLeftovers(track.stream, fileName(track.source)));
-  for await (const { path } of lake.store.list(track.stream, fileName(track.source))) {
+  for await (const { path } of lake.store.list(track.stream)) {
     const partition = partitionAt(lake.scheme, path);
-    if (partition !== undefined) await visitFile(lake, track, partition, visit);
+    if (partition !== undefined && basename(path) === fileName(track.source))
+      await visitFile(lake, track, partition, visit);
   }
 }
 
-async function visitFile(lake: Lake, track: Track, partition: Partition, visit: Visit): Promise<void> {
-  const { state } = lake;
-  await inChange(state, trackLock(track), async (change) => {
-    const file = await openOf(lake, track, partition);
-    if (!file) return;
-    await whileOpen(file, async () => {
-      const wish = await visit(file, change);
-      if (wish !== 'leave') await fulfil(change, lake, { file, partition, id: await findTrack(state, track) }, wish);
-    });
-  });
-}
-
-/** An index without these changes is not wrong: it only says where to look, and no event is new. */
-async function fulfil(
-  change: Change,
+async function visitFile(
   lake: Lake,
-  { file, partition, id }: { file: PartitionFile; partition: Partition; id: number | undefined },
-  wish: Rework | 'remove',
+  track: Track,
+  partition: Partition,
+  visit: Visit<Rework | 'remove'>,
 ): Promise<void> {
-  const { path } = file;
-  const { metadata } = file.file;
-  const next = wish === 'remove' ? undefined : { ...wish, path, present: file, added: [], isFresh: true, metadata };
-  const made = next && (await writeNext(lake, next));
-  try {
-    if (!made) {
-      await lake.store.remove(file.path, file.identity);
+  const { state, store } = lake;
+  const work = async (change: Change, present: PartitionFile): Promise<void> => {
+    const wish = await visit(present);
+    if (wish === 'leave') return;
+    const id = await findTrack(state, track);
+    const { path, identity } = present;
+    const { columns, metadata } = present.file;
+    const next = wish !== 'remove' && { columns, ...wish, path, present, added: [], isFresh: true, metadata };
+    const made = next ? await writeNext(lake, next) : undefined;
+    if (made) {
+      const published = await whileStaged(made.staged, () => made.staged.publish(identity));
+      if (id !== undefined) change.later(recordFile(id, { partition, identity: published, ...extentOf(made.file) }));
+    } else {
+      await store.remove(path, identity);
       if (id !== undefined) change.later(dropFile(id, partition));
-      return;
     }
-    const identity = await made.staged.publish(file.identity);
-    if (id === undefined) return;
-    change.later(recordFile(id, { ...made, partition, identity }));
-    change.later(dropKeys(id, partition, next?.dropped ?? []));
-  } finally {
-    await made?.staged.discard();
-  }
+    if (wish !== 'remove') recordRework(change, track, { id, partition }, wish);
+  };
+  await inChange(state, trackLock(track), async (change) =>
+    whileOpen(await openOf(lake, track, partition), async (file) => file && work(change, file)),
+  );
 }
 
 /** After this long no reader still uses the previous version, and most late events have come. */
@@ -99,7 +84,7 @@ export async function tidy(
     quietPartitions(id, quietSeconds, MOST),
   )) {
     await visitFile(lake, track, partition, async ({ file }) =>
-      file.metadata[META.before] === 'yes' ? { columns: file.columns, edits: new Map(), dropped: [] } : 'leave',
+      file.metadata[META.before] === 'yes' ? { edits: new Map() } : 'leave',
     );
   }
 }
@@ -125,7 +110,7 @@ async function rewriteStream(
       if (fitsSchema(file, columns) || !isWanted(file.columns)) return 'leave';
       count.rewritten += 1;
       count.rows += file.rows;
-      return { columns, edits: new Map(), dropped: [] };
+      return { columns, edits: new Map() };
     });
   }
   return count;
@@ -147,21 +132,9 @@ export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
   if (hasText(await shownColumns(lake, stream.name))) await rewriteStream(lake, stream, hasText);
 }
 
-export async function removeMoved(lake: Lake, track: Track, window: Window): Promise<void> {
-  const id = await findTrack(lake.state, track);
-  if (id === undefined) return;
-  const opener = (partition: Partition) => () => openOf(lake, track, partition);
-  const suspects = (await filesWithin(lake.state, id, [window])).map(({ partition }) => partition);
-  const all = [...(await knownFiles(lake.state, id)).keys()];
-  const moved = await findMoved(suspects.map(opener), all.map(opener));
-  for (const partition of moved.size === 0 ? [] : suspects) {
-    await visitFile(lake, track, partition, async (file, change) => {
-      const { edits, dropped, deleted } = await withoutMoved(file, moved);
-      if (edits.size === 0) return 'leave';
-      change.later((tx) => carryRows(tx, track, { added: [], removed: deleted }));
-      return { columns: file.file.columns, edits, dropped };
-    });
-  }
+export async function removeMovedRows(lake: Lake, track: Track, window: Window): Promise<void> {
+  const files = await filesIn(lake.state, lake, track, [ALWAYS]);
+  await removeMoved(files, window, ({ partition }, visit) => visitFile(lake, track, partition, visit));
 }
 
 /** Rewrites only the partitions that hold the data. Returns how many rows of which file were touched. */
@@ -173,22 +146,15 @@ export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string
     if (victim === undefined) continue;
     // Before the first file is removed: after an interruption, the published coverage must not claim that the rest is complete.
     if (victim === 'all') await hideCoverage(lake, track);
-    await visitFiles(lake, track, async (file, change) => {
-      if (victim === 'all') {
-        touched[file.path] = file.file.rows;
-        return 'remove';
-      }
-      const { rework, rows, deleted } = await eraseIn(file, victim, await databaseNow(lake.state));
+    const now = await databaseNow(lake.state);
+    await visitFiles(lake, track, async (file) => {
+      const all = { rework: 'remove' as const, rows: file.file.rows };
+      const { rework, rows } = victim === 'all' ? all : await eraseIn(file, victim, now);
       if (rows > 0) touched[file.path] = rows;
-      if (deleted.length > 0) change.later((tx) => carryRows(tx, track, { added: [], removed: deleted }));
       return rework;
     });
-    if (victim === 'all') {
-      await inChange(lake.state, trackLock(track), async (change) => {
-        const id = await findTrack(lake.state, track);
-        if (id !== undefined) change.later(dropTrack(id));
-      });
-    }
+    const id = victim === 'all' ? await findTrack(lake.state, track) : undefined;
+    if (id !== undefined) await inChange(lake.state, trackLock(track), async (change) => change.later(dropTrack(id)));
   }
   return touched;
 }

@@ -3,17 +3,16 @@ import type { Row } from '../../model/flatten.ts';
 import type { Window } from '../../model/window.ts';
 import { type Change, inChange } from '../files/change.ts';
 import { commitOnce, gather, type Load, storeLoad } from '../files/commit.ts';
-import { enterTrack, indexStart, moveIndex, settleTrack, trackLock } from '../files/event-index.ts';
+import { enterTrack, indexStart, moveIndex, settleTrack, trackLock, unsettleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Receipt, Sink } from '../sink.ts';
 import { prepareLake, showCoverage } from './catalog.ts';
-import { attestLake, identifyLake, type Listings, pruneLake, removeStrays } from './holdings.ts';
+import { attestLake, identifyLake, type Listings, pruneLake, reconcile, removeStrays } from './holdings.ts';
 import type { Lake } from './lake.ts';
 import { compareLake, countLake, indexLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
 import { replaceLinks } from './links.ts';
-import { erase, makeJson, removeMoved, rewriteLake, tidy } from './maintain.ts';
-import { reconcile } from './reconcile.ts';
+import { erase, makeJson, removeMovedRows, rewriteLake, tidy } from './maintain.ts';
 
 /** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
 export type ParquetSink = ReturnType<typeof createParquetSink>;
@@ -47,7 +46,8 @@ export function createParquetSink(lake: Lake) {
       attestLake(lake, { source, stream, sink: lake.name }, windows, listings),
     removeForeign: ({ name: stream }, source, windows) =>
       removeStrays(lake, { source, stream, sink: lake.name }, windows),
-    removeMoved: ({ name: stream }, source, window) => removeMoved(lake, { source, stream, sink: lake.name }, window),
+    removeMoved: ({ name: stream }, source, window) =>
+      removeMovedRows(lake, { source, stream, sink: lake.name }, window),
     prune: ({ name: stream }, source, before) => pruneLake(lake, { source, stream, sink: lake.name }, before),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
@@ -93,7 +93,14 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     change.later(settleTrack(id));
     return { id, receipt };
   };
-  const { id, receipt } = await inChange(state, trackLock(advance), work, commitOnce(state, advance));
-  listings.add(id);
-  return receipt;
+  try {
+    const { id, receipt } = await inChange(state, trackLock(advance), work, commitOnce(state, advance));
+    listings.add(id);
+    return receipt;
+  } catch (error) {
+    // Recovery: the next commit looks at the files. Whoever overtook us settles the track when it is through, perhaps after the last of our files.
+    const mark = async ({ later }: Change) => later(unsettleTrack(advance));
+    await inChange(state, trackLock(advance), mark).catch(() => {});
+    throw error;
+  }
 }

@@ -1,21 +1,9 @@
-import {
-  chmod,
-  constants,
-  type FileHandle,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-} from 'node:fs/promises';
+import { chmod, constants, type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
 import { onDisk } from '../../../model/io-errors.ts';
 import { holdName, identityOf, isAbandoned, isLeft, isLock, openFile, whileLocked, writeAt } from './folder-file.ts';
-import { type Listed, ReplacedMeanwhile, type Staged, type Store, whileStaged } from './store.ts';
+import { type Listed, ReplacedMeanwhile, type Store } from './store.ts';
 
 /** A lake in a folder. A rename within one directory is atomic: readers see the old file or the new one, complete. */
 export function createFolderStore(path: string, { fileMode }: { fileMode?: number | undefined } = {}): Store {
@@ -43,45 +31,43 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
     return target;
   };
 
-  const stage = async (file: string): Promise<Staged> => {
-    const target = await locate(file);
-    const held = holdName(basename(target), 'tmp');
-    const temp = join(dirname(target), held.name);
-    // A file of this name from another writer is not ours to overwrite.
-    const handle = await open(temp, 'wx');
-    if (fileMode !== undefined) await handle.chmod(fileMode);
-    let isThere = true;
-    return {
-      write: (bytes, at) => writeAt(handle, bytes, at),
-      async finish() {
-        await handle.sync();
-        await handle.close();
-        return openFile(await open(temp, 'r'), file);
-      },
-      publish: (over) =>
-        whileLocked(target, file, async () => {
-          if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
-          await rename(temp, target);
-          isThere = false;
-          // Syncs the folder, which holds the name: without this, a power cut could bring back the old file.
-          await syncFolders(root, dirname(target), over === undefined);
-          return identityOf(await lstat(target, { bigint: true }));
-        }),
-      async discard() {
-        await handle.close();
-        if (isThere) await rm(temp, { force: true });
-        held.release();
-      },
-    };
-  };
-
   return onDisk<Store>(root, {
     place: `Parquet files in ${root}`,
     isRemote: false,
-    stage,
-    async *list(folder, name, beginning = '') {
-      for await (const { path: found, entry } of walk(root, folder)) {
-        if ((name !== undefined && entry !== name) || !found.startsWith(`${folder}/${beginning}`)) continue;
+    async stage(file) {
+      const target = await locate(file);
+      const held = holdName(basename(target), 'tmp');
+      const temp = join(dirname(target), held.name);
+      // A file of this name from another writer is not ours to overwrite.
+      const handle = await open(temp, 'wx');
+      if (fileMode !== undefined) await handle.chmod(fileMode);
+      let isThere = true;
+      return {
+        write: (bytes, at) => writeAt(handle, bytes, at),
+        async finish() {
+          await handle.sync();
+          await handle.close();
+          return openFile(await open(temp, 'r'), file);
+        },
+        publish: (over) =>
+          whileLocked(target, file, async () => {
+            if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
+            await rename(temp, target);
+            isThere = false;
+            // Syncs the folder, which holds the name: without this, a power cut could bring back the old file.
+            await syncFolders(root, dirname(target), over === undefined);
+            return identityOf(await lstat(target, { bigint: true }));
+          }),
+        async discard() {
+          await handle.close();
+          if (isThere) await rm(temp, { force: true });
+          held.release();
+        },
+      };
+    },
+    async *list(folder, beginning = '') {
+      for await (const { path: found } of walk(root, folder)) {
+        if (!found.startsWith(`${folder}/${beginning}`)) continue;
         const stats = await lstat(join(root, found), { bigint: true }).catch(ifAbsent);
         if (!stats?.isFile()) continue;
         yield { path: found, identity: identityOf(stats), modifiedAt: Number(stats.mtimeMs) } satisfies Listed;
@@ -93,24 +79,12 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
     },
     async remove(file, identity) {
       const target = await locate(file);
-      await whileLocked(target, file, async () => {
-        if ((await identityAt(target, file)) !== identity) throw new ReplacedMeanwhile(file);
-        await rm(target);
+      const work = async (): Promise<void> => {
+        if (identity !== undefined && (await identityAt(target, file)) !== identity) throw new ReplacedMeanwhile(file);
+        await rm(target, { force: true });
         await syncFolders(root, dirname(target), false);
-      });
-    },
-    async delete(file) {
-      const target = await locate(file);
-      await rm(target, { force: true });
-      await syncFolders(root, dirname(target), false);
-    },
-    readText: (file) => readFile(resolve(root, file), 'utf8').catch(ifAbsent),
-    async writeText(file, text) {
-      await whileStaged(await stage(file), async (staged) => {
-        await staged.write(Buffer.from(text), 0);
-        await (await staged.finish()).close();
-        await staged.publish(await identityAt(await locate(file), file));
-      });
+      };
+      await (identity === undefined ? work() : whileLocked(target, file, work));
     },
     async removeLeftovers(folder) {
       for await (const { path: found, entry } of folder === undefined ? filesBeside(root) : walk(root, folder)) {

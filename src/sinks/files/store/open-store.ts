@@ -1,21 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { type Finding, findingOf, ok, StopStream } from '../../../model/errors.ts';
 import { createFolderStore } from './folder-store.ts';
-import type { Store } from './store.ts';
+import { readSmall, type Store, writeSmall } from './store.ts';
 
 /** Tests what a commit does to files: write, read, remove. Leaves nothing behind. */
 export async function checkStore(store: Store, subject: string): Promise<Finding[]> {
   const path = `_doctor-${randomUUID()}.txt`;
   try {
-    await store.writeText(path, path);
-    if ((await store.readText(path)) !== path) {
+    await writeSmall(await store.stage(path), path);
+    const file = await readSmall(store, path);
+    if (file?.bytes.toString() !== path) {
       throw new StopStream(`${store.place} gave back something else than was written`, {
         next: 'see what keeps copies or changes files there',
       });
     }
-    const file = await store.open(path);
-    await file?.close();
-    if (file) await store.remove(path, file.identity);
+    await store.remove(path, file.identity);
     return [ok(subject, `${store.place}: can write, read and remove`)];
   } catch (error) {
     return [findingOf(subject, error)];

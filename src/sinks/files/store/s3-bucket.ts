@@ -7,7 +7,6 @@ import {
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandOutput,
   ListObjectsV2Command,
-  PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
@@ -28,7 +27,7 @@ interface NewObject {
 /** Larger files are uploaded in parts, two at a time, which bounds the memory. */
 const PART_BYTES = 8 * 1024 * 1024;
 const MARK = 'tributary-mark';
-/** The client would wait for ever for a silent server, and the state's transaction with it. */
+/** The client would wait for ever for a silent server, and whoever waits for the lock on the files with it. */
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 30_000;
 
@@ -113,7 +112,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         params: {
           ...at(key),
           Body: stream,
-          ContentType: 'application/vnd.apache.parquet',
+          ...(key.endsWith('.parquet') && { ContentType: 'application/vnd.apache.parquet' }),
           ChecksumAlgorithm: 'CRC32',
           Metadata: { [MARK]: mark },
           ...(over === undefined ? { IfNoneMatch: '*' } : { IfMatch: over }),
@@ -134,11 +133,6 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       } finally {
         stream.destroy();
       }
-    },
-    async putText(key: string, text: string): Promise<void> {
-      await asFault(
-        client.send(new PutObjectCommand({ ...at(key), Body: Buffer.from(text), ChecksumAlgorithm: 'CRC32' })),
-      );
     },
     /** Only if it is still the same object, if an identity is given. */
     async remove(key: string, identity?: string): Promise<void> {

@@ -27,10 +27,9 @@ export function createS3Store({ url, pathStyle }: { url: string; pathStyle: bool
   return {
     place: `Parquet files in s3://${name}/${prefix}`,
     isRemote: true,
-    async *list(folder, file, beginning = '') {
-      for await (const { key, ...rest } of bucket.list(keyOf(`${folder}/${beginning}`))) {
-        if (file === undefined || key.endsWith(`/${file}`)) yield { path: key.slice(prefix.length), ...rest };
-      }
+    async *list(folder, beginning = '') {
+      for await (const { key, ...rest } of bucket.list(keyOf(`${folder}/${beginning}`)))
+        yield { path: key.slice(prefix.length), ...rest };
     },
     open: (path) => openObject(bucket, keyOf(path), path),
     async stage(path) {
@@ -48,16 +47,10 @@ export function createS3Store({ url, pathStyle }: { url: string; pathStyle: bool
       };
     },
     async remove(path, identity) {
-      if ((await bucket.head(keyOf(path)))?.identity !== identity) throw new ReplacedMeanwhile(path);
+      const isOther = identity !== undefined && (await bucket.head(keyOf(path)))?.identity !== identity;
+      if (isOther) throw new ReplacedMeanwhile(path);
       await bucket.remove(keyOf(path), identity);
     },
-    delete: (path) => bucket.remove(keyOf(path)),
-    async readText(path) {
-      const found = await bucket.head(keyOf(path));
-      if (!found) return undefined;
-      return found.size === 0 ? '' : Buffer.from(await bucket.read(keyOf(path), 0, found.size)).toString('utf8');
-    },
-    writeText: (path, text) => bucket.putText(keyOf(path), text),
     async removeLeftovers(folder, own) {
       await scratch.removeLeftovers();
       // Only files below a folder are uploaded in parts.

@@ -7,18 +7,13 @@ export interface Store {
   readonly place: string;
   /** Listing its files costs requests. */
   readonly isRemote: boolean;
-  /** Every file below a folder, at any depth; or those of one name; or those in the folder whose names begin so. */
-  list(folder: string, name?: string, beginning?: string): AsyncIterable<Listed>;
+  /** Every file below a folder, at any depth; or those in the folder whose names begin so. */
+  list(folder: string, beginning?: string): AsyncIterable<Listed>;
   open(path: string): Promise<OpenFile | undefined>;
   /** A new file that nobody sees yet. */
   stage(path: string): Promise<Staged>;
-  /** Deletes a file if it is still the same one. */
-  remove(path: string, identity: string): Promise<void>;
-  /** Deletes unconditionally: for files that are never replaced. */
-  delete(path: string): Promise<void>;
-  readText(path: string): Promise<string | undefined>;
-  /** Replaces a small file, whole. */
-  writeText(path: string, text: string): Promise<void>;
+  /** Deletes a file; if it is given which one, only if it is still the same. */
+  remove(path: string, identity?: string): Promise<void>;
   /**
    * Removes what ended writers left behind below a folder or, without one, beside the folders; and nothing else. For files of
    * the name `own` the caller is the only writer now.
@@ -50,6 +45,22 @@ export async function whileOpen<F extends { close(): Promise<void> } | undefined
     await file?.close();
   }
 }
+
+/** A small file, whole. */
+export async function readSmall(store: Store, path: string): Promise<{ bytes: Buffer; identity: string } | undefined> {
+  const file = await store.open(path);
+  if (!file) return undefined;
+  const { size, identity } = file;
+  return whileOpen(file, async () => ({ bytes: Buffer.from(size === 0 ? [] : await file.read(0, size)), identity }));
+}
+
+/** Replaces the given file, or makes a new one. */
+export const writeSmall = (staged: Staged, content: string | Buffer, over?: string): Promise<string> =>
+  whileStaged(staged, async () => {
+    await staged.write(Buffer.from(content), 0);
+    await (await staged.finish()).close();
+    return staged.publish(over);
+  });
 
 export async function whileStaged<T>(staged: Staged, work: (staged: Staged) => Promise<T>): Promise<T> {
   try {

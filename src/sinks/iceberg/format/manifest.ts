@@ -43,6 +43,15 @@ const mapOf = (key: number, value: number, type: string) =>
     },
   });
 
+/** The figures of a file's columns: how each is called here and there, its field id and that of its keys. */
+const METRICS = [
+  { of: 'bytes', id: 108, name: 'column_sizes', key: 117, type: 'long' },
+  { of: 'values', id: 109, name: 'value_counts', key: 119, type: 'long' },
+  { of: 'nulls', id: 110, name: 'null_value_counts', key: 121, type: 'long' },
+  { of: 'lower', id: 125, name: 'lower_bounds', key: 126, type: 'bytes' },
+  { of: 'upper', id: 128, name: 'upper_bounds', key: 129, type: 'bytes' },
+] as const;
+
 const entrySchema = ({ fields }: PartitionSpec) => ({
   type: 'record',
   name: 'manifest_entry',
@@ -67,11 +76,7 @@ const entrySchema = ({ fields }: PartitionSpec) => ({
         }),
         field(103, 'record_count', 'long'),
         field(104, 'file_size_in_bytes', 'long'),
-        field(108, 'column_sizes', mapOf(117, 118, 'long')),
-        field(109, 'value_counts', mapOf(119, 120, 'long')),
-        field(110, 'null_value_counts', mapOf(121, 122, 'long')),
-        field(125, 'lower_bounds', mapOf(126, 127, 'bytes')),
-        field(128, 'upper_bounds', mapOf(129, 130, 'bytes')),
+        ...METRICS.map(({ id, name, key, type }) => field(id, name, mapOf(key, key + 1, type))),
         field(132, 'split_offsets', optional({ type: 'array', items: 'long', 'element-id': 133 })),
         field(140, 'sort_order_id', optional('int')),
       ],
@@ -79,25 +84,20 @@ const entrySchema = ({ fields }: PartitionSpec) => ({
   ],
 });
 
-type Pairs<T> = Array<{ key: number; value: T }> | null;
+type Pairs = Array<{ key: number; value: ColumnMetrics[keyof ColumnMetrics] }> | null;
 
 interface EntryRecord {
   status: number;
   snapshot_id: Long | null;
   sequence_number: Long | null;
   file_sequence_number?: Long | null;
-  data_file: {
+  data_file: Record<(typeof METRICS)[number]['name'], Pairs> & {
     content?: number;
     file_path: string;
     file_format: string;
     partition: Record<string, number | null>;
     record_count: number;
     file_size_in_bytes: number;
-    column_sizes: Pairs<number>;
-    value_counts: Pairs<number>;
-    null_value_counts: Pairs<number>;
-    lower_bounds: Pairs<Buffer>;
-    upper_bounds: Pairs<Buffer>;
     split_offsets: number[] | null;
     sort_order_id: number | null;
   };
@@ -123,13 +123,10 @@ export function encodeManifest(schema: Schema, spec: PartitionSpec, entries: rea
 
 function entryRecord(spec: PartitionSpec, { status, file, ...entry }: Entry): EntryRecord {
   const columns = [...file.columns].sort(([a], [b]) => a - b);
-  const pairs = <T>(pick: (metrics: ColumnMetrics) => T | undefined): Pairs<T> => {
-    const found = columns.flatMap(([key, metrics]) => {
-      const value = pick(metrics);
-      return value === undefined ? [] : [{ key, value }];
-    });
-    return found.length === 0 ? null : found;
-  };
+  const pairs = METRICS.map(({ of, name }) => {
+    const found = columns.flatMap(([key, { [of]: value }]) => (value === undefined ? [] : [{ key, value }]));
+    return [name, found.length === 0 ? null : found] as const;
+  });
   return {
     status: STATUS.indexOf(status),
     snapshot_id: entry.snapshotId,
@@ -142,11 +139,7 @@ function entryRecord(spec: PartitionSpec, { status, file, ...entry }: Entry): En
       partition: Object.fromEntries(spec.fields.map(({ name }) => [name, file.day ?? null])),
       record_count: file.rows,
       file_size_in_bytes: file.bytes,
-      column_sizes: pairs(({ bytes }) => bytes),
-      value_counts: pairs(({ values }) => values),
-      null_value_counts: pairs(({ nulls }) => nulls),
-      lower_bounds: pairs(({ lower }) => lower),
-      upper_bounds: pairs(({ upper }) => upper),
+      ...(Object.fromEntries(pairs) as Record<(typeof METRICS)[number]['name'], Pairs>),
       split_offsets: file.splitOffsets.length === 0 ? null : [...file.splitOffsets],
       sort_order_id: file.sortOrderId ?? null,
     },
@@ -176,13 +169,9 @@ export function decodeManifest(bytes: Buffer, spec: PartitionSpec, from: Manifes
 }
 
 function columnsOf(file: EntryRecord['data_file']): Map<number, ColumnMetrics> {
-  const of = <T>(pairs: Pairs<T>): Map<number, T> => new Map(pairs?.map(({ key, value }) => [key, value]));
-  const [sizes, nulls] = [of(file.column_sizes), of(file.null_value_counts)];
-  const [lower, upper] = [of(file.lower_bounds), of(file.upper_bounds)];
-  return new Map(
-    [...of(file.value_counts)].map(([id, values]) => [
-      id,
-      { bytes: sizes.get(id) ?? 0, values, nulls: nulls.get(id) ?? 0, lower: lower.get(id), upper: upper.get(id) },
-    ]),
-  );
+  const none = { bytes: 0, nulls: 0, lower: undefined, upper: undefined };
+  const columns = new Map(file.value_counts?.map(({ key, value }) => [key, { ...none, values: Number(value) }]));
+  for (const { of, name } of METRICS)
+    for (const { key, value } of file[name] ?? []) Object.assign(columns.get(key) ?? {}, { [of]: value });
+  return columns;
 }

@@ -12,8 +12,7 @@ import { createSanitizer, newestEntities, UTF8_TEXT } from '../../merge-rule.ts'
 import type { LinksSnapshot, Receipt } from '../../sink.ts';
 import { changeTable } from '../change-table.ts';
 import { entityDesign } from '../format/schema.ts';
-import { createTableWriter, type NewFiles, partsOf } from '../parts.ts';
-import { entityFiles, writableTable } from '../table-files.ts';
+import { createTableWriter, entityFiles, type NewFiles, partsOf, writableTable } from '../table-files.ts';
 import { type Draft, inDraft, preparedTable, type Table, type Warehouse } from '../warehouse.ts';
 
 interface EntityMerge {

@@ -31,32 +31,37 @@ const LATEST_MS = 15 * 60_000;
 export const statesProgress = ({ isByDay, name }: Design): boolean => isByDay || name === LINKS.name;
 
 export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design: Design): Promise<Proven> {
-  type Found = { source: string; since: Instant; through: Instant | null; filters: string | null; aside: number };
-  const cursors = await tx.query<Found>(sql`
+  const cursors = await tx.query<Found & { source: string }>(sql`
     select source, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
       ${raw(COVERAGE.filters)} as filters, ${raw(COVERAGE.setAside)} as aside
     from tributary.cursors c where sink = ${sink} and stream = ${design.name} order by source`);
   if (cursors.length === 0) return { all: {}, bySource: new Map() };
   const throughs = cursors.map(({ through }) => through);
+  const all: Found = {
+    since: Math.max(...cursors.map(({ since }) => since)),
+    through: throughs.includes(null) ? null : Math.min(...throughs.map(Number)),
+    filters: null,
+    aside: cursors.reduce((sum, { aside }) => sum + Number(aside), 0),
+  };
   return {
-    all: {
-      [SINCE]: toIso(Math.max(...cursors.map(({ since }) => since))),
-      [SET_ASIDE]: String(cursors.reduce((sum, { aside }) => sum + Number(aside), 0)),
-      ...(throughs.every((through) => through !== null) && { [THROUGH]: toIso(Math.min(...throughs.map(Number))) }),
-    },
-    bySource: new Map(
-      cursors.map(({ source, since, through, filters, aside }) => [
-        source,
-        {
-          [`${SINCE}.${source}`]: toIso(since),
-          [`${SET_ASIDE}.${source}`]: String(aside),
-          ...(filters !== null && { [`${FILTERS}.${source}`]: filters }),
-          ...(through !== null && { [`${THROUGH}.${source}`]: toIso(through) }),
-        },
-      ]),
-    ),
+    all: statement(all),
+    bySource: new Map(cursors.map(({ source, ...found }) => [source, statement(found, `.${source}`)])),
   };
 }
+
+interface Found {
+  since: Instant;
+  through: Instant | null;
+  filters: string | null;
+  aside: number;
+}
+
+const statement = ({ since, through, filters, aside }: Found, of = ''): Record<string, string> => ({
+  [`${SINCE}${of}`]: toIso(since),
+  [`${SET_ASIDE}${of}`]: String(aside),
+  ...(filters !== null && { [`${FILTERS}${of}`]: filters }),
+  ...(through !== null && { [`${THROUGH}${of}`]: toIso(through) }),
+});
 
 /** For the summary of a snapshot: of all sources together, and of those that it changes. */
 export const summaryOf = (proven: Proven | undefined, sources: readonly string[]): Record<string, string> =>

@@ -30,7 +30,7 @@ export async function findNewer(warehouse: Warehouse, table: string, location: s
   const version = versionOf(location);
   if (version === undefined) return undefined;
   const next = versionName(version + 1, '').slice(0, DIGITS + 1);
-  for await (const { modifiedAt } of warehouse.store.list(metadataFolder(warehouse, table), undefined, next))
+  for await (const { modifiedAt } of warehouse.store.list(metadataFolder(warehouse, table), next))
     if (modifiedAt < Date.now() - COMMIT_MS) return newestOf(warehouse, table, current);
   return undefined;
 }

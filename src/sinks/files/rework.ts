@@ -1,0 +1,143 @@
+import { storableText } from '../../cursor/database/sql.ts';
+import { carryRows } from '../../cursor/holdings/window-rows.ts';
+import type { Track } from '../../cursor/ledger.ts';
+import type { Value } from '../../model/columns.ts';
+import { isEmptied } from '../../model/forgotten.ts';
+import type { Instant } from '../../model/instant.ts';
+import type { StreamName } from '../../model/streams.ts';
+import type { Window } from '../../model/window.ts';
+import type { FileColumn } from '../parquet/format/index.ts';
+import type { Erasure } from '../sink.ts';
+import { KEPT } from '../table-columns.ts';
+import type { Change } from './change.ts';
+import { dropKeys, keyOf, type Partition } from './event-index.ts';
+import { type LakeRow, META, type PartitionFile } from './partition-file.ts';
+import type { Counted } from './read.ts';
+import { whileOpen } from './store/store.ts';
+import type { Edit, Edits } from './write-file.ts';
+
+/** The rewrite of a file that gets no new rows. */
+export interface Rework {
+  /** Absent: its own. */
+  columns?: readonly FileColumn[];
+  edits: Edits;
+  /** Keys of events that are removed from the file. */
+  dropped?: readonly bigint[];
+  /** Their times, where the ledger counts them. */
+  deleted?: readonly Instant[];
+}
+
+export type Visit<Wish = Rework> = (file: PartitionFile) => Promise<Wish | 'leave'>;
+
+/** An index without this is not wrong: it only says where to look, and no event is new. */
+export function recordRework(
+  change: Change,
+  track: Track,
+  { id, partition }: { id: number | undefined; partition: Partition },
+  { dropped = [], deleted = [] }: Rework,
+): void {
+  if (deleted.length > 0) change.later((tx) => carryRows(tx, track, { added: [], removed: deleted }));
+  if (id !== undefined && dropped.length > 0) change.later(dropKeys(id, partition, dropped));
+}
+
+/** Selects rows by the value of a column: the columns of `empties` are cleared, or the rows deleted. */
+export interface Victim {
+  column: string;
+  id: string;
+  empties: ((column: string) => boolean) | undefined;
+}
+
+export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' | undefined {
+  if (erasure.kind === 'source') return 'all';
+  const { kind } = erasure;
+  const id = storableText(erasure.id);
+  if (stream !== 'clicks') return { column: `${kind}_id`, id, empties: isEmptied(kind, stream) };
+  return kind === 'click' ? { column: 'event_id', id, empties: undefined } : undefined;
+}
+
+/** Also returns how many rows it found. */
+export async function eraseIn(
+  { file, rows }: PartitionFile,
+  { column, id, empties }: Victim,
+  now: Instant,
+): Promise<{ rework: Rework | 'leave'; rows: number }> {
+  const { columns } = file;
+  const place = (name: string): number => columns.findIndex((one) => one.name === name);
+  const [at, syncedAt] = [place(column), place('_synced_at')];
+  const isGone = columns.map(({ name }) => !KEPT.has(name) && (empties?.(name) ?? false));
+  const isIt = (value: Value | undefined): boolean => typeof value === 'string' && storableText(value) === id;
+  const edit: Edit = (all) => all.flatMap((row) => (isIt(row[at]) ? (empties ? [emptied(row)] : []) : [row]));
+  const emptied = (row: LakeRow): LakeRow => row.map((value, i) => (isGone[i] ? null : i === syncedAt ? now : value));
+
+  const edits = new Map<number, Edit>();
+  // The table of customers has no times, and none is needed of it.
+  const names = place('timestamp') < 0 ? [column] : [column, 'timestamp'];
+  const found: Instant[] = [];
+  for (const [i, group] of at < 0 ? [] : file.groups.entries()) {
+    const hits = (await rows(group, names)).filter(([value]) => isIt(value));
+    if (hits.length > 0) edits.set(i, edit);
+    for (const [, time] of hits) found.push(Number(time));
+  }
+  // The file's previous version may hold anything, so the file is rewritten without it.
+  const isClean = found.length === 0 && file.metadata[META.before] !== 'yes';
+  const rework = empties ? { edits } : { edits, dropped: [keyOf(id)], deleted: found.filter(Number.isFinite) };
+  return { rework: isClean ? 'leave' : rework, rows: found.length };
+}
+
+/**
+ * Beyond the index, an event that moves to another day is written there like a new one. Its row in the first day is marked as missing when that
+ * day is read again, and here it is removed.
+ *
+ * @param all The files of a source.
+ * @param rewrite Visits one of them, and does what it is told.
+ */
+export async function removeMoved<F extends Counted>(
+  all: readonly F[],
+  window: Window,
+  rewrite: (file: F, visit: Visit) => Promise<void>,
+): Promise<void> {
+  const suspects = all.filter(({ oldest, newest }) => oldest < window.end && newest >= window.start);
+  const marked = new Set<string>();
+  await eachRow(suspects, ({ id, isMarked }) => isMarked && marked.add(id));
+  if (marked.size === 0) return;
+  const moved = new Set<string>();
+  await eachRow(all, ({ id, isMarked }) => !isMarked && marked.has(id) && moved.add(id));
+  for (const file of moved.size === 0 ? [] : suspects)
+    await rewrite(file, (partition) => withoutMoved(partition, moved));
+}
+
+async function eachRow(files: readonly Counted[], look: (row: IdRow) => unknown): Promise<void> {
+  for (const { open } of files)
+    await whileOpen(await open(), async (file) => (file ? await idRows(file) : []).forEach(look));
+}
+
+interface IdRow {
+  group: number;
+  n: number;
+  id: string;
+  at: Instant;
+  isMarked: boolean;
+}
+
+async function idRows({ file, rows }: PartitionFile): Promise<IdRow[]> {
+  // A file may be older than the mark, which is the last of them.
+  const isThere = file.columns.some(({ name }) => name === '_missing_since');
+  const names = ['event_id', 'timestamp', ...(isThere ? ['_missing_since'] : [])];
+  const found: IdRow[] = [];
+  for (const [group, stored] of file.groups.entries())
+    for (const [n, [id, at, mark]] of (await rows(stored, names)).entries())
+      found.push({ group, n, id: String(id), at: Number(at), isMarked: (mark ?? null) !== null });
+  return found;
+}
+
+/** Without the marked rows of these events. */
+async function withoutMoved(file: PartitionFile, moved: ReadonlySet<string>): Promise<Rework | 'leave'> {
+  const gone = (await idRows(file)).filter(({ id, isMarked }) => isMarked && moved.has(id));
+  if (gone.length === 0) return 'leave';
+  const edits = new Map<number, Edit>();
+  for (const group of new Set(gone.map((row) => row.group))) {
+    const numbers = new Set(gone.filter((row) => row.group === group).map(({ n }) => n));
+    edits.set(group, (rows) => rows.filter((_, n) => !numbers.has(n)));
+  }
+  return { edits, dropped: gone.map(({ id }) => keyOf(id)), deleted: gone.map(({ at }) => at) };
+}
