@@ -46,9 +46,8 @@ const PACKED = 16;
 const SMALLEST_PIECE = 16 * 1024;
 
 interface Body {
-  text: string;
-  /** Bytes after decompression, as far as they were read. */
-  bytes: number;
+  /** After decompression, as far as it was read. */
+  content: Buffer;
   /** The body was larger than allowed; reading stopped there. */
   cut: boolean;
 }
@@ -63,7 +62,7 @@ interface Limits {
 }
 
 /**
- * Reads a body as text, up to a limit that holds for what travels and for what it unpacks to: a few kilobytes can unpack to gigabytes,
+ * Reads a body, up to a limit that holds for what travels and for what it unpacks to: a few kilobytes can unpack to gigabytes,
  * and a length that was announced proves nothing. Unpacking is done by another thread.
  */
 export async function readBody(
@@ -78,7 +77,7 @@ export async function readBody(
   for await (const chunk of message as AsyncIterable<Buffer>) {
     came += chunk.length;
     // Leaving the loop closes the connection, so that the rest is not sent.
-    if (came > maxBytes) return { text: growth > 1 ? '' : decode(Buffer.concat(chunks)), bytes: maxBytes, cut: true };
+    if (came > maxBytes) return { content: Buffer.concat(growth > 1 ? [] : chunks), cut: true };
     chunks.push(chunk);
     await progress(came, Math.min(came * growth, maxBytes));
   }
@@ -91,9 +90,9 @@ export async function readBody(
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw error;
-    return { text: '', bytes: maxBytes, cut: true };
+    return { content: Buffer.alloc(0), cut: true };
   }
-  return { text: decode(body), bytes: body.length, cut: false };
+  return { content: body, cut: false };
 }
 
 /** JSON.parse refuses the byte order mark that some services send. */

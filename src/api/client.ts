@@ -3,10 +3,11 @@ import { type Instant, parseInstant } from '../model/instant.ts';
 import { parseJson } from '../model/json.ts';
 import { type Held, type Memory, processMemory } from '../model/memory.ts';
 import type { StreamName } from '../model/streams.ts';
-import { type Progress, readBody, send } from './answer.ts';
+import { decode, type Progress, readBody, send } from './answer.ts';
 import { checkBaseUrl } from './base-url.ts';
 import { CUT, cancelled, createDeadline, type Deadline, type Timeouts } from './cancel.ts';
 import { checkFilters, checkParams } from './filters.ts';
+import { createRepeatedLinks } from './repeated-links.ts';
 import {
   beginningOf,
   createRedact,
@@ -70,7 +71,7 @@ export function createClient(options: ClientOptions): Client {
   }
   const redact = createRedact(apiKey);
   const headers = { authorization: `Bearer ${apiKey}`, accept: 'application/json', 'user-agent': 'tributary' };
-
+  const parseRepeated = createRepeatedLinks();
   let expected = FIRST_BYTES;
 
   async function ask(url: URL, deadline: Deadline, progress: Progress): Promise<Page> {
@@ -86,17 +87,23 @@ export function createClient(options: ClientOptions): Client {
     if (status < 200 || status > 299) {
       // The status alone decides what happens next: a body that cannot be read completely is ignored.
       const limits = { maxBytes: MAX_ERROR_BYTES, likelyBytes: MAX_ERROR_BYTES };
-      const body = await readBody(message, limits, progress).catch(() => ({ text: '' }));
-      throw toFault({ ...answered, text: body.text }, redact);
+      const body = await readBody(message, limits, progress).catch(() => ({ content: Buffer.alloc(0) }));
+      throw toFault({ ...answered, text: decode(body.content) }, redact);
     }
     const limits = { maxBytes: maxBodyBytes, likelyBytes: expected * 1.25 };
-    const { text, bytes, cut } = await readBody(message, limits, progress);
+    const { content, cut } = await readBody(message, limits, progress);
     if (cut) throw tooLarge(status, maxBodyBytes);
-    const records = readRecords({ ...answered, text }, redact);
+    const records = parseRepeated(content) ?? readRecords({ ...answered, text: decode(content) }, redact);
     const serverNow = parseInstant(answered.headers.get('date'));
     const limit = answered.headers.get('x-ratelimit-limit');
     const tookMs = performance.now() - asked;
-    return { records, serverNow, bytes, tookMs, ...(limit !== null && { namedLimit: redact(limit, 20) }) };
+    return {
+      records,
+      serverNow,
+      bytes: content.length,
+      tookMs,
+      ...(limit !== null && { namedLimit: redact(limit, 20) }),
+    };
   }
 
   async function get(url: URL, held: Held, signal: AbortSignal | undefined): Promise<Page> {

@@ -2,7 +2,17 @@ import { type Column, coerce, isNone, MISMATCH, nearest, type Value } from './co
 import { BadRecord } from './errors.ts';
 import { fitId, identify } from './identity.ts';
 import type { Instant } from './instant.ts';
-import { createExtra, type Extra, isObject, type JsonObject, refuseTooDeep } from './json.ts';
+import {
+  createExtra,
+  createWalk,
+  type Extra,
+  isObject,
+  isShared,
+  type JsonObject,
+  refuseTooDeep,
+  type Walk,
+  type WalkedLink,
+} from './json.ts';
 import { createRedact, createWithhold, DEFAULT_PRIVACY, type Privacy, type Treatment, treat } from './privacy.ts';
 import type { Stream } from './streams.ts';
 
@@ -33,7 +43,6 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
   const treated = columns
     .map((column, i) => ({ i, treatment: treatmentOf(column, privacy) }))
     .filter(({ treatment }) => treatment !== 'keep');
-  const json = columns.flatMap((column, i) => (column.kind === 'json' ? [i] : []));
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
   const [event, timestamp, eventId] = [place('event'), place('timestamp'), place('event_id')];
   const [clickId, clickTime] = [place('click_id'), place('click_timestamp')];
@@ -43,7 +52,6 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
     if (!isObject(record)) throw new BadRecord(`the record is not an object but ${nameOf(record)}`);
     const findings: Findings = { extra: createExtra(withhold), contradictions: [], typeMismatches: [] };
     const values = readColumns(record, findings);
-    for (const i of json) refuseTooDeep(values[i]);
 
     values[event] ||= stream.event;
     // A click's own time is the same; on leads and sales it is the time of another event and no substitute.
@@ -97,23 +105,63 @@ type ReadColumns = (record: JsonObject, findings: Findings) => Value[];
 export function createReadColumns(columns: readonly Column[]): ReadColumns {
   const walk = createWalk(columns.flatMap(({ from }) => from.map(({ path }) => path)));
   const placeOf = (name: string): number => columns.findIndex((column) => column.name === name);
-  const plans = columns.map((column) => ({
+  const plans = columns.map((column, place) => ({
+    place,
     kind: column.kind,
+    isOfLink: column.from.every(({ path }) => path.startsWith('link.')),
     /** The position of a column's only field; -1 for a column with two. */
     at: column.from.length === 1 ? walk.placeOf(column.from[0]?.path ?? '') : -1,
     read: compile(column, walk, placeOf),
   }));
+  const ofLink = plans.filter(({ isOfLink }) => isOfLink);
+  const others = plans.filter(({ isOfLink }) => !isOfLink);
 
-  return (record, findings) => {
-    const raw = walk.read(record, findings.extra);
-    const values = new Array<Value>(plans.length).fill(null);
-    plans.forEach(({ kind, at, read }, i) => {
+  const fill = (values: Value[], some: typeof plans, raw: readonly unknown[], findings: Findings): void => {
+    for (const { place, kind, at, read } of some) {
       // Most columns have one field, which fits; only the others pay for a call to their own reader.
       const value = at < 0 ? MISMATCH : coerce(kind, raw[at]);
-      values[i] = value === MISMATCH ? read(raw, findings, values) : value;
-    });
+      const found = value === MISMATCH ? read(raw, findings, values) : value;
+      if (kind === 'json') refuseTooDeep(found);
+      values[place] = found;
+    }
+  };
+
+  const readLink = (link: JsonObject): ReadLink | null => {
+    const unknown: Array<[key: string, value: unknown]> = [];
+    const extra: Extra = { put: (_parent, key, value) => unknown.push([key, value]), take: () => null };
+    const findings: Findings = { extra, contradictions: [], typeMismatches: [] };
+    const values = new Array<Value>(columns.length).fill(null);
+    const raw = walk.read({ link }, extra);
+    const fields = unknown.length;
+    fill(values, ofLink, raw, findings);
+    return findings.contradictions.length + findings.typeMismatches.length + unknown.length > fields
+      ? null
+      : { link, raw, values, unknown };
+  };
+  const links = new WeakMap<object, ReadLink | null>();
+  /** Null where the link is not shared, or odd: then it is read with every record. */
+  const knownLink = ({ link }: JsonObject): ReadLink | null => {
+    if (!isObject(link) || !isShared(link)) return null;
+    let known = links.get(link);
+    if (known === undefined) {
+      known = readLink(link);
+      links.set(link, known);
+    }
+    return known;
+  };
+
+  return (record, findings) => {
+    const known = knownLink(record);
+    const raw = walk.read(record, findings.extra, known);
+    const values = known ? known.values.slice() : new Array<Value>(columns.length).fill(null);
+    fill(values, known ? others : plans, raw, findings);
     return values;
   };
+}
+
+interface ReadLink extends WalkedLink {
+  /** All columns of the record: empty but for those of the link. */
+  values: readonly Value[];
 }
 
 type Reader = (raw: readonly unknown[], findings: Findings, values: readonly Value[]) => Value;
@@ -199,83 +247,4 @@ function keeper(path: string): Keep {
   return second === undefined
     ? (extra, value) => extra.put(undefined, first, value)
     : (extra, value) => extra.put(first, second, value);
-}
-
-/**
- * One pass over a record: each key is either read by some column, or unknown and kept in `extra`.
- * Looking up every path on its own takes three times as long, and unknown keys would need a second pass.
- */
-interface Walk {
-  /** The position of a path's value in what `read` returns. */
-  placeOf(path: string): number;
-  read(record: JsonObject, extra: Extra): unknown[];
-}
-
-type Place = number | Lookup<number>;
-
-/** Columns read at most two levels: `timestamp`, `click.id`. */
-function createWalk(paths: Iterable<string>): Walk {
-  const known = [...new Set(paths)];
-  const top = createLookup(placesOf(known));
-
-  return {
-    placeOf: (path) => known.indexOf(path),
-    read(record, extra) {
-      const raw = new Array<unknown>(known.length).fill(undefined);
-      const keys = Object.keys(record);
-      const values = Object.values(record);
-      for (let i = 0; i < keys.length; i++) {
-        const key = keys[i] as string;
-        const value = values[i];
-        const place = top(i, key);
-        if (typeof place === 'number') raw[place] = value;
-        else if (place === undefined) extra.put(undefined, key, value);
-        else if (isObject(value)) readInside(key, value, place, raw, extra);
-        // A string or a list in place of an object is kept whole; null and "" mean none.
-        else if (value !== null && value !== '') extra.put(undefined, key, value);
-      }
-      return raw;
-    },
-  };
-}
-
-function readInside(parent: string, object: JsonObject, at: Lookup<number>, raw: unknown[], extra: Extra): void {
-  const keys = Object.keys(object);
-  const values = Object.values(object);
-  for (let i = 0; i < keys.length; i++) {
-    const key = keys[i] as string;
-    const place = at(i, key);
-    if (place === undefined) extra.put(parent, key, values[i]);
-    else raw[place] = values[i];
-  }
-}
-
-/** What is known of an object's i-th key. */
-type Lookup<T> = (i: number, key: string) => T | undefined;
-
-/** Nearly all records have their keys in the same order: the i-th key of the last one is tried first. */
-function createLookup<T>(known: ReadonlyMap<string, T>): Lookup<T> {
-  const lastKeys: string[] = [];
-  const lastFound: (T | undefined)[] = [];
-  return (i, key) => {
-    if (lastKeys[i] !== key) {
-      // A record with countless keys must not fill the memory.
-      if (i > lastKeys.length || i > 1000) return known.get(key);
-      lastKeys[i] = key;
-      lastFound[i] = known.get(key);
-    }
-    return lastFound[i];
-  };
-}
-
-function placesOf(paths: readonly string[]): ReadonlyMap<string, Place> {
-  const top = new Map<string, Place>();
-  const inside = new Map<string, Map<string, number>>();
-  paths.forEach((path, i) => {
-    const [first = '', second] = path.split('.');
-    if (second === undefined) top.set(first, i);
-    else inside.set(first, (inside.get(first) ?? new Map()).set(second, i));
-  });
-  for (const [parent, places] of inside) top.set(parent, createLookup(places));
-  return top;
 }

@@ -138,8 +138,108 @@ export function createExtra(withhold: Withhold): Extra {
 
 export const bare = (): JsonObject => Object.create(null) as JsonObject;
 
+const shared = new WeakSet<object>();
+
+/** Marks an object that stands in many records: nobody changes it. */
+export function share<T extends object>(object: T): T {
+  shared.add(object);
+  return object;
+}
+
+export const isShared = (object: object): boolean => shared.has(object);
+
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * One pass over a record: each key is either read by some column, or unknown and kept in `extra`.
+ * Looking up every path on its own takes three times as long, and unknown keys would need a second pass.
+ */
+export interface Walk {
+  /** The position of a path's value in what `read` returns. */
+  placeOf(path: string): number;
+  read(record: JsonObject, extra: Extra, link?: WalkedLink | null): unknown[];
+}
+
+/** What was found in a link that many records share. */
+export interface WalkedLink {
+  link: JsonObject;
+  /** As `Walk.read` returns them. */
+  raw: readonly unknown[];
+  /** Fields that no column reads. */
+  unknown: ReadonlyArray<readonly [key: string, value: unknown]>;
+}
+
+type Place = number | Lookup<number>;
+
+/** Columns read at most two levels: `timestamp`, `click.id`. */
+export function createWalk(paths: Iterable<string>): Walk {
+  const known = [...new Set(paths)];
+  const top = createLookup(placesOf(known));
+
+  return {
+    placeOf: (path) => known.indexOf(path),
+    read(record, extra, link) {
+      const raw = link ? link.raw.slice() : new Array<unknown>(known.length).fill(undefined);
+      const keys = Object.keys(record);
+      const values = Object.values(record);
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i] as string;
+        const value = values[i];
+        const place = top(i, key);
+        if (typeof place === 'number') raw[place] = value;
+        else if (place === undefined) extra.put(undefined, key, value);
+        else if (link && value === link.link)
+          for (const [inner, unknown] of link.unknown) extra.put(key, inner, unknown);
+        else if (isObject(value)) readInside(key, value, place, raw, extra);
+        // A string or a list in place of an object is kept whole; null and "" mean none.
+        else if (value !== null && value !== '') extra.put(undefined, key, value);
+      }
+      return raw;
+    },
+  };
+}
+
+function readInside(parent: string, object: JsonObject, at: Lookup<number>, raw: unknown[], extra: Extra): void {
+  const keys = Object.keys(object);
+  const values = Object.values(object);
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] as string;
+    const place = at(i, key);
+    if (place === undefined) extra.put(parent, key, values[i]);
+    else raw[place] = values[i];
+  }
+}
+
+/** What is known of an object's i-th key. */
+type Lookup<T> = (i: number, key: string) => T | undefined;
+
+/** Nearly all records have their keys in the same order: the i-th key of the last one is tried first. */
+function createLookup<T>(known: ReadonlyMap<string, T>): Lookup<T> {
+  const lastKeys: string[] = [];
+  const lastFound: (T | undefined)[] = [];
+  return (i, key) => {
+    if (lastKeys[i] !== key) {
+      // A record with countless keys must not fill the memory.
+      if (i > lastKeys.length || i > 1000) return known.get(key);
+      lastKeys[i] = key;
+      lastFound[i] = known.get(key);
+    }
+    return lastFound[i];
+  };
+}
+
+function placesOf(paths: readonly string[]): ReadonlyMap<string, Place> {
+  const top = new Map<string, Place>();
+  const inside = new Map<string, Map<string, number>>();
+  paths.forEach((path, i) => {
+    const [first = '', second] = path.split('.');
+    if (second === undefined) top.set(first, i);
+    else inside.set(first, (inside.get(first) ?? new Map()).set(second, i));
+  });
+  for (const [parent, places] of inside) top.set(parent, createLookup(places));
+  return top;
+}
 
 /**
  * The value with the names of its fields as a sink can store them. Of names that would become one, each gets a digest of what it was:

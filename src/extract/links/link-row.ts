@@ -1,7 +1,7 @@
 import { BadRecord } from '../../model/errors.ts';
 import { createReadColumns, type Row, treatmentOf } from '../../model/flatten.ts';
 import { LONGEST_ID } from '../../model/identity.ts';
-import { createExtra, isObject, refuseTooDeep } from '../../model/json.ts';
+import { createExtra, isObject } from '../../model/json.ts';
 import { createWithhold, DEFAULT_PRIVACY, type Privacy, treat } from '../../model/privacy.ts';
 import { LINKS } from '../../model/streams.ts';
 
@@ -30,8 +30,7 @@ export function createFlattenLink(privacy: Privacy = DEFAULT_PRIVACY): FlattenLi
     if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID) {
       throw new BadRecord(`a link has no id: \`id\` is missing, or is not text of at most ${LONGEST_ID} characters`);
     }
-    LINKS.columns.forEach(({ kind }, i) => {
-      if (kind === 'json') refuseTooDeep(values[i]);
+    LINKS.columns.forEach((_, i) => {
       values[i] = treat(values[i] ?? null, treatments[i] ?? 'keep', privacy.salt);
     });
     const { contradictions, typeMismatches } = findings;

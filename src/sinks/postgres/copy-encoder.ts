@@ -2,7 +2,7 @@ import { storableJson, storableText } from '../../cursor/database/sql.ts';
 import type { Kind, Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { stringifyJson } from '../../model/json.ts';
-import type { Stream } from '../../model/streams.ts';
+import { entitiesOf, type Stream } from '../../model/streams.ts';
 import type { Sanitizer } from '../merge-rule.ts';
 
 const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
@@ -29,17 +29,38 @@ export const encodeCopy = (kinds: readonly Kind[], rows: Iterable<readonly Value
  * Postgres cannot hold takes the way through the sanitizer.
  */
 export function encodeRows(
-  { columns }: Pick<Stream, 'columns'>,
+  stream: Stream,
   rows: Iterable<Row>,
   front: readonly string[],
   sanitizer: Sanitizer,
 ): Generator<Buffer> {
-  const kinds: Kind[] = columns.map(({ kind }) => kind);
+  const kinds: Kind[] = stream.columns.map(({ kind }) => kind);
   const all: Kind[] = [...front.map(() => 'text' as const), ...kinds, 'json'];
+  const joined = joinedEnds(stream);
   return encodeAll(rows, (writer, row) => {
-    if (!writer.flatRow(kinds, row, front)) writer.row(all, sanitizer.one(row, front));
+    if (!writer.flatRow(kinds, joined, row, front)) writer.row(all, sanitizer.one(row, front));
   });
 }
+
+/** Where columns of a link or a customer stand side by side, behind its id: by the place of the first, that behind the last. */
+function joinedEnds(stream: Stream): number[] {
+  const keys = entitiesOf(stream).map(({ key }) => key);
+  const ends: number[] = [];
+  stream.columns.forEach(({ name }, i, columns) => {
+    const end = columns.findIndex((column, place) => place > i && !column.volatile);
+    if (keys.includes(name)) ends[i + 1] = end < 0 ? columns.length : end;
+  });
+  return ends;
+}
+
+/** The columns of a link or a customer as they were written; undefined at first sight. */
+interface Joined {
+  values: readonly Value[];
+  bytes: Buffer;
+}
+
+/** Of so many links a batch is remembered at a time. */
+const MOST_JOINED = 1000;
 
 function* encodeAll<T>(rows: Iterable<T>, write: (writer: Writer, row: T) => void): Generator<Buffer> {
   const writer = new Writer();
@@ -61,6 +82,7 @@ class Writer {
   private chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
   private used = 0;
   private rowStart = 0;
+  private readonly written = new Map<Value, Joined | undefined>();
 
   rest(): Buffer {
     return this.chunk.subarray(0, this.used);
@@ -82,19 +104,45 @@ class Writer {
   }
 
   /** Returns false, and has written nothing, if the row holds a text that cannot be stored as it is. */
-  flatRow(kinds: readonly Kind[], { values, extra }: Row, front: readonly string[]): boolean {
+  flatRow(
+    kinds: readonly Kind[],
+    joined: readonly number[],
+    { values, extra }: Row,
+    front: readonly string[],
+  ): boolean {
     this.begin();
     this.int16(front.length + kinds.length + 1);
     let fits = true;
     for (let i = 0; i < front.length; i++) fits = this.value('text', front[i] as string) && fits;
-    for (let i = 0; i < kinds.length && fits; i++) {
-      const kind = kinds[i] as Kind;
-      const value = values[i] ?? null;
-      fits = this.value(kind, kind === 'json' && value !== null ? stringifyJson(value) : value);
+    for (let i = 0; i < kinds.length && fits; ) {
+      const end = joined[i] ?? 0;
+      fits &&= end > i ? this.joined(kinds, values, i, end) : this.cell(kinds[i] as Kind, values[i] ?? null);
+      i = Math.max(end, i + 1);
     }
-    fits &&= this.value('json', extra && stringifyJson(extra));
+    fits &&= this.cell('json', extra);
     if (!fits) this.used = this.rowStart;
     return fits;
+  }
+
+  /** All rows of a link have the same columns of it, as a rule: from the third one on, they are copied. */
+  private joined(kinds: readonly Kind[], values: readonly Value[], from: number, end: number): boolean {
+    const id = values[from - 1] ?? null;
+    const before = this.written.get(id);
+    if (before && isSame(before.values, values, from, end)) {
+      this.raw(before.bytes);
+      return true;
+    }
+    const start = this.used - this.rowStart;
+    for (let i = from; i < end; i++) if (!this.cell(kinds[i] as Kind, values[i] ?? null)) return false;
+    const isKnown = this.written.has(id);
+    if (this.written.size > MOST_JOINED) this.written.clear();
+    const bytes = isKnown ? Buffer.from(this.chunk.subarray(this.rowStart + start, this.used)) : undefined;
+    this.written.set(id, bytes && { values, bytes });
+    return true;
+  }
+
+  private cell(kind: Kind, value: Value): boolean {
+    return this.value(kind, kind === 'json' && value !== null ? stringifyJson(value) : value);
   }
 
   /** Whether the value could be written as it is. */
@@ -195,6 +243,12 @@ class Writer {
     chunk[used + 3] = value;
     this.used = used + 4;
   }
+}
+
+/** Objects are the same one: nobody changes what a row holds. */
+function isSame(a: readonly Value[], b: readonly Value[], from: number, end: number): boolean {
+  for (let i = from; i < end; i++) if (a[i] !== b[i]) return false;
+  return true;
 }
 
 /** Microseconds since 2000, exact: the fraction of a millisecond is rounded on its own. */
