@@ -50,7 +50,7 @@ async function measure(size: Size): Promise<Report> {
         measured: ratioOf(times['tributary sync --help'] ?? [], idle),
         most: 2,
       },
-      { says: 'MB installed, without the embedded server', measured: withoutServer / 1e6, most: 80 },
+      { says: 'MB installed, without the embedded server', measured: withoutServer / 1e6, most: 70 },
     ],
   };
 }

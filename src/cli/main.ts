@@ -3,5 +3,5 @@ import { builtHelp } from './help.ts';
 
 const help = builtHelp(process.argv.slice(2));
 // Everything else is loaded only where it is needed: a help text shall appear at once.
-if (help === undefined) await import('./launch.ts');
+if (help === undefined) void import('./launch.ts').then(({ launch }) => launch());
 else process.stdout.on('error', () => {}).write(`${help}\n`); // A reader that has left, as with `| head`, is no error.

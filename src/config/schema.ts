@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { hostFault } from '../api/base-url.ts';
 import { checkFilters, filterSchema } from '../api/filters.ts';
 import { INCIDENT_KINDS } from '../jobs/incidents.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { DAY_MS } from '../model/window.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
 import { INDEXES } from '../sinks/views/postgres-indexes.ts';

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { z } from 'zod';
+import * as z from 'zod';
 import { checkBaseUrl } from '../api/base-url.ts';
 import { requestsPerSecond as budgetOf, PLAN_NAMES, SLOWEST } from '../api/plans.ts';
 import { addressOf } from '../cursor/database/errors.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { StreamBusy } from '../cursor/leases.ts';
 import { Cancelled, ConfigError, Fault, type FaultDetails, RetryLater, StopStream } from '../model/errors.ts';
 import { STREAM_NAMES } from '../model/streams.ts';

@@ -14,6 +14,7 @@ export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now' | '
 
 /** The thread runs this same file. */
 if (!isMainThread && workerData?.sandbox) {
-  const { baseUrl, apiKey } = await startSandbox(workerData.sandbox as SandboxOptions);
-  parentPort?.postMessage({ baseUrl, apiKey });
+  void startSandbox(workerData.sandbox as SandboxOptions).then(({ baseUrl, apiKey }) =>
+    parentPort?.postMessage({ baseUrl, apiKey }),
+  );
 }

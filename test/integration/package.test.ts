@@ -26,6 +26,7 @@ describe('the tarball', () => {
     expect(tarball.files).toEqual(
       expect.arrayContaining([
         'dist/cli/main.js',
+        'dist/bundle/LICENSES.txt',
         'dist/index.js',
         'dist/index.d.ts',
         'config/tributary.yaml',
@@ -41,7 +42,7 @@ describe('the tarball', () => {
 
   it('holds nothing else: no tests, no sources, no state, no secrets', () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts|html|css|svg)|dist\/cli\/help\.json|config\/tributary\.(yaml|schema\.json)|docs\/.+\.(md|svg|png|json|ya?ml)|dbt\/.+\.(sql|yml|md))$/;
+      /^(dist\/.+\.(js|d\.ts|html|css|svg)|dist\/cli\/help\.json|dist\/bundle\/(package\.json|LICENSES\.txt|.+\.(js\.map|bin))|config\/tributary\.(yaml|schema\.json)|docs\/.+\.(md|svg|png|json|ya?ml)|dbt\/.+\.(sql|yml|md))$/;
     const atTheTop = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
     expect(tarball.files.filter((file) => !expected.test(file) && !atTheTop.includes(file))).toEqual([]);
     expect(tarball.files.filter((file) => /\btests?\b|\.env/.test(file))).toEqual([]);
