@@ -174,7 +174,7 @@ export function drawNow(place, { activities }) {
   const rows = activities.slice(0, SHOWN).map(row);
   const more = activities.length - rows.length;
   if (more > 0) rows.push(html`<li data-key="more"><a href="#/backfills">and ${more} more</a></li>`);
-  morphChildren(place, [html`<h2 class="small">Now</h2>`, html`<ul class="plain">${rows}</ul>`]);
+  morphChildren(place, [html`<h2 class="small">Now</h2>`, html`<ul>${rows}</ul>`]);
 }
 
 /** Cleared on sign-out. @param {HTMLElement} place */

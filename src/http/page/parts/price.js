@@ -76,7 +76,7 @@ const priceOf = (asked, prices) => [
     ],
     { keyOf: nameOf, kind: 'dense' },
   ),
-  html`<ul class="plain">
+  html`<ul>
     ${[...new Set(prices.flatMap(({ sources }) => Object.keys(sources)))].map(
       (source) =>
         html`<li><b>${source}</b> ${times(together(prices.flatMap(({ sources }) => sources[source] ?? [])))}</li>`,

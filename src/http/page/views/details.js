@@ -91,7 +91,7 @@ export const run = {
       countsPanel('Fields that contradicted their alias', one.contradictions),
       countsPanel('Values that did not fit their column', one.typeMismatches),
       changes.length > 0 &&
-        panel('Schema changes', html`<ul class="plain">${changes.map((change) => html`<li>${change}</li>`)}</ul>`, {
+        panel('Schema changes', html`<ul>${changes.map((change) => html`<li>${change}</li>`)}</ul>`, {
           key: 'schema',
         }),
     ].flat();
