@@ -7,10 +7,9 @@ import { currentSession, loginForm, Refused, signIn, signOut, Unreachable } from
 import { notThere } from './parts/elements.js';
 import { backfills } from './views/backfills.js';
 import { budget } from './views/budget.js';
+import { record, run } from './views/details.js';
 import { links } from './views/links.js';
-import { quarantine } from './views/quarantine.js';
-import { audit, run, runs } from './views/runs.js';
-import { schema } from './views/schema.js';
+import { audit, quarantine, runs, schema } from './views/lists.js';
 import { stream } from './views/stream.js';
 import { streams } from './views/streams.js';
 
@@ -24,7 +23,7 @@ const unknown = {
 };
 
 /** @type {Readonly<Record<string, View>>} */
-const VIEWS = { '': streams, stream, backfills, runs, run, budget, quarantine, schema, links, audit };
+const VIEWS = { '': streams, stream, backfills, runs, run, budget, quarantine, record, schema, links, audit };
 
 /** @param {string} id @returns {any} */
 const place = (id) => document.getElementById(id);
@@ -45,7 +44,8 @@ const screen = createScreen(place('main'), {
 function show() {
   const address = parseAddress(location.hash);
   frame.at(address);
-  void screen.show(VIEWS[address.view] ?? unknown, address);
+  const name = address.view === 'quarantine' && address.parts[0] ? 'record' : address.view;
+  void screen.show(VIEWS[name] ?? unknown, address);
 }
 
 function askForToken() {

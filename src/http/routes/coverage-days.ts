@@ -3,18 +3,7 @@ import { isoOf, sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type CoverageSpan, DAY_MS, startOfDay, type Window } from '../../model/window.ts';
-import {
-  date as asked,
-  count,
-  day as date,
-  HttpError,
-  listOf,
-  moment,
-  named,
-  shortText,
-  stream,
-  z,
-} from '../answers.ts';
+import { count, date, day, HttpError, listOf, moment, named, shortText, stream, z } from '../answers.ts';
 import { type ControlDeps, chooseWindow, isoDay } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
@@ -22,35 +11,22 @@ import { type Route, route } from '../route.ts';
  * Consecutive days of one state. A day's state is the worst of its windows': gap (never read, though later ones were), uncertified
  * (read, not proven), quarantined (complete, but records were set aside), open (not reached yet), certified.
  */
-export const DayRun = named('DayRun', {
-  date,
-  count,
-  state: z.enum(['gap', 'uncertified', 'quarantined', 'open', 'certified']),
-});
+const WORST_FIRST = ['gap', 'uncertified', 'quarantined', 'open', 'certified'] as const;
+
+export const DayRun = named('DayRun', { date: day, count, state: z.enum(WORST_FIRST) });
 export type DayRun = z.infer<typeof DayRun>;
 export type DayState = DayRun['state'];
 
-/** From worst to best: a day takes the worst state in it. */
-const WORST_FIRST: readonly DayState[] = ['gap', 'uncertified', 'quarantined', 'open', 'certified'];
-
-/**
- * The days of adjacent spans, with equal neighbours joined. `setAside` are the days that have
- * records in quarantine.
- */
+/** The days that spans touch, with equal neighbours joined. `setAside` are the days that have records in quarantine. */
 export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<Instant>): DayRun[] {
-  const first = spans[0];
-  const last = spans.at(-1);
-  if (!first || !last) return [];
+  const days = new Map<Instant, DayState>();
+  for (const { start, end, state } of spans)
+    for (let day = startOfDay(start); day < end; day += DAY_MS)
+      days.set(day, worse(days.get(day) ?? (setAside.has(day) ? 'quarantined' : 'certified'), state));
   const runs: Array<{ from: Instant; to: Instant; state: DayState }> = [];
-  let next = 0;
-  for (let day = startOfDay(first.start); day < last.end; day += DAY_MS) {
-    let state: DayState = setAside.has(day) ? 'quarantined' : 'certified';
-    while ((spans[next]?.end ?? Number.POSITIVE_INFINITY) <= day) next++;
-    for (let i = next; (spans[i]?.start ?? Number.POSITIVE_INFINITY) < day + DAY_MS; i++) {
-      state = worse(state, spans[i]?.state ?? state);
-    }
+  for (const [day, state] of days) {
     const run = runs.at(-1);
-    if (run?.state === state) run.to = day + DAY_MS;
+    if (run?.state === state && run.to === day) run.to = day + DAY_MS;
     else runs.push({ from: day, to: day + DAY_MS, state });
   }
   return runs.map(({ from, to, state }) => ({ date: isoDay(from), count: (to - from) / DAY_MS, state }));
@@ -86,7 +62,7 @@ export const eventRowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
   route('GET /api/rows/events', {
     summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
     role: 'read',
-    query: z.strictObject({ from: asked, to: asked, source: shortText, stream }).partial(),
+    query: z.strictObject({ from: date, to: date, source: shortText, stream }).partial(),
     answer: EventRows,
     async handle({ query }) {
       const now = Date.now();

@@ -105,7 +105,7 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
       return {
         ...{ source, stream, sink },
         since: toIso(since),
-        days: adjacentSpans(within(spans, window)).flatMap((span) => dayRuns(span, days)),
+        days: dayRuns(within(spans, window), days),
         rows: rows.filter((row) => row.sink === sink).map(({ date, rows }) => ({ date, rows })),
       };
     }),
@@ -188,17 +188,6 @@ const historyBefore = (entries: ReadonlyArray<Window & { certified: boolean }>, 
       end: Math.min(end, since),
       state: certified ? 'certified' : 'uncertified',
     }));
-
-/** Adjacent spans, without holes. */
-function adjacentSpans(spans: readonly CoverageSpan[]): CoverageSpan[][] {
-  const all: CoverageSpan[][] = [];
-  for (const span of spans) {
-    const last = all.at(-1);
-    if (last?.at(-1)?.end === span.start) last.push(span);
-    else all.push([span]);
-  }
-  return all;
-}
 
 /** The parts of spans that lie in a window. */
 const within = (spans: readonly CoverageSpan[], { start, end }: Window): CoverageSpan[] =>

@@ -1,11 +1,11 @@
 import { CAUGHT_UP, isFirstSync } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf, isoOf, isoOrNull, raw, sql } from '../../cursor/database/sql.ts';
+import { isoOf, raw, sql } from '../../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs } from '../../cursor/ledger.ts';
 import { LAST_RUN } from '../../cursor/runs.ts';
 import { readUpcoming } from '../../cursor/schedules.ts';
 import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
-import { type Instant, toIso } from '../../model/instant.ts';
+import { toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
 import { count, figure, listOf, moment, named, track, warnings, z } from '../answers.ts';
 import { type ControlDeps, warningsOf } from '../dependencies.ts';
@@ -93,10 +93,9 @@ type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'versio
 
 /** Runs every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger. */
 export async function readOverview({ state, streams, listings, version }: OverviewDeps): Promise<Overview> {
-  const [tracks, known, quarantined, troubles, upcoming, syncs, backfills] = await Promise.all([
+  const [tracks, known, troubles, upcoming, syncs, backfills] = await Promise.all([
     readTracks(state),
     readStreams(state),
-    readQuarantined(state),
     readTroubles(state),
     readUpcoming(state),
     readSyncsUnderWay(state),
@@ -105,9 +104,8 @@ export async function readOverview({ state, streams, listings, version }: Overvi
   const names = new Map<string, { source: string; stream: SyncName }>();
   for (const { source, stream } of [...streams, ...listings, ...known])
     names.set(`${source}/${stream}`, { source, stream });
-  const now = Date.now();
   return {
-    now: toIso(now),
+    now: toIso(Date.now()),
     version,
     activities: [...syncs, ...backfills],
     troubles,
@@ -115,41 +113,42 @@ export async function readOverview({ state, streams, listings, version }: Overvi
       const isThis = (one: { source: string; stream: string }) => one.source === source && one.stream === stream;
       const events = streams.find(isThis);
       const configured = events ?? listings.find(isThis);
-      const sinks = tracks.filter(isThis);
-      const history = known.find(isThis);
+      const found = tracks.filter(isThis);
+      const sinks = found.map(({ track, also }) => ({ ...track, alsoComplete: isoRanges(also) }));
+      const { last = null, success = null, today = 0, quarantined = 0 } = known.find(isThis) ?? {};
       const { parked, nextRunAt } = upcoming(source, stream);
-      const completeThrough = lowest(sinks.map((track) => track.through));
-      const lagSeconds = secondsSince(completeThrough, now);
+      // A stream is as far as its slowest sink.
+      const [slowest] = sinks.toSorted((a, b) => ((a.completeThrough ?? '') < (b.completeThrough ?? '') ? -1 : 1));
+      const { completeThrough = null, lagSeconds = null } = slowest ?? {};
       const maxLagSeconds = configured?.maxLagMs === undefined ? null : configured.maxLagMs / 1000;
       const lagMs = lagSeconds === null ? null : lagSeconds * 1000;
-      const caughtUp = sinks.length > 0 && sinks.every((track) => track.caughtUp);
+      const caughtUp = found.length > 0 && found.every((track) => track.caughtUp);
       const firstSync = isFirstSync({ caughtUp, lagMs }, configured?.maxLagMs);
-      const rows = sinks.length === 0 ? null : Math.min(...sinks.map((track) => track.rows));
-      const today = history?.today ?? 0;
+      const rows = found.length === 0 ? null : Math.min(...found.map((track) => track.rows));
       return {
         source,
         stream,
         configured: configured !== undefined,
-        since: sinks.length === 0 ? null : toIso(Math.max(...sinks.map((track) => track.since))),
-        filters: sinks[0]?.filters ?? null,
+        since: newest(sinks.map(({ since }) => since)),
+        filters: found[0]?.filters ?? null,
         warnings: events ? warningsOf([events]) : [],
-        setAside: quarantined.find(isThis)?.n ?? 0,
-        completeThrough: isoOrNull(completeThrough),
-        newestSeen: isoOrNull(sinks.reduce<Instant | null>((most, { newest }) => later(most, newest), null)),
+        setAside: quarantined,
+        completeThrough,
+        newestSeen: newest(sinks.map(({ newestSeen }) => newestSeen)),
         lagSeconds,
         maxLagSeconds,
         firstSync,
         late: !firstSync && lagSeconds !== null && maxLagSeconds !== null && lagSeconds > maxLagSeconds,
         parked,
-        quarantined: quarantined.find(isThis)?.n ?? 0,
+        quarantined,
         rows,
         // Rows that were lost and read again are new twice. The ledger knows the rows of a first sync only at its end.
         rowsToday: firstSync || rows === null ? today : Math.min(today, rows),
-        uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertified }) => uncertified)),
-        lastRun: history?.last ?? null,
-        lastSuccessAt: history?.success ?? null,
+        uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertifiedWindows }) => uncertifiedWindows)),
+        lastRun: last,
+        lastSuccessAt: success,
         nextRunAt,
-        sinks: sinks.map((track): TrackOverview => toTrack(track, now)),
+        sinks,
       };
     }),
   };
@@ -158,22 +157,20 @@ export async function readOverview({ state, streams, listings, version }: Overvi
 interface TrackRow {
   source: string;
   stream: SyncName;
-  sink: string;
-  since: Instant;
-  through: Instant | null;
-  newest: Instant | null;
+  track: Omit<TrackOverview, 'alsoComplete'>;
   filters: string | null;
   caughtUp: boolean;
   also: RangePairs;
-  uncertified: number;
   rows: number;
 }
 
 const readTracks = (state: Queryable): Promise<TrackRow[]> =>
   state.query<TrackRow>(sql`
-    select c.source, c.stream, c.sink, ${instantOf('c.since')} as since, ${instantOf('c.complete_through')} as through,
-      ${instantOf('c.newest_seen')} as newest, ${raw(COVERAGE.filters)} as filters, ${raw(CAUGHT_UP)} as "caughtUp",
-      ${raw(ALSO_COMPLETE_LIST)} as also, coalesce(w.n, 0) as uncertified, coalesce(w.rows, 0)::bigint as rows
+    select c.source, c.stream, ${raw(COVERAGE.filters)} as filters, ${raw(CAUGHT_UP)} as "caughtUp",
+      ${raw(ALSO_COMPLETE_LIST)} as also, coalesce(w.rows, 0)::bigint as rows,
+      json_build_object('sink', c.sink, 'since', ${isoOf('c.since')}, 'completeThrough', ${isoOf('c.complete_through')},
+        'newestSeen', ${isoOf('c.newest_seen')}, 'uncertifiedWindows', coalesce(w.n, 0), 'lagSeconds',
+        case when c.complete_through is not null then greatest(0, round(extract(epoch from now() - c.complete_through))) end) as track
     from tributary.cursors c left join (
       select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
       from tributary.windows group by 1, 2, 3
@@ -186,13 +183,14 @@ interface StreamRow {
   last: LastRun | null;
   success: string | null;
   today: number;
+  quarantined: number;
 }
 
 /** The newest run of each stream, and the newest that succeeded; by index, however long the history is. */
 const readStreams = (state: Queryable): Promise<StreamRow[]> =>
   state.query<StreamRow>(sql`
     select k.source, k.stream, ${isoOf('d.finished_at')} as success, coalesce(t.rows, 0)::bigint as today,
-      ${LAST_RUN} as last
+      (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined, ${LAST_RUN} as last
     from (
       select source, stream from tributary.cursors union select source, stream from tributary.schedules
     ) k
@@ -208,33 +206,13 @@ const readStreams = (state: Queryable): Promise<StreamRow[]> =>
         and r.started_at >= date_trunc('day', now(), 'UTC')
     ) t on true`);
 
-const readQuarantined = (state: Queryable): Promise<Array<{ source: string; stream: SyncName; n: number }>> =>
-  state.query(sql`select source, stream, count(*) as n from tributary.quarantine group by source, stream`);
-
 const readTroubles = (state: Queryable): Promise<Trouble[]> =>
   state.query<Trouble>(sql`
     select kind, source, stream, message, ${isoOf('opened_at')} as since from tributary.incidents
     where closed_at is null order by opened_at, id`);
 
-const toTrack = ({ sink, since, through, newest, uncertified, also }: TrackRow, now: Instant): TrackOverview => ({
-  sink,
-  since: toIso(since),
-  completeThrough: isoOrNull(through),
-  newestSeen: isoOrNull(newest),
-  lagSeconds: secondsSince(through, now),
-  uncertifiedWindows: uncertified,
-  alsoComplete: isoRanges(also),
-});
-
-/** Null if any sink has nothing proven: a stream is as far as its slowest sink. */
-const lowest = (instants: ReadonlyArray<Instant | null>): Instant | null =>
-  instants.length === 0 || instants.includes(null) ? null : Math.min(...instants.map((at) => at ?? 0));
-
-const later = (a: Instant | null, b: Instant | null): Instant | null =>
-  a === null || b === null ? (a ?? b) : Math.max(a, b);
-
-const secondsSince = (at: Instant | null, now: Instant): number | null =>
-  at === null ? null : Math.max(0, Math.round((now - at) / 1000));
+/** Texts of moments are in the order of time. */
+const newest = (moments: ReadonlyArray<string | null>): string | null => moments.toSorted().findLast(Boolean) ?? null;
 
 type Named = Pick<StreamOverview, 'source' | 'stream'>;
 const byName = (a: Named, b: Named): number =>

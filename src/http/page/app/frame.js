@@ -1,12 +1,11 @@
 /** @import { Activity, Overview, Readiness } from '../../api-types.ts' */
 /** @import { Address } from './screen.js' */
 
-import { actionButton, announce } from '../parts/actions.js';
-import { h, morphChildren } from '../parts/dom.js';
-import { progressBar } from '../parts/elements.js';
+import { backfillButton } from '../parts/actions.js';
+import { html, morphChildren } from '../parts/dom.js';
+import { aside, progressBar } from '../parts/elements.js';
 import { duration, figure, minute, percent, since, switchZone, zoneName } from '../parts/words.js';
 import { href } from './screen.js';
-import { post } from './session.js';
 
 /** The navigation entry of views that have none of their own. @type {Readonly<Record<string, string>>} */
 const WAYS = { stream: '', run: 'runs', quarantine: 'links', schema: 'links', audit: 'budget' };
@@ -36,7 +35,7 @@ export function drawFrame(place) {
   const said = new Map();
 
   function draw() {
-    notices.replaceChildren(...[...said.values()].map((text) => h('div', { class: 'notice' }, h('p', {}, text))));
+    notices.replaceChildren(...[...said.values()].map((text) => html`<div class="notice"><p>${text}</p></div>`));
   }
 
   /** @param {'server' | 'fault' | 'parts'} about @param {string} [text] */
@@ -65,8 +64,8 @@ export function drawFrame(place) {
       place('parts').hidden = parts.length === 0;
       morphChildren(
         place('parts'),
-        parts.map(([to, name]) =>
-          h('a', { href: to, 'data-key': to, 'aria-current': to === `#/${view}` && 'page' }, name),
+        parts.map(
+          ([to, name]) => html`<a href=${to} data-key=${to} aria-current=${to === `#/${view}` && 'page'}>${name}</a>`,
         ),
       );
     },
@@ -174,8 +173,8 @@ export function drawNow(place, { activities }) {
   place.hidden = false;
   const rows = activities.slice(0, SHOWN).map(row);
   const more = activities.length - rows.length;
-  if (more > 0) rows.push(h('li', { 'data-key': 'more' }, h('a', { href: '#/backfills' }, `and ${more} more`)));
-  morphChildren(place, [h('h2', { class: 'small' }, 'Now'), h('ul', { class: 'plain' }, rows)]);
+  if (more > 0) rows.push(html`<li data-key="more"><a href="#/backfills">and ${more} more</a></li>`);
+  morphChildren(place, [html`<h2 class="small">Now</h2>`, html`<ul>${rows}</ul>`]);
 }
 
 /** Cleared on sign-out. @param {HTMLElement} place */
@@ -188,30 +187,18 @@ export function clearNow(place) {
 function row(activity) {
   const { kind, id, source, stream, startedAt, progress, rows, rowsPerSecond, etaSeconds, paused } = activity;
   const name = `${source}/${stream}`;
-  const to = kind === 'backfill' ? '#/backfills' : href(['run', id]);
+  const isBackfill = kind === 'backfill';
   const figures = [
-    progress === null ? since(startedAt) : `${percent(progress)}`,
+    progress === null ? since(startedAt) : percent(progress),
     rows !== null && rows > 0 && `${figure(rows)} rows`,
     rowsPerSecond !== null && rowsPerSecond > 0 && !paused && `${figure(rowsPerSecond)} rows/s`,
     etaSeconds !== null && !paused && `about ${duration(etaSeconds)} left`,
   ].filter(Boolean);
-  return h(
-    'li',
-    { class: 'row', 'data-key': id },
-    h('a', { href: to }, `${paused ? 'Paused: ' : ''}${kind === 'sync' ? 'Sync' : 'Backfill'} of ${name}`),
-    progress !== null && progressBar(`${kind} of ${name}`, progress),
-    h('span', { class: 'muted small' }, figures.join(' · ')),
-    kind === 'backfill' && toggle(id, name, paused),
-  );
+  const title = `${paused ? 'Paused: ' : ''}${isBackfill ? 'Backfill' : 'Sync'} of ${name}`;
+  return html`<li class="row" data-key=${id}>
+    <a href=${isBackfill ? '#/backfills' : href(['run', id])}>${title}</a>
+    ${progress !== null && progressBar(`${kind} of ${name}`, progress)}
+    ${aside(figures.join(' · '))}
+    ${isBackfill && backfillButton(paused ? 'resume' : 'pause', activity)}
+  </li>`;
 }
-
-/** @param {string} id @param {string} name @param {boolean} paused */
-const toggle = (id, name, paused) =>
-  actionButton(
-    { class: 'quiet', 'aria-label': `${paused ? 'Resume' : 'Pause'} the backfill of ${name}` },
-    paused ? 'Resume' : 'Pause',
-    () =>
-      announce(`The backfill of ${name} ${paused ? 'resumes' : 'is paused'}.`, () =>
-        post(`/api/backfills/${encodeURIComponent(id)}/${paused ? 'resume' : 'pause'}`),
-      ),
-  );

@@ -1,6 +1,6 @@
 /** @import { Overview, TopLinks } from '../../api-types.ts' */
-import { announce } from '../parts/actions.js';
-import { h } from '../parts/dom.js';
+import { announce, showDialog } from '../parts/actions.js';
+import { html } from '../parts/dom.js';
 import { knownOverview } from './live.js';
 import { href } from './screen.js';
 import { get, getIfThere } from './session.js';
@@ -40,35 +40,19 @@ function showSheet() {
     ...Object.entries(PLACES).map(([key, [, name]]) => [`g ${key}`, `go to ${name}`]),
     ['?', 'this list'],
   ];
-  const dialog = /** @type {HTMLDialogElement} */ (
-    h(
-      'dialog',
-      { 'aria-labelledby': 'keys-title' },
-      h(
-        'form',
-        { method: 'dialog' },
-        h('h2', { id: 'keys-title' }, 'Keyboard'),
-        h(
-          'dl',
-          { class: 'keys' },
-          keys.flatMap(([key = '', does = '']) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, does)]),
-        ),
-        h('button', { autofocus: true }, 'Close'),
-      ),
-    )
-  );
-  document.body.append(dialog);
-  dialog.onclose = () => dialog.remove();
-  dialog.showModal();
+  void showDialog('Keyboard', [
+    html`<dl class="keys">${keys.map(([key, does]) => [html`<dt><kbd>${key}</kbd></dt>`, html`<dd>${does}</dd>`])}</dl>`,
+    html`<button autofocus>Close</button>`,
+  ]);
 }
 
 /** The field that finds things by their name or id. @param {HTMLFormElement} form @param {HTMLInputElement} finder */
 export function attachFinder(form, finder) {
-  const list = h('datalist', { id: 'known' });
+  const list = html`<datalist id="known"></datalist>`;
   form.append(list);
   finder.onfocus = () => {
     const names = knownOverview()?.streams.map(({ source, stream }) => `${source}/${stream}`) ?? [];
-    list.replaceChildren(...names.map((value) => h('option', { value })));
+    list.replaceChildren(...names.map((value) => html`<option value=${value}></option>`));
   };
   form.onsubmit = async (event) => {
     event.preventDefault();

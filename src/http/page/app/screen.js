@@ -1,5 +1,6 @@
 /** @import { News } from './live.js' */
-import { h, morphChildren } from '../parts/dom.js';
+import { html, morphChildren } from '../parts/dom.js';
+import { tailOf } from './session.js';
 
 /**
  * A view: from an address to data, and from data to nodes.
@@ -7,7 +8,7 @@ import { h, morphChildren } from '../parts/dom.js';
  *   title(address: Address): string,
  *   news: readonly News[],
  *   load(address: Address, signal: AbortSignal): Promise<any>,
- *   draw(data: any, address: Address): Node[],
+ *   draw(data: any, address: Address): unknown[],
  * }} View
  */
 
@@ -60,7 +61,7 @@ export function createScreen(main, { onLoaded, onFault }) {
       if (signal.aborted) return;
       if (isElsewhere) {
         shown = undefined;
-        morphChildren(main, [h('h1', {}, view.title(address))]);
+        morphChildren(main, [html`<h1>${view.title(address)}</h1>`]);
       }
       onFault(error, isElsewhere);
     } finally {
@@ -134,14 +135,7 @@ export function parseAddress(hash) {
  * @param {readonly (string | number)[]} path
  * @param {Record<string, string | number | null | undefined>} [query] What is empty is left out.
  */
-export function href(path, query = {}) {
-  const params = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined && value !== '') params.set(name, String(value));
-  }
-  const tail = params.size > 0 ? `?${params}` : '';
-  return `#/${path.map((part) => encodeURIComponent(part)).join('/')}${tail}`;
-}
+export const href = (path, query = {}) => `#/${path.map(encodeURIComponent).join('/')}${tailOf(query)}`;
 
 /** The same view with another query. @param {Address} address @param {Record<string, string | number | null>} changes */
 export const here = ({ view, parts, query }, changes) => href([view, ...parts], { ...query, ...changes });

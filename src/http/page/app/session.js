@@ -1,5 +1,5 @@
 /** @import { ApiError, Session } from '../../api-types.ts' */
-import { h } from '../parts/dom.js';
+import { html } from '../parts/dom.js';
 
 /** An error answer of the server; see ApiError for the meaning of `status`. */
 export class Refused extends Error {
@@ -32,6 +32,12 @@ export async function signOut() {
   session = undefined;
 }
 
+/** A query with its question mark; what is empty is left out. @param {Record<string, string | number | null | undefined>} query */
+export function tailOf(query) {
+  const set = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  return set.length > 0 ? `?${new URLSearchParams(set.map(([name, value]) => [name, String(value)]))}` : '';
+}
+
 /**
  * @param {string} path
  * @param {Record<string, string | number | null | undefined>} [query] What is not set is left to the server.
@@ -39,11 +45,7 @@ export async function signOut() {
  * @returns {Promise<any>}
  */
 export function get(path, query = {}, signal) {
-  const params = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined && value !== '') params.set(name, String(value));
-  }
-  return send('GET', params.size > 0 ? `${path}?${params}` : path, undefined, signal);
+  return send('GET', `${path}${tailOf(query)}`, undefined, signal);
 }
 
 /** Null if there is no such thing. @param {string} path @param {AbortSignal} [signal] */
@@ -107,20 +109,9 @@ async function send(method, path, body, signal) {
 
 /** The sign-in form. The server exchanges the token for a session cookie; the page does not store it. @param {() => void} onSignedIn */
 export function loginForm(onSignedIn) {
-  const fault = h('p', { class: 'trouble', role: 'alert' });
-  const input = /** @type {HTMLInputElement} */ (
-    h('input', { id: 'token', type: 'password', autocomplete: 'current-password', required: true })
-  );
-  const form = h(
-    'form',
-    { class: 'panel login', 'data-keep': true, 'data-key': 'login' },
-    h('h1', {}, 'Sign in'),
-    h('p', { class: 'muted' }, 'Use a token of the config, or the link that tributary start prints.'),
-    h('div', { class: 'field' }, h('label', { for: 'token' }, 'Token'), input),
-    fault,
-    h('button', { class: 'main' }, 'Sign in'),
-  );
-  form.onsubmit = async (event) => {
+  const fault = html`<p class="trouble" role="alert"></p>`;
+  const input = html`<input id="token" type="password" autocomplete="current-password" required>`;
+  const onsubmit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     try {
       await signIn(input.value);
@@ -131,5 +122,11 @@ export function loginForm(onSignedIn) {
       input.select();
     }
   };
-  return form;
+  return html`<form class="panel login" data-keep data-key="login" onsubmit=${onsubmit}>
+    <h1>Sign in</h1>
+    <p class="muted">Use a token of the config, or the link that tributary start prints.</p>
+    <div class="field"><label for="token">Token</label>${input}</div>
+    ${fault}
+    <button class="main">Sign in</button>
+  </form>`;
 }

@@ -1,6 +1,6 @@
-/** @import { StreamName } from '../../../model/streams.ts' */
+/** @import { BackfillAction } from '../../api-types.ts' */
 import { post, remove } from '../app/session.js';
-import { h } from './dom.js';
+import { html } from './dom.js';
 
 const SECONDS = 6;
 
@@ -10,114 +10,124 @@ const SECONDS = 6;
  * @param {() => Promise<unknown>} act
  */
 export async function announce(done, act) {
-  const become = say('Working…');
+  const line = html`<p class="said">Working…</p>`;
+  document.getElementById('said')?.append(line);
+  let [text, kind] = [done, 'good'];
   try {
     await act();
-    become(done, 'good');
   } catch (error) {
     // Recovery: nothing was changed; the notice shows the reason.
-    become(/** @type {Error} */ (error).message, 'bad');
+    [text, kind] = [/** @type {Error} */ (error).message, 'bad'];
   }
+  line.className = `said ${kind}`;
+  line.textContent = text;
+  setTimeout(() => line.remove(), SECONDS * 1000);
 }
 
 /**
- * A button that is disabled from the click to the end of what it does. A live update must not bring it back in between, so the page
- * leaves it alone until then.
- * @param {Record<string, unknown>} props
- * @param {string} name
- * @param {() => Promise<unknown>} act
+ * A button for a change. It is disabled from the click to the end of its work; a live update must not bring it back in between, so the
+ * page leaves it alone until then.
+ * @param {{
+ *   name: string, done: string, act(): Promise<unknown>,
+ *   label?: string, kind?: string, key?: string, question?: Question | false,
+ * }} action `question`: what is asked before.
  */
-export const actionButton = (props, name, act) =>
-  h(
-    'button',
-    {
-      type: 'button',
-      ...props,
-      onclick: async (/** @type {{ currentTarget: HTMLButtonElement }} */ { currentTarget: button }) => {
-        const hadFocus = document.activeElement === button;
-        button.disabled = true;
-        button.setAttribute('aria-busy', 'true');
-        button.setAttribute('data-keep', '');
-        await act();
-        for (const name of ['disabled', 'aria-busy', 'data-keep']) button.removeAttribute(name);
-        // A disabled button loses the keyboard's focus.
-        if (hadFocus && document.activeElement === document.body) button.focus();
-      },
-    },
-    name,
-  );
-
-/** @param {string} text @returns {(text: string, kind: 'good' | 'bad') => void} */
-function say(text) {
-  const line = h('p', { class: 'said' }, text);
-  document.getElementById('said')?.append(line);
-  return (result, kind) => {
-    line.className = `said ${kind}`;
-    line.textContent = result;
-    setTimeout(() => line.remove(), SECONDS * 1000);
+export const actionButton = ({ name, done, act, label, kind = 'quiet', key = name, question }) => {
+  /** @param {{ currentTarget: HTMLButtonElement }} event */
+  const onclick = async ({ currentTarget: button }) => {
+    const hadFocus = document.activeElement === button;
+    for (const name of ['disabled', 'aria-busy', 'data-keep']) button.setAttribute(name, 'true');
+    if (!question || (await confirmed(question))) await announce(done, act);
+    for (const name of ['disabled', 'aria-busy', 'data-keep']) button.removeAttribute(name);
+    // A disabled button loses the keyboard's focus.
+    if (hadFocus && document.activeElement === document.body) button.focus();
   };
-}
+  return html`<button type="button" class=${kind} data-key=${key} aria-label=${label} onclick=${onclick}>${name}</button>`;
+};
 
 /**
- * Asks before something that cannot be undone. Escape, and anything but an explicit yes, is no.
- * @param {string} question
- * @param {string} consequence
- * @param {string} yes
- * @param {string} [name] Of what is erased: it is typed again, so that nobody erases by a slip.
- * @returns {Promise<boolean>}
+ * @param {string} title
+ * @param {unknown} content
+ * @returns {Promise<string>} The value of the button that closed it; empty after Escape.
  */
-export function confirmed(question, consequence, yes, name) {
-  const agree = /** @type {HTMLButtonElement} */ (
-    h('button', { class: 'danger', value: 'yes', disabled: name !== undefined }, yes)
-  );
-  const typing = {
-    oninput(/** @type {{ target: HTMLInputElement }} */ { target }) {
-      agree.disabled = target.value.trim() !== name;
-    },
-    // Enter would press the first button, which cancels.
-    onkeydown(/** @type {KeyboardEvent} */ event) {
-      if (event.key !== 'Enter') return;
-      event.preventDefault();
-      agree.click();
-    },
-  };
-  const dialog = /** @type {HTMLDialogElement} */ (
-    h(
-      'dialog',
-      { 'aria-labelledby': 'question' },
-      h(
-        'form',
-        { method: 'dialog' },
-        h('h2', { id: 'question' }, question),
-        h('p', {}, consequence),
-        name !== undefined &&
-          h(
-            'label',
-            {},
-            h('span', {}, `Type ${name} to confirm`),
-            h('input', { type: 'text', autocomplete: 'off', autofocus: true, ...typing }),
-          ),
-        h('div', { class: 'row' }, h('button', { value: 'no', autofocus: name === undefined }, 'Keep it'), agree),
-      ),
-    )
-  );
+export function showDialog(title, content) {
+  const dialog = html`<dialog aria-labelledby="dialog-title">
+    <form method="dialog"><h2 id="dialog-title">${title}</h2>${content}</form>
+  </dialog>`;
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {
     dialog.onclose = () => {
       dialog.remove();
-      resolve(dialog.returnValue === 'yes');
+      resolve(dialog.returnValue);
     };
   });
 }
 
-/** Makes streams due now; the worker runs them. @param {{ source: string, stream?: StreamName }} of @param {Record<string, unknown>} [props] */
-export const syncNow = ({ source, stream }, props = { class: 'main' }) =>
-  actionButton(props, 'Sync now', () =>
-    announce(`${stream ? `${source}/${stream} is` : `The streams of ${source} are`} due now`, () =>
-      post('/api/sync', { source, ...(stream && { streams: [stream] }) }),
-    ),
-  );
+/** @typedef {{ title: string, consequence: string, yes: string, name?: string }} Question */
+
+/**
+ * Asks before something that cannot be undone. Escape, and anything but an explicit yes, is no. The name of what is erased is typed
+ * again, so that nobody erases by a slip.
+ * @param {Question} question
+ */
+async function confirmed({ title, consequence, yes, name }) {
+  const agree = html`<button class="danger" value="yes" disabled=${name !== undefined}>${yes}</button>`;
+  const oninput = (/** @type {{ target: HTMLInputElement }} */ { target }) => {
+    agree.disabled = target.value.trim() !== name;
+  };
+  // Enter would press the first button, which cancels.
+  const onkeydown = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    agree.click();
+  };
+  const answer = await showDialog(title, [
+    html`<p>${consequence}</p>`,
+    name !== undefined &&
+      html`<label>
+        <span>Type ${name} to confirm</span>
+        <input type="text" autocomplete="off" autofocus oninput=${oninput} onkeydown=${onkeydown}>
+      </label>`,
+    html`<div class="row"><button value="no" autofocus=${name === undefined}>Keep it</button>${agree}</div>`,
+  ]);
+  return answer === 'yes';
+}
+
+/** Makes streams due now; the worker runs them. @param {{ source: string, stream?: string }} of @param {string} [kind] */
+export const syncNow = ({ source, stream }, kind = 'main') =>
+  actionButton({
+    name: 'Sync now',
+    kind,
+    done: `${stream ? `${source}/${stream} is` : `The streams of ${source} are`} due now`,
+    act: () => post('/api/sync', { source, ...(stream && { streams: [stream] }) }),
+  });
+
+/** @type {Readonly<Record<BackfillAction, { name: string, done: string }>>} */
+const ACTIONS = {
+  pause: { name: 'Pause', done: 'is paused; what is being read is finished first' },
+  resume: { name: 'Resume', done: 'goes on' },
+  cancel: { name: 'Cancel', done: 'is cancelled; what it has read stays' },
+  retry: { name: 'Retry', done: 'reads its failed windows again' },
+};
+
+/** @param {BackfillAction} action @param {{ id: string, source: string, stream: string }} backfill */
+export function backfillButton(action, { id, source, stream }) {
+  const what = `the backfill of ${source}/${stream}`;
+  const { name, done } = ACTIONS[action];
+  return actionButton({
+    name,
+    label: `${name} ${what}`,
+    key: action === 'resume' ? 'pause' : action, // One becomes the other under the keyboard's focus.
+    done: `The backfill of ${source}/${stream} ${done}.`,
+    act: () => post(`/api/backfills/${encodeURIComponent(id)}/${action}`),
+    question: action === 'cancel' && {
+      title: `Cancel ${what}?`,
+      consequence: 'This cannot be undone. What it has read stays.',
+      yes: 'Cancel the backfill',
+    },
+  });
+}
 
 /**
  * What can be done with a record that was set aside.
@@ -126,28 +136,25 @@ export const syncNow = ({ source, stream }, props = { class: 'main' }) =>
  */
 export function recordActions({ id }, onGone = () => {}) {
   const path = `/api/quarantine/${encodeURIComponent(id)}`;
-  const retry = () =>
-    announce(`Record ${id} was written into every sink.`, async () => {
-      const { reason } = await post(`${path}/retry`);
-      if (reason !== null) throw new Error(`Record ${id} stays: ${reason}`);
-      leave();
-    });
-  const drop = async () => {
-    const consequence = 'This cannot be undone: no other copy is kept here.';
-    if (!(await confirmed(`Drop record ${id}?`, consequence, 'Drop the record', String(id)))) return;
-    await announce(`Record ${id} was dropped.`, async () => {
-      await remove(path);
-      leave();
-    });
-  };
   /** The button disappears with its record, so keyboard focus moves to the top of the view. */
   const leave = () => {
     document.getElementById('main')?.focus({ preventScroll: true });
     onGone();
   };
-  return h('span', { class: 'row' }, button('Retry', id, retry), button('Drop', id, drop));
+  const retry = async () => {
+    const { reason } = await post(`${path}/retry`);
+    if (reason !== null) throw new Error(`Record ${id} stays: ${reason}`);
+    leave();
+  };
+  const question = {
+    title: `Drop record ${id}?`,
+    consequence: 'This cannot be undone: no other copy is kept here.',
+    yes: 'Drop the record',
+    name: String(id),
+  };
+  const done = [`Record ${id} was written into every sink.`, `Record ${id} was dropped.`];
+  return html`<span class="row">
+    ${actionButton({ name: 'Retry', label: `Retry record ${id}`, done: done[0] ?? '', act: retry })}
+    ${actionButton({ name: 'Drop', label: `Drop record ${id}`, done: done[1] ?? '', act: () => remove(path).then(leave), question })}
+  </span>`;
 }
-
-/** @param {string} name @param {number} id @param {() => Promise<void>} act */
-const button = (name, id, act) =>
-  actionButton({ class: 'quiet', 'data-key': name, 'aria-label': `${name} record ${id}` }, name, act);

@@ -1,7 +1,8 @@
-/** @import { Layer, Model, Slot } from './chart.js' */
+/** @import { Model, Slot } from './chart.js' */
 import { slotFigures, slotTime } from './chart.js';
-import { h } from './dom.js';
-import { zoneName } from './words.js';
+import { html } from './dom.js';
+import { aside } from './elements.js';
+import { DAY_MS, zoneName } from './words.js';
 
 /**
  * A chart with its legend; screen readers and those who want the numbers get a table below.
@@ -10,68 +11,41 @@ import { zoneName } from './words.js';
 export function bars({ label, note, ...model }) {
   const { layers, mark } = model;
   const swatches = mark ? [...layers, { name: mark, kind: 'mark' }] : layers;
-  return h(
-    'figure',
-    { class: 'bars' },
-    note && h('p', { class: 'small muted' }, note),
-    h('time-chart', { role: 'img', 'aria-label': label, model: JSON.stringify(model), zone: zoneName() }),
-    h(
-      'figcaption',
-      { class: 'row' },
-      key(swatches),
-      h('span', { class: 'small muted' }, 'Drag to zoom.'),
-      h('details', {}, h('summary', {}, 'As a table'), numbers(label, model)),
-    ),
-  );
+  return html`<figure class="bars">
+    ${note && html`<p class="small muted">${note}</p>`}
+    <time-chart role="img" aria-label=${label} model=${JSON.stringify(model)} zone=${zoneName()}></time-chart>
+    <figcaption class="row">
+      <ul class="legend">
+        ${swatches.map(({ name, kind }) => html`<li><i class="swatch ${kind}" aria-hidden="true"></i>${name}</li>`)}
+      </ul>
+      ${aside('Drag to zoom.')}
+      <details><summary>As a table</summary>${numbers(label, model)}</details>
+    </figcaption>
+  </figure>`;
 }
 
 /** @param {string} label @param {Model} model */
-const numbers = (label, model) =>
-  h(
-    'div',
-    { class: 'scroll numbers', tabindex: 0, role: 'region', 'aria-label': `${label}, as a table` },
-    h(
-      'table',
-      {},
-      h(
-        'thead',
-        {},
-        h(
-          'tr',
-          {},
-          [
-            `Time (${model.stepMs >= 86_400_000 ? 'UTC' : zoneName()})`,
-            ...model.layers.map(({ name }) => name),
-            model.mark,
-          ].map((name) => name && h('th', { scope: 'col' }, name)),
-        ),
-      ),
-      h(
-        'tbody',
-        {},
-        model.slots
-          .filter(({ values }) => values)
-          .toReversed()
-          .map((slot) =>
-            h(
-              'tr',
-              {},
-              [slotTime(model, slot.at), ...slotFigures(model, slot).map(([, n]) => n)].map((text) =>
-                h('td', {}, text),
-              ),
-            ),
-          ),
-      ),
-    ),
-  );
+function numbers(label, model) {
+  const time = `Time (${model.stepMs >= DAY_MS ? 'UTC' : zoneName()})`;
+  const rows = model.slots.filter(({ values }) => values).toReversed();
+  return html`<div class="scroll numbers" tabindex="0" role="region" aria-label="${label}, as a table">
+    <table>
+      <thead><tr>${[time, ...namesOf(model)].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+      <tbody>
+        ${rows.map(
+          (slot) =>
+            html`<tr>
+              <td>${slotTime(model, slot.at)}</td>
+              ${slotFigures(model, slot).map(([, n]) => html`<td>${n}</td>`)}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
 
-/** @param {Layer[]} layers */
-const key = (layers) =>
-  h(
-    'ul',
-    { class: 'legend' },
-    layers.map(({ name, kind }) => h('li', {}, h('i', { class: `swatch ${kind}`, 'aria-hidden': 'true' }), name)),
-  );
+/** @param {Model} model */
+const namesOf = ({ layers, mark }) => [...layers.map(({ name }) => name), ...(mark ? [mark] : [])];
 
 /**
  * Every interval between two times, with data or not.

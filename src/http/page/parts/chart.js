@@ -1,5 +1,5 @@
 import uPlot from '../uPlot.js';
-import { h } from './dom.js';
+import { html } from './dom.js';
 import { dayOf, figure, minute, shortFigure } from './words.js';
 
 /**
@@ -26,8 +26,8 @@ export class TimeChart extends HTMLElement {
   static observedAttributes = ['model', 'zone'];
   /** @type {uPlot | undefined} */
   #plot;
-  #tip = h('div', { class: 'chart-tip', hidden: true });
-  #back = h('button', { class: 'chart-back quiet', type: 'button', hidden: true }, 'Whole range');
+  #tip = html`<div class="chart-tip" hidden></div>`;
+  #back = html`<button class="chart-back quiet" type="button" hidden>Whole range</button>`;
   #size = new ResizeObserver(() => this.#plot?.setSize(this.#room()));
   #theme = new MutationObserver(() => this.#plot?.redraw());
   #dark = matchMedia('(prefers-color-scheme: dark)');
@@ -150,10 +150,10 @@ export class TimeChart extends HTMLElement {
     this.#tip.hidden = !slot;
     if (!slot) return;
     this.#tip.replaceChildren(
-      h('b', {}, slotTime(model, slot.at)),
-      ...(slot.values
-        ? slotFigures(model, slot).map(([name, n]) => h('span', {}, `${name} ${n}`))
-        : [h('span', {}, 'nothing')]),
+      html`<b>${slotTime(model, slot.at)}</b>`,
+      ...(slot.values ? slotFigures(model, slot).map((each) => each.join(' ')) : ['nothing']).map(
+        (text) => html`<span>${text}</span>`,
+      ),
     );
     const at = plot.over.offsetLeft + left;
     const room = this.clientWidth - this.#tip.offsetWidth;

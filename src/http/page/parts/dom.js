@@ -1,41 +1,71 @@
-/** @typedef {Node | string | number | null | undefined | false} Child */
-/** @typedef {Record<string, unknown>} Props */
-
 /** Events that views handle; `morph` moves their handlers to the element that stays. */
-export const HANDLERS = /** @type {const} */ (['onclick', 'onchange', 'onsubmit', 'onkeydown']);
+const HANDLERS = /** @type {const} */ (['onclick', 'onchange', 'onsubmit', 'onkeydown', 'oninput']);
 
-/**
- * An HTML element. Children are nodes or text, so data is never parsed as markup. `vars` are CSS
- * variables, set through the object model because the content security policy forbids style attributes.
- * @param {string} tag
- * @param {Props} [props]
- * @param {...(Child | Child[])} children
- * @returns {HTMLElement}
- */
-export function h(tag, props = {}, ...children) {
-  return fill(document.createElement(tag), props, children);
+/** Marks the place of a value; no text of ours has it. */
+const HOLE = '\0';
+const TOKEN = /<\/[\w-]+>|<([\w-]+)((?:\s+[^\s=>]+(?:=(?:"[^"]*"|[^\s>]+))?)*)\s*>|[^<]+/g;
+const ATTRIBUTE = /([^\s=]+)(?:=(?:"([^"]*)"|(\S+)))?/g;
+
+/** @typedef {{ tag?: string, attributes: [name: string, value: string][], text: string, isEnd: boolean }} Token */
+/** Each template is taken apart once. @type {WeakMap<TemplateStringsArray, Token[]>} */
+const known = new WeakMap();
+
+/** @param {TemplateStringsArray} strings @returns {Token[]} */
+function tokensOf(strings) {
+  const tokens = [...strings.join(HOLE).matchAll(TOKEN)].map(([all, tag, attributes = '']) => ({
+    ...(tag && { tag }),
+    attributes: [...attributes.matchAll(ATTRIBUTE)].map(
+      ([, name = '', quoted, bare]) => /** @type {[string, string]} */ ([name, quoted ?? bare ?? '']),
+    ),
+    text: all,
+    isEnd: all.startsWith('</'),
+  }));
+  known.set(strings, tokens);
+  return tokens;
 }
 
 /**
- * @param {HTMLElement} element
- * @param {Props} props
- * @param {(Child | Child[])[]} children
- * @returns {HTMLElement}
+ * An element, written as HTML. Values become nodes, text, attributes or handlers, and are never parsed as markup; what is null or false is
+ * left out. `vars` are CSS variables, set through the object model because the content security policy forbids style attributes.
+ * @param {TemplateStringsArray} strings
+ * @param {...unknown} values
+ * @returns {any}
  */
-function fill(element, props, children) {
-  for (const [name, value] of Object.entries(props)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name === 'vars') {
-      for (const [key, each] of Object.entries(/** @type {object} */ (value))) element.style.setProperty(key, each);
-    } else if (typeof value === 'function') Object.assign(element, { [name]: value });
-    else element.setAttribute(name, value === true ? '' : String(value));
+export function html(strings, ...values) {
+  let next = 0;
+  const open = /** @type {(Element | DocumentFragment)[]} */ ([new DocumentFragment()]);
+  for (const { tag, attributes, text, isEnd } of known.get(strings) ?? tokensOf(strings)) {
+    const parent = /** @type {Element} */ (open.at(-1));
+    if (isEnd) open.pop();
+    else if (tag) {
+      const element = document.createElement(tag);
+      for (const [name, value] of attributes)
+        set(element, name, value === HOLE ? values[next++] : value.replaceAll(HOLE, () => String(values[next++])));
+      parent.append(element);
+      if (tag !== 'input') open.push(element);
+    } else
+      text.split(HOLE).forEach((part, i) => {
+        if (i > 0) add(parent, values[next++]);
+        // Lines are broken for those who read the code.
+        add(parent, part.replace(/^\s*\n\s*|\s*\n\s*$/g, ''));
+      });
   }
-  for (const child of children.flat()) {
-    if (child !== null && child !== undefined && child !== false) {
-      element.append(child instanceof Node ? child : String(child));
-    }
-  }
-  return element;
+  return open[0]?.firstElementChild;
+}
+
+/** @param {HTMLElement} element @param {string} name @param {unknown} value */
+function set(element, name, value) {
+  if (value === null || value === undefined || value === false) return;
+  if (name === 'vars') for (const [key, each] of Object.entries(value)) element.style.setProperty(key, String(each));
+  else if (typeof value === 'function') Object.assign(element, { [name]: value });
+  else element.setAttribute(name, value === true ? '' : String(value));
+}
+
+/** @param {Element} parent @param {unknown} child */
+function add(parent, child) {
+  if (Array.isArray(child)) for (const each of child) add(parent, each);
+  else if (child instanceof Node) parent.append(child);
+  else if (child !== null && child !== undefined && child !== false && child !== '') parent.append(String(child));
 }
 
 /**
@@ -43,9 +73,10 @@ function fill(element, props, children) {
  * text and opened details survive a live update. Children with a `data-key` are matched wherever they moved to; an element
  * with `data-keep` is left alone.
  * @param {Element} parent
- * @param {Node[]} fresh
+ * @param {unknown[]} drawn
  */
-export function morphChildren(parent, fresh) {
+export function morphChildren(parent, drawn) {
+  const fresh = drawn.flat().filter((node) => node instanceof Node);
   const keys = new Set(fresh.map(keyOf));
   const keyed = new Map();
   for (const child of [...parent.children]) {

@@ -1,6 +1,7 @@
-/** @import { Child } from './dom.js' */
-import { h } from './dom.js';
-import { duration } from './words.js';
+import { html } from './dom.js';
+import { DAY_MS, dayOf, duration } from './words.js';
+
+export const STREAMS = /** @type {const} */ (['clicks', 'leads', 'sales']);
 
 /**
  * A badge, only if something is wrong. The sign is for those who do not see the colour.
@@ -8,93 +9,111 @@ import { duration } from './words.js';
  * @param {'warn' | 'bad'} [weight]
  */
 export const badge = (text, weight = 'bad') =>
-  h('span', { class: `badge ${weight}` }, h('span', { 'aria-hidden': 'true' }, weight === 'bad' ? '▲' : '●'), text);
+  html`<span class="badge ${weight}"><span aria-hidden="true">${weight === 'bad' ? '▲' : '●'}</span>${text}</span>`;
+
+/** @param {unknown} text */
+export const aside = (text) => html`<span class="muted small">${text}</span>`;
+
+/** @param {unknown} text */
+export const empty = (text) => html`<p class="empty">${text}</p>`;
+
+/**
+ * A section with its heading, and what stands beside that.
+ * @param {string} title
+ * @param {unknown} content
+ * @param {{ side?: unknown, key?: string, label?: string, kind?: string }} [options] The key keeps it apart from its neighbours.
+ */
+export const panel = (title, content, { side, key, label = title, kind = '' } = {}) =>
+  html`<section class="panel ${kind}" aria-label=${label} data-key=${key}>
+    <div class="panel-head"><h2>${title}</h2>${side}</div>
+    ${content}
+  </section>`;
 
 /**
  * A choice between a few words, as links: the choice is part of the address.
  * @param {string} label
- * @param {{ name: string, to: string, isChosen: boolean }[]} choices
+ * @param {readonly { name: string, to: string, isChosen: boolean }[]} choices
  */
 export const choice = (label, choices) =>
-  h(
-    'div',
-    { class: 'choice', role: 'group', 'aria-label': label },
-    choices.map(({ name, to, isChosen }) => h('a', { href: to, 'aria-current': isChosen && 'true' }, name)),
-  );
+  html`<div class="choice" role="group" aria-label=${label}>
+    ${choices.map(({ name, to, isChosen }) => html`<a href=${to} aria-current=${isChosen && 'true'}>${name}</a>`)}
+  </div>`;
 
-/** Pairs of name and value; pairs without a value are left out. @param {[string, Child][]} pairs */
+/** Pairs of name and value; pairs without a value are left out. @param {[string, unknown][]} pairs */
 export const facts = (pairs) =>
-  h(
-    'dl',
-    { class: 'facts' },
-    pairs
+  html`<dl class="facts">
+    ${pairs
       .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '')
-      .map(([name, value]) => h('div', { 'data-key': name }, h('dt', {}, name), h('dd', {}, value))),
-  );
+      .map(([name, value]) => html`<div data-key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+  </dl>`;
 
 /** An input with its name above it. @param {string} id @param {string} label @param {HTMLElement} input */
-export const field = (id, label, input) => h('div', { class: 'field' }, h('label', { for: id }, label), input);
+const field = (id, label, input) => html`<div class="field"><label for=${id}>${label}</label>${input}</div>`;
 
-/** @param {string} id @param {string} label @param {string} value `2026-11-15` */
-export const dateField = (id, label, value) =>
-  field(id, label, h('input', { id, name: id, type: 'date', value, required: true }));
+/** The days of a range, by default the last week. @param {{ from?: string | undefined, to: string }} days */
+export const dateFields = ({ from = dayOf(Date.now() - 7 * DAY_MS), to }) => [
+  field('from', 'From (UTC)', html`<input id="from" name="from" type="date" value=${from} required>`),
+  field('to', 'To, exclusive (UTC)', html`<input id="to" name="to" type="date" value=${to} required>`),
+];
+
+/**
+ * @param {string} id
+ * @param {string} label
+ * @param {readonly (readonly [value: string, name: string])[]} options
+ * @param {{ chosen?: string | undefined, onchange?: (event: any) => void }} [more]
+ */
+export const selectField = (id, label, options, { chosen = '', onchange } = {}) => {
+  const each = options.map(
+    ([value, name]) => html`<option value=${value} selected=${value === chosen}>${name}</option>`,
+  );
+  return field(id, label, html`<select id=${id} name=${id} onchange=${onchange}>${each}</select>`);
+};
+
+/** What is chosen if nothing is. @param {readonly string[]} names @returns {[value: string, name: string][]} */
+export const orAll = (names) => [['', 'all'], ...names.map((name) => /** @type {[string, string]} */ ([name, name]))];
 
 /**
  * The heading of a view: its title or state in one line, and an optional second line.
  * @param {string} title
- * @param {Child | Child[]} [more]
- * @param {Child} [crumb]
+ * @param {unknown} [more]
+ * @param {unknown} [crumb]
  */
 export const opening = (title, more, crumb) =>
-  h(
-    'div',
-    { class: 'opening' },
-    crumb && h('p', { class: 'crumb' }, crumb),
-    h('h1', {}, title),
-    more && h('p', { class: 'muted' }, more),
-  );
+  html`<div class="opening">
+    ${crumb && html`<p class="small">${crumb}</p>`}
+    <h1>${title}</h1>
+    ${more && html`<p class="muted">${more}</p>`}
+  </div>`;
 
 /** @param {string} label @param {number} share From 0 to 1. */
 export const progressBar = (label, share) =>
-  h('span', {
-    class: 'bar',
-    role: 'progressbar',
-    'aria-label': label,
-    'aria-valuemin': 0,
-    'aria-valuemax': 100,
-    'aria-valuenow': Math.floor(share * 100),
-    vars: { '--share': String(share) },
-  });
+  html`<span class="bar" role="progressbar" aria-label=${label} aria-valuemin="0" aria-valuemax="100"
+    aria-valuenow=${Math.floor(share * 100)} vars=${{ '--share': share }}></span>`;
 
 /**
  * A stream's lag against its target. Without a target there is no bar.
  * @param {{ lagSeconds: number | null, maxLagSeconds: number | null, firstSync: boolean }} stream
  */
 export function lag({ lagSeconds, maxLagSeconds, firstSync }) {
-  if (firstSync) return h('span', { class: 'muted' }, 'first sync');
+  if (firstSync) return html`<span class="muted">first sync</span>`;
   if (lagSeconds === null) return null;
   const isLate = maxLagSeconds !== null && lagSeconds > maxLagSeconds;
-  return h(
-    'span',
-    { class: 'stack' },
-    h(
-      'span',
-      { class: 'row' },
-      h('b', {}, duration(lagSeconds)),
-      maxLagSeconds !== null && h('span', { class: 'muted small' }, `of ${duration(maxLagSeconds)}`),
-      isLate && badge('late'),
-    ),
-    maxLagSeconds !== null &&
-      h('span', {
-        class: isLate ? 'bar over' : 'bar',
-        'aria-hidden': 'true',
-        vars: { '--share': String(Math.min(1, lagSeconds / maxLagSeconds)) },
-      }),
-  );
+  const share = Math.min(1, lagSeconds / (maxLagSeconds ?? 1));
+  return html`<span class="stack">
+    <span class="row">
+      <b>${duration(lagSeconds)}</b>
+      ${maxLagSeconds !== null && aside(`of ${duration(maxLagSeconds)}`)}
+      ${isLate && badge('late')}
+    </span>
+    ${
+      maxLagSeconds !== null &&
+      html`<span class="bar ${isLate ? 'over' : ''}" aria-hidden="true" vars=${{ '--share': share }}></span>`
+    }
+  </span>`;
 }
 
-/** @param {string} title @param {string} text @param {string} to @param {string} where @returns {Node[]} */
+/** @param {string} title @param {string} text @param {string} to @param {string} where */
 export const notThere = (title, text, to, where) => [
   opening(title, text),
-  h('p', { class: 'panel' }, h('a', { href: to }, `Go to ${where}`)),
+  html`<p class="panel"><a href=${to}>Go to ${where}</a></p>`,
 ];

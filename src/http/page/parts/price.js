@@ -1,7 +1,7 @@
 /** @import { BackfillPrice, BackfillRequest, SourcePrice, StreamPrice } from '../../api-types.ts' */
 import { post } from '../app/session.js';
-import { h } from './dom.js';
-import { doubtList, table } from './tables.js';
+import { html } from './dom.js';
+import { doubtList, nameOf, table } from './tables.js';
 import { counted, duration, figure, percent } from './words.js';
 
 /** @typedef {{ source: string, stream: StreamPrice['stream'] }} Of */
@@ -49,47 +49,39 @@ function drawing(asked, stop) {
   const faults = [...new Set(asked.flatMap(({ fault }) => fault ?? []))];
   const ended = asked.filter(({ price, fault }) => price || fault).length;
   const isOver = stop.signal.aborted || ended === asked.length;
-  const cancel = () => stop.abort();
+  const share = `${ended} of ${counted(asked.length, 'stream')}`;
   return [
     !isOver &&
-      h(
-        'div',
-        { class: 'row' },
-        h(
-          'p',
-          { class: 'muted' },
-          `Asking the service how much there is: ${ended} of ${counted(asked.length, 'stream')}`,
-        ),
-        h('button', { type: 'button', class: 'quiet', onclick: cancel }, 'Stop asking'),
-      ),
-    stop.signal.aborted && h('p', {}, `Stopped: ${ended} of ${counted(asked.length, 'stream')} estimated.`),
-    ...faults.map((fault) => h('p', { class: 'trouble' }, fault)),
+      html`<div class="row">
+        <p class="muted">Asking the service how much there is: ${share}</p>
+        <button type="button" class="quiet" onclick=${() => stop.abort()}>Stop asking</button>
+      </div>`,
+    stop.signal.aborted && html`<p>Stopped: ${share} estimated.</p>`,
+    ...faults.map((fault) => html`<p class="trouble">${fault}</p>`),
     ...priceOf(asked, prices),
   ].filter((node) => node instanceof Node);
 }
 
 /** What it will cost: requests and rows for each stream, time for each source. @param {readonly Asked[]} asked @param {readonly BackfillPrice[]} prices */
 const priceOf = (asked, prices) => [
-  ...doubtList(prices.flatMap(({ warnings }) => warnings)),
-  table({
-    label: 'What it will cost',
-    isDense: true,
-    rows: [...asked],
-    keyOf: ({ source, stream }) => `${source}/${stream}`,
-    columns: [
-      { name: 'Stream', kind: 'lead', cell: ({ source, stream }) => `${source}/${stream}` },
-      { name: 'Proven already', kind: 'right', cell: priced(({ certified }) => percent(certified)) },
-      { name: 'Rows to read', kind: 'right', cell: priced((price) => about(price, price.rows)) },
-      { name: 'Requests', kind: 'right', cell: priced((price) => about(price, price.requests)) },
+  doubtList(prices.flatMap(({ warnings }) => warnings)),
+  table(
+    'What it will cost',
+    asked,
+    [
+      ['Stream', 'lead', nameOf],
+      ['Proven already', 'right', priced(({ certified }) => percent(certified))],
+      ['Rows to read', 'right', priced((price) => about(price, price.rows))],
+      ['Requests', 'right', priced((price) => about(price, price.requests))],
     ],
-  }),
-  h(
-    'ul',
-    { class: 'plain' },
-    [...new Set(prices.flatMap(({ sources }) => Object.keys(sources)))].map((source) =>
-      h('li', {}, h('b', {}, source), ` ${times(together(prices.flatMap(({ sources }) => sources[source] ?? [])))}`),
-    ),
+    { keyOf: nameOf, kind: 'dense' },
   ),
+  html`<ul>
+    ${[...new Set(prices.flatMap(({ sources }) => Object.keys(sources)))].map(
+      (source) =>
+        html`<li><b>${source}</b> ${times(together(prices.flatMap(({ sources }) => sources[source] ?? [])))}</li>`,
+    )}
+  </ul>`,
 ];
 
 /** @param {(price: StreamPrice) => string} text */

@@ -3,11 +3,9 @@
 import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { bars, slotsOf } from './bars.js';
-import { h } from './dom.js';
-import { choice } from './elements.js';
+import { html } from './dom.js';
+import { choice, empty, panel, STREAMS } from './elements.js';
 import { counted, DAY_MS, figure } from './words.js';
-
-const STREAMS = ['clicks', 'leads', 'sales'];
 
 /** How far back: arrivals by the hour for as long as hours can be told apart. */
 const SPANS = /** @type {const} */ ({
@@ -70,44 +68,34 @@ export function rowsChart({ by, rows }, address, isFirstSync) {
   const where = `the last ${SPANS[span].name}`;
   // Apart: it brings a hundred times the rows of a day, and would flatten all other bars.
   const note = first > 0 && `First syncs brought ${counted(first, 'further row')}, which are not drawn.`;
-  return h(
-    'section',
-    { class: 'panel', 'aria-labelledby': 'rows-title' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', { id: 'rows-title' }, by === 'event' ? 'Rows by event time' : 'New rows by arrival'),
-      h(
-        'div',
-        { class: 'row' },
-        choice('Rows by', [
-          { name: 'Event time', to: here(address, { by: null }), isChosen: by === 'event' },
-          { name: 'Arrival', to: here(address, { by: 'arrival' }), isChosen: by === 'arrival' },
-        ]),
-        choice(
-          'How far back',
-          /** @type {(keyof typeof SPANS)[]} */ (Object.keys(SPANS))
-            .filter((name) => by === 'arrival' || name !== 'days')
-            .map((name) => ({ name: SPANS[name].name, to: here(address, { span: name }), isChosen: name === span })),
-        ),
-      ),
-    ),
-    total === 0
-      ? h(
-          'p',
-          { class: 'empty' },
-          isFirstSync && by === 'arrival'
-            ? 'The first sync counts its rows when it has ended; by event time they are shown as they come.'
-            : `No ${by === 'event' ? 'rows' : 'new rows'} in ${where}. ${note || ''}`,
-        )
-      : bars({
-          label: `${counted(total, 'row')} in ${where}; the most in one ${hourly ? 'hour' : 'day'} was ${figure(most(slots))}`,
-          layers: streams.map((name) => ({ name, kind: name })),
-          slots,
-          stepMs: hourly ? DAY_MS / 24 : DAY_MS,
-          ...(note && { note }),
-        }),
-  );
+  const spans = /** @type {(keyof typeof SPANS)[]} */ (Object.keys(SPANS));
+  const choices = html`<div class="row">
+    ${choice('Rows by', [
+      { name: 'Event time', to: here(address, { by: null }), isChosen: by === 'event' },
+      { name: 'Arrival', to: here(address, { by: 'arrival' }), isChosen: by === 'arrival' },
+    ])}
+    ${choice(
+      'How far back',
+      spans
+        .filter((name) => by === 'arrival' || name !== 'days')
+        .map((name) => ({ name: SPANS[name].name, to: here(address, { span: name }), isChosen: name === span })),
+    )}
+  </div>`;
+  const nothing =
+    isFirstSync && by === 'arrival'
+      ? 'The first sync counts its rows when it has ended; by event time they are shown as they come.'
+      : `No ${by === 'event' ? 'rows' : 'new rows'} in ${where}. ${note || ''}`;
+  const chart = () =>
+    bars({
+      label: `${counted(total, 'row')} in ${where}; the most in one ${hourly ? 'hour' : 'day'} was ${figure(most(slots))}`,
+      layers: streams.map((name) => ({ name, kind: name })),
+      slots,
+      stepMs: hourly ? DAY_MS / 24 : DAY_MS,
+      ...(note && { note }),
+    });
+  return panel(by === 'event' ? 'Rows by event time' : 'New rows by arrival', total === 0 ? empty(nothing) : chart(), {
+    side: choices,
+  });
 }
 
 /** @param {readonly { rows: number }[]} points */

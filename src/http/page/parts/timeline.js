@@ -1,12 +1,12 @@
 /** @import { TrackCoverage } from '../../api-types.ts' */
+/** @import { Zoom } from './calendar.js' */
 /** @import { Address } from '../app/screen.js' */
 import { here } from '../app/screen.js';
-import { allGrid, daysOf, legend, monthGrid, rowsOf, yearGrid } from './calendar.js';
-import { h } from './dom.js';
-import { choice } from './elements.js';
+import { dayGrid, daysOf, legend, rowsOf } from './calendar.js';
+import { html } from './dom.js';
+import { choice, empty } from './elements.js';
 import { addMonths, DAY_MS, monthOf, spokenMonth } from './words.js';
 
-const GRIDS = { all: allGrid, year: yearGrid, month: monthGrid };
 const SHORT_HISTORY_MS = 62 * DAY_MS;
 
 /**
@@ -18,7 +18,7 @@ export function timeline(track, address) {
   const days = daysOf(track);
   const known = [...days.keys()];
   const [first, last] = [known[0], known.at(-1)];
-  if (!first || !last) return h('p', { class: 'empty' }, 'Nothing was read yet.');
+  if (!first || !last) return empty('Nothing was read yet.');
   const zoom = zoomOf(address.query.zoom, first, last);
   const length = zoom === 'year' ? 4 : 7;
   const at = (address.query.at ?? address.query.day ?? last).slice(0, length).padEnd(length, '-12');
@@ -28,30 +28,25 @@ export function timeline(track, address) {
     rows: rowsOf(track),
     at,
     chosen: address.query.day,
-    /** @param {string} day */
-    toDay: (day) => here(address, { zoom, at, day }),
-    /** @param {string} month */
-    toMonth: (month) => here(address, { zoom: 'month', at: month, day: null }),
+    /** @param {string} at A day, or a month. */
+    to: (at) => here(address, zoom === 'all' ? { zoom: 'month', at, day: null } : { zoom, at: look.at, day: at }),
   };
-  return h(
-    'div',
-    { class: 'timeline' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('div', { class: 'row' }, zoom !== 'all' && pager(zoom, at, [first, last], address), h('h3', {}, name)),
-      choice('Zoom', [
-        { name: 'Month', to: here(address, { zoom: 'month', at: inMonth(at, last) }), isChosen: zoom === 'month' },
-        { name: 'Year', to: here(address, { zoom: 'year', at: at.slice(0, 4) }), isChosen: zoom === 'year' },
-        { name: 'All', to: here(address, { zoom: 'all', at: null }), isChosen: zoom === 'all' },
-      ]),
-    ),
-    GRIDS[zoom](look),
-    legend('The stronger, the more rows.'),
-  );
+  const choices = choice('Zoom', [
+    { name: 'Month', to: here(address, { zoom: 'month', at: inMonth(at, last) }), isChosen: zoom === 'month' },
+    { name: 'Year', to: here(address, { zoom: 'year', at: at.slice(0, 4) }), isChosen: zoom === 'year' },
+    { name: 'All', to: here(address, { zoom: 'all', at: null }), isChosen: zoom === 'all' },
+  ]);
+  return html`<div class="timeline">
+    <div class="panel-head">
+      <div class="row">${zoom !== 'all' && pager(zoom, at, [first, last], address)}<h3>${name}</h3></div>
+      ${choices}
+    </div>
+    ${dayGrid(zoom, look)}
+    ${legend('The stronger, the more rows.')}
+  </div>`;
 }
 
-/** @param {string | undefined} asked @param {string} first @param {string} last @returns {keyof typeof GRIDS} */
+/** @param {string | undefined} asked @param {string} first @param {string} last @returns {Zoom} */
 function zoomOf(asked, first, last) {
   if (asked === 'all' || asked === 'year' || asked === 'month') return asked;
   // At phone width the days of a year are too small to tap.
@@ -71,8 +66,8 @@ function pager(zoom, at, [first, last], address) {
     const to = moved(by);
     const isThere = to >= first.slice(0, at.length) && to <= last.slice(0, at.length);
     return isThere
-      ? h('a', { class: 'button quiet', href: here(address, { zoom, at: to }), 'aria-label': label }, sign)
-      : h('span', { class: 'button quiet off', 'aria-hidden': 'true' }, sign);
+      ? html`<a class="button quiet" href=${here(address, { zoom, at: to })} aria-label=${label}>${sign}</a>`
+      : html`<span class="button quiet off" aria-hidden="true">${sign}</span>`;
   };
-  return h('span', { class: 'row' }, link(-1, `Earlier ${zoom}`, '‹'), link(1, `Later ${zoom}`, '›'));
+  return html`<span class="row">${link(-1, `Earlier ${zoom}`, '‹')}${link(1, `Later ${zoom}`, '›')}</span>`;
 }

@@ -1,108 +1,75 @@
-/** @import { StreamName } from '../../../model/streams.ts' */
 /** @import { RepairReport, VerifyReport, Verification } from '../../api-types.ts' */
 import { post } from '../app/session.js';
 import { actionButton, announce } from './actions.js';
-import { h } from './dom.js';
-import { badge, dateField, field, progressBar } from './elements.js';
-import { table } from './tables.js';
+import { html } from './dom.js';
+import { aside, badge, dateFields, panel, progressBar, selectField } from './elements.js';
+import { nameOf, table } from './tables.js';
 import { counted, DAY_MS, dayOf, figure, fromNow, percent, range } from './words.js';
 
-const FORMATS = { csv: 'CSV', ndjson: 'NDJSON', parquet: 'Parquet' };
+/** @typedef {{ source: string, stream: string }} Of */
 
 /**
  * The panel for a range of days of a stream: compare sinks with the service, and export.
- * @param {{ source: string, stream: StreamName }} of
+ * @param {Of} of
  * @param {Verification | null} verification The last one of this stream.
  */
 export const rangePanel = (of, verification) =>
-  h(
-    'section',
-    { class: 'panel', 'aria-labelledby': 'range-title' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', { id: 'range-title' }, 'Verify or export'),
-      h('span', { class: 'small muted' }, 'Both read from the service; syncs go first.'),
-    ),
-    form(of),
-    verification && comparison(of, verification),
-  );
+  panel('Verify or export', [rangeForm(of), verification && comparison(of, verification)], {
+    side: aside('Both read from the service; syncs go first.'),
+    key: 'range',
+  });
 
-/** Not redrawn by live updates, so that they do not discard what somebody is typing. @param {{ source: string, stream: StreamName }} of */
-function form({ source, stream }) {
-  const form = /** @type {HTMLFormElement} */ (
-    h(
-      'form',
-      { 'data-keep': true, 'data-key': `range ${source}/${stream}` },
-      h(
-        'div',
-        { class: 'fields' },
-        dateField('from', 'From (UTC)', dayOf(Date.now() - 7 * DAY_MS)),
-        dateField('to', 'To, exclusive (UTC)', dayOf(Date.now() + DAY_MS)),
-        h('button', { value: 'verify' }, 'Verify'),
-        field(
-          'format',
-          'File',
-          h(
-            'select',
-            { id: 'format', name: 'format' },
-            Object.entries(FORMATS).map(([value, name]) => h('option', { value }, name)),
-          ),
-        ),
-        h('button', { value: 'export' }, 'Export'),
-      ),
-    )
-  );
-  form.onsubmit = (event) => {
+/** Not redrawn by live updates, so that they do not discard what somebody is typing. @param {Of} of */
+function rangeForm({ source, stream }) {
+  const form = html`<form data-keep data-key="range ${source}/${stream}" id="range">
+    <div class="fields">
+      ${dateFields({ to: dayOf(Date.now() + DAY_MS) })}
+      <button value="verify">Verify</button>
+      ${selectField('format', 'File', [
+        ['csv', 'CSV'],
+        ['ndjson', 'NDJSON'],
+        ['parquet', 'Parquet'],
+      ])}
+      <button value="export">Export</button>
+    </div>
+  </form>`;
+  form.onsubmit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    const [from, to, format] = ['from', 'to', 'format'].map((name) => String(new FormData(form).get(name)));
+    const [from = '', to = '', format = ''] = ['from', 'to', 'format'].map((name) => form.elements[name].value);
     const isExport = /** @type {HTMLButtonElement} */ (event.submitter).value === 'export';
     void announce(isExport ? 'The export has started.' : `${source}/${stream} is being verified.`, async () => {
       if (!from || !to || from >= to) throw new Error('From must be before To.');
-      if (isExport) download(`api/export/${stream}?${new URLSearchParams({ source, from, to, format: format ?? '' })}`);
+      // The browser downloads it, as with any link to a file.
+      const query = new URLSearchParams({ source, from, to, format });
+      if (isExport) html`<a href="api/export/${stream}?${query}" download>File</a>`.click();
       else await post('/api/verifications', { source, streams: [stream], from, to });
     });
   };
   return form;
 }
 
-/** The browser downloads it, as with any link to a file. @param {string} href */
-function download(href) {
-  const link = /** @type {HTMLAnchorElement} */ (h('a', { href, download: true }));
-  link.click();
-}
-
-/**
- * The result of a comparison, or its progress.
- * @param {{ source: string, stream: StreamName }} of
- * @param {Verification} verification
- */
-export function comparison(of, verification) {
-  const { state, from, to, finishedAt, message, results } = verification;
+/** The result of a comparison, or its progress. @param {Of} of @param {Verification} verification */
+function comparison(of, verification) {
+  const { id, state, from, to, finishedAt, message, results, progress } = verification;
   const report = results.find(({ source, stream }) => source === of.source && stream === of.stream);
-  return h(
-    'div',
-    { class: 'comparison', 'data-key': 'comparison' },
-    h(
-      'p',
-      { class: 'row' },
-      h('b', {}, range(from, to)),
-      outcome(verification, report),
-      finishedAt && h('span', { class: 'muted small' }, fromNow(finishedAt)),
-      state === 'running' && action('Cancel', 'The verification ends.', `/api/verifications/${verification.id}/cancel`),
-      isRepairable(verification, report) &&
-        action('Repair', `${of.source}/${of.stream} is being repaired.`, '/api/verifications', {
-          source: of.source,
-          streams: [of.stream],
-          from,
-          to,
-          repair: true,
-        }),
-    ),
-    state === 'running' && progressBar(`Verification of ${of.source}/${of.stream}`, verification.progress),
-    message && h('p', { class: 'small' }, message),
-    report && differences(report.repaired ?? report),
-  );
+  const isRunning = state === 'running';
+  const cancel = () => post(`/api/verifications/${id}/cancel`);
+  const repair = () => post('/api/verifications', { source: of.source, streams: [of.stream], from, to, repair: true });
+  return html`<div class="windows" data-key="comparison">
+    <p class="row">
+      <b>${range(from, to)}</b>
+      ${outcome(verification, report)}
+      ${finishedAt && aside(fromNow(finishedAt))}
+      ${isRunning && actionButton({ name: 'Cancel', done: 'The verification ends.', act: cancel })}
+      ${
+        isRepairable(verification, report) &&
+        actionButton({ name: 'Repair', done: `${nameOf(of)} is being repaired.`, act: repair })
+      }
+    </p>
+    ${isRunning && progressBar(`Verification of ${nameOf(of)}`, progress)}
+    ${message && html`<p class="small">${message}</p>`}
+    ${report && differences(report.repaired ?? report)}
+  </div>`;
 }
 
 /** @param {Verification} verification @param {RepairReport | undefined} report */
@@ -126,28 +93,15 @@ const isRepairable = ({ state, repair }, report) => state === 'done' && !repair 
 /** A table of differences, or nothing if there are none. @param {VerifyReport} report */
 const differences = ({ sinks }) =>
   sinks.some(isOff) &&
-  table({
-    label: 'What differs',
-    isDense: true,
-    rows: sinks.filter(isOff),
-    keyOf: ({ sink }) => sink,
-    columns: [
-      { name: 'Sink', kind: 'lead fit', cell: ({ sink }) => sink },
-      { name: 'Missing', kind: 'right fit', cell: ({ missing }) => figure(missing) },
-      { name: 'Extra', kind: 'right fit', cell: ({ extra }) => figure(extra) },
-      { name: 'Different', kind: 'right fit', cell: ({ different }) => figure(different) },
-      {
-        name: 'Days',
-        kind: 'wide',
-        cell: ({ days }) =>
-          days
-            .filter(isOff)
-            .map(({ day }) => day)
-            .join(', '),
-      },
+  table(
+    'What differs',
+    sinks.filter(isOff),
+    [
+      ['Sink', 'lead fit', ({ sink }) => sink],
+      ['Missing', 'right fit', ({ missing }) => figure(missing)],
+      ['Extra', 'right fit', ({ extra }) => figure(extra)],
+      ['Different', 'right fit', ({ different }) => figure(different)],
+      ['Days', 'wide', ({ days }) => days.flatMap((day) => (isOff(day) ? day.day : [])).join(', ')],
     ],
-  });
-
-/** @param {string} name @param {string} done @param {string} path @param {object} [body] */
-const action = (name, done, path, body) =>
-  actionButton({ class: 'quiet', 'data-key': name }, name, () => announce(done, () => post(path, body)));
+    { keyOf: ({ sink }) => sink, kind: 'dense' },
+  );

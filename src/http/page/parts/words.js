@@ -1,4 +1,4 @@
-import { h } from './dom.js';
+import { html } from './dom.js';
 
 /** Formatting of numbers, durations and names. */
 
@@ -91,11 +91,7 @@ export const shortMonth = (at) => monthName.format(new Date(`${at}-01`));
  * @param {string} [text] What is shown, where it is not the minute.
  */
 export const time = (iso, text = minute(iso)) =>
-  h(
-    'time',
-    { datetime: iso, title: `${iso.slice(0, 19).replace('T', ' ')} UTC · here ${local.format(new Date(iso))}` },
-    text,
-  );
+  html`<time datetime=${iso} title="${iso.slice(0, 19).replace('T', ' ')} UTC · here ${local.format(new Date(iso))}">${text}</time>`;
 
 /** `5 min ago`, `in 2 min`, with the exact time as tooltip. @param {string} iso */
 export function fromNow(iso) {
@@ -106,9 +102,6 @@ export function fromNow(iso) {
 
 /** `for 5 min`: how long something has been going on. @param {string} iso */
 export const since = (iso) => `for ${duration(Math.max(0, (Date.now() - Date.parse(iso)) / 1000))}`;
-
-/** How many days the month has. @param {string} at `2026-11` */
-export const daysIn = (at) => new Date(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)), 0)).getUTCDate();
 
 /** The month `by` months later. @param {string} at @param {number} by */
 export const addMonths = (at, by) => monthOf(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)) - 1 + by, 1));

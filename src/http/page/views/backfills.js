@@ -1,18 +1,25 @@
-/** @import { Backfill, BackfillAction, Backfills } from '../../api-types.ts' */
+/** @import { Backfill, BackfillRequest, Backfills } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-/** @import { BackfillRequest, BackfillStart } from '../../api-types.ts' */
-
+/** @import { Of } from '../parts/price.js' */
 import { latestOverview } from '../app/live.js';
 import { href } from '../app/screen.js';
 import { get, post } from '../app/session.js';
-import { actionButton, announce, confirmed } from '../parts/actions.js';
-import { h } from '../parts/dom.js';
-import { badge, dateField, field, opening, progressBar } from '../parts/elements.js';
+import { actionButton, backfillButton } from '../parts/actions.js';
+import { html } from '../parts/dom.js';
+import {
+  aside,
+  badge,
+  dateFields,
+  opening,
+  orAll,
+  panel,
+  progressBar,
+  STREAMS,
+  selectField,
+} from '../parts/elements.js';
 import { showPrices } from '../parts/price.js';
-import { table } from '../parts/tables.js';
-import { counted, DAY_MS, dayOf, duration, figure, fromNow, percent, range } from '../parts/words.js';
-
-/** @typedef {{ source: string, stream: import('../../../model/streams.ts').StreamName }} Of */
+import { nameOf, streamLink, table } from '../parts/tables.js';
+import { counted, dayOf, duration, figure, fromNow, percent, range } from '../parts/words.js';
 
 /** Backfills: the form, the running ones and the finished ones. @type {View} */
 export const backfills = {
@@ -22,52 +29,35 @@ export const backfills = {
     const [found, overview] = await Promise.all([get('/api/backfills', {}, signal), latestOverview(signal)]);
     return { found, streams: overview().streams.filter(({ stream, configured }) => configured && stream !== 'links') };
   },
-  draw(/** @type {{ found: Backfills, streams: Of[] }} */ { found, streams }, address) {
-    return [
-      opening('Backfills', 'Reads a range of dates. Certified ranges are skipped, and syncs go first.'),
-      backfillForm(streams, address.query),
-      h(
-        'section',
-        { class: 'panel', 'aria-labelledby': 'backfills-title' },
-        h('h2', { id: 'backfills-title' }, 'Under way and done'),
-        list(found.backfills),
-      ),
-    ];
-  },
+  draw: (/** @type {{ found: Backfills, streams: Of[] }} */ { found, streams }, { query }) => [
+    opening('Backfills', 'Reads a range of dates. Certified ranges are skipped, and syncs go first.'),
+    backfillForm(streams, query),
+    panel('Under way and done', list(found.backfills)),
+  ],
 };
 
 /** @param {Backfill[]} rows */
 const list = (rows) =>
-  rows.length === 0
-    ? h(
-        'p',
-        { class: 'empty' },
+  table(
+    'Backfills',
+    rows,
+    [
+      ['Stream', 'lead fit', streamLink],
+      ['From, to (UTC)', 'line', ({ from, to }) => range(from, to)],
+      ['Progress', 'wide', progress],
+      ['Rows', 'right fit', rowsOf],
+      ['State', 'fit', state],
+      ['Started', 'fit', ({ createdAt }) => fromNow(createdAt)],
+      ['', 'fit', actions],
+    ],
+    {
+      nothing: [
         'No backfill was given to the workers yet. Those of the command line are among the ',
-        h('a', { href: href(['runs'], { kind: 'backfill' }) }, 'runs'),
+        html`<a href=${href(['runs'], { kind: 'backfill' })}>runs</a>`,
         '.',
-      )
-    : table({
-        label: 'Backfills',
-        rows,
-        keyOf: ({ id }) => id,
-        columns: [
-          {
-            name: 'Stream',
-            kind: 'lead fit',
-            cell: ({ source, stream }) => h('a', { href: href(['stream', source, stream]) }, `${source}/${stream}`),
-          },
-          {
-            name: 'From, to (UTC)',
-            kind: 'line',
-            cell: ({ from, to }) => range(from, to),
-          },
-          { name: 'Progress', kind: 'wide', cell: progress },
-          { name: 'Rows', kind: 'right fit', cell: rowsOf },
-          { name: 'State', kind: 'fit', cell: state },
-          { name: 'Started', kind: 'fit', cell: ({ createdAt }) => fromNow(createdAt) },
-          { name: '', kind: 'fit', cell: actions },
-        ],
-      });
+      ],
+    },
+  );
 
 /** Of how many, while it reads and somebody asked. @param {Backfill} backfill */
 const rowsOf = ({ rows, pricedRows, finishedAt }) =>
@@ -75,37 +65,22 @@ const rowsOf = ({ rows, pricedRows, finishedAt }) =>
 
 /** @param {Backfill} backfill */
 function progress(backfill) {
-  const {
-    source,
-    stream,
-    progress: share,
-    windows,
-    certified,
-    force,
-    state,
-    rowsPerSecond,
-    etaSeconds,
-    message,
-  } = backfill;
+  const { progress: share, windows, rowsPerSecond, etaSeconds, message } = backfill;
   const all = windows.queued + windows.running + windows.done + windows.failed;
-  return h(
-    'span',
-    { class: 'stack' },
-    h(
-      'span',
-      { class: 'row' },
-      h('b', {}, percent(share)),
-      h('span', { class: 'muted small' }, `${figure(windows.done)} of ${counted(all, 'window')}`),
-      // Read again, all of it may be certified before it has begun.
-      (!force || state === 'done') &&
-        h('span', { class: 'muted small' }, `${percent(certified)} of the range certified`),
-      rowsPerSecond !== null && h('span', { class: 'muted small' }, `${counted(rowsPerSecond, 'row')}/s`),
-      etaSeconds !== null && h('span', { class: 'muted small' }, `about ${duration(etaSeconds)} left`),
-      windows.failed > 0 && badge(`${figure(windows.failed)} failed`),
-    ),
-    progressBar(`Backfill of ${source}/${stream}`, share),
-    message && h('span', { class: 'small' }, message),
-  );
+  // Read again, all of it may be certified before it has begun.
+  const isTold = !backfill.force || backfill.state === 'done';
+  return html`<span class="stack">
+    <span class="row">
+      <b>${percent(share)}</b>
+      ${aside(`${figure(windows.done)} of ${counted(all, 'window')}`)}
+      ${isTold && aside(`${percent(backfill.certified)} of the range certified`)}
+      ${rowsPerSecond !== null && aside(`${counted(rowsPerSecond, 'row')}/s`)}
+      ${etaSeconds !== null && aside(`about ${duration(etaSeconds)} left`)}
+      ${windows.failed > 0 && badge(`${figure(windows.failed)} failed`)}
+    </span>
+    ${progressBar(`Backfill of ${nameOf(backfill)}`, share)}
+    ${message && html`<span class="small">${message}</span>`}
+  </span>`;
 }
 
 /** @param {Backfill} backfill */
@@ -114,38 +89,9 @@ const state = ({ state, running }) => {
   return state === 'queued' ? (running ? 'running' : 'waiting') : state;
 };
 
-/** @type {Readonly<Record<BackfillAction, { name: string, done: string }>>} */
-const ACTIONS = {
-  pause: { name: 'Pause', done: 'is paused; what is being read is finished first' },
-  resume: { name: 'Resume', done: 'goes on' },
-  cancel: { name: 'Cancel', done: 'is cancelled; what it has read stays' },
-  retry: { name: 'Retry', done: 'reads its failed windows again' },
-};
-
 /** @param {Backfill} backfill */
-const actions = ({ id, source, stream, actions }) =>
-  actions.length > 0 &&
-  h(
-    'span',
-    { class: 'row' },
-    actions.map((action) => {
-      const { name, done } = ACTIONS[action];
-      const what = `the backfill of ${source}/${stream}`;
-      const act = async () => {
-        if (
-          action === 'cancel' &&
-          !(await confirmed(`Cancel ${what}?`, 'This cannot be undone. What it has read stays.', 'Cancel the backfill'))
-        )
-          return;
-        await announce(`The backfill of ${source}/${stream} ${done}.`, () =>
-          post(`/api/backfills/${encodeURIComponent(id)}/${action}`),
-        );
-      };
-      return actionButton({ class: 'quiet', 'data-key': action, 'aria-label': `${name} ${what}` }, name, act);
-    }),
-  );
-
-const STREAMS = ['clicks', 'leads', 'sales'];
+const actions = ({ actions, ...backfill }) =>
+  actions.length > 0 && html`<span class="row">${actions.map((action) => backfillButton(action, backfill))}</span>`;
 
 /**
  * First the price, then the start; a changed field needs a new price. The form is not redrawn by live updates, so that they do not
@@ -153,60 +99,31 @@ const STREAMS = ['clicks', 'leads', 'sales'];
  * @param {readonly Of[]} all
  * @param {Record<string, string>} query What is filled in already.
  */
-export function backfillForm(
-  all,
-  { source = '', stream, from = dayOf(Date.now() - 7 * DAY_MS), to = dayOf(Date.now()) },
-) {
+function backfillForm(all, { source = '', stream, from, to = dayOf(Date.now()) }) {
   const sources = [...new Set(all.map((of) => of.source))];
-  const answer = h('div', { 'aria-live': 'polite' });
-  const ask = /** @type {HTMLButtonElement} */ (h('button', { class: 'main' }, 'Show the estimate'));
-  const form = /** @type {HTMLFormElement} */ (
-    h(
-      'form',
-      {
-        class: 'panel',
-        'data-keep': true,
-        'data-key': ['form', source, stream, from, to].join('/'),
-        'aria-labelledby': 'form-title',
-      },
-      h('h2', { id: 'form-title' }, 'Start a backfill'),
-      h(
-        'div',
-        { class: 'fields' },
-        field(
-          'source',
-          'Source',
-          h(
-            'select',
-            { id: 'source', name: 'source' },
-            h('option', { value: '' }, 'all'),
-            sources.map((name) => h('option', { value: name, selected: name === source }, name)),
-          ),
-        ),
-        h(
-          'fieldset',
-          { class: 'field' },
-          h('legend', {}, 'Streams'),
-          h(
-            'div',
-            {},
-            STREAMS.map((name) => check('streams', name, !stream || stream === name)),
-          ),
-        ),
-        dateField('from', 'From (UTC)', from),
-        dateField('to', 'To, exclusive (UTC)', to),
-        check('force', 'Read certified ranges again', false),
-        ask,
-      ),
-      answer,
-    )
-  );
+  const answer = html`<div aria-live="polite"></div>`;
+  const ask = html`<button class="main">Show the estimate</button>`;
   let stop = new AbortController();
-  form.onchange = () => {
+  const onchange = () => {
     stop.abort();
     answer.replaceChildren();
   };
-  form.onsubmit = async (event) => {
+  const form = html`<form class="panel" data-keep data-key="form/${source}/${stream ?? ''}/${from ?? ''}/${to}"
+    aria-label="Start a backfill" onchange=${onchange}>
+    <h2>Start a backfill</h2>
+    <div class="fields">
+      ${selectField('source', 'Source', orAll(sources), { chosen: source })}
+      <fieldset class="field">
+        <legend>Streams</legend>
+        <div>${STREAMS.map((name) => check('streams', name, !stream || stream === name))}</div>
+      </fieldset>
+      ${dateFields({ from, to })}
+      ${check('force', 'Read certified ranges again', false)}
+      ${ask}
+    </div>
+    ${answer}
+  </form>`;
+  form.onsubmit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     ask.disabled = true;
     stop = new AbortController();
@@ -214,19 +131,27 @@ export function backfillForm(
       const request = requestOf(form);
       const chosen = all.filter((of) => isAsked(request, of));
       if (chosen.length === 0) throw new Error(`${request.source} has none of these streams.`);
-      const place = h('div', { class: 'price' });
+      const place = html`<div class="price"></div>`;
       answer.replaceChildren(place);
       const prices = await showPrices(place, request, chosen, stop);
       if (!prices) return;
-      const rows = prices.flatMap(({ streams }) => streams).map((one) => [`${one.source}/${one.stream}`, one.rows]);
-      const start = actionButton({ class: 'main' }, 'Start the backfill', () =>
-        startIt({ ...request, pricedRows: Object.fromEntries(rows) }, answer),
-      );
-      place.append(h('div', { class: 'row' }, start));
+      const rows = prices.flatMap(({ streams }) => streams).map((one) => [nameOf(one), one.rows]);
+      const start = actionButton({
+        name: 'Start the backfill',
+        kind: 'main',
+        done: 'The backfill has been queued.',
+        act: async () => {
+          const { backfills } = await post('/api/backfills', { ...request, pricedRows: Object.fromEntries(rows) });
+          const text = `${counted(backfills.length, 'backfill')} started: see below.`;
+          answer.replaceChildren(html`<p tabindex="-1">${text}</p>`);
+          answer.firstElementChild.focus();
+        },
+      });
+      place.append(html`<div class="row">${start}</div>`);
       start.focus();
     } catch (error) {
       // Recovery: the form stays as it is, with the reason below it.
-      answer.replaceChildren(h('p', { class: 'trouble' }, /** @type {Error} */ (error).message));
+      answer.replaceChildren(html`<p class="trouble">${/** @type {Error} */ (error).message}</p>`);
     } finally {
       ask.disabled = false;
     }
@@ -238,21 +163,11 @@ export function backfillForm(
 const isAsked = ({ source, streams = [] }, of) =>
   (source === undefined || source === of.source) && streams.includes(of.stream);
 
-/** @param {BackfillStart} request @param {HTMLElement} answer */
-async function startIt(request, answer) {
-  await announce('The backfill has been queued.', async () => {
-    const { backfills } = await post('/api/backfills', request);
-    const text = `${counted(backfills.length, 'backfill')} started: see below.`;
-    answer.replaceChildren(h('p', { tabindex: -1 }, text));
-    /** @type {HTMLElement} */ (answer.firstElementChild).focus();
-  });
-}
-
 /** @param {HTMLFormElement} form @returns {BackfillRequest} */
 function requestOf(form) {
   const fields = new FormData(form);
   const source = String(fields.get('source'));
-  const streams = /** @type {import('../../../model/streams.ts').StreamName[]} */ (fields.getAll('streams'));
+  const streams = /** @type {Of['stream'][]} */ (fields.getAll('streams'));
   if (streams.length === 0) throw new Error('Choose at least one stream.');
   return {
     ...(source && { source }),
@@ -265,4 +180,4 @@ function requestOf(form) {
 
 /** @param {string} name @param {string} text @param {boolean} checked */
 const check = (name, text, checked) =>
-  h('label', { class: 'check' }, h('input', { type: 'checkbox', name, value: text, checked }), text);
+  html`<label class="check"><input type="checkbox" name=${name} value=${text} checked=${checked}>${text}</label>`;

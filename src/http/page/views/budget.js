@@ -3,8 +3,8 @@
 import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { bars, slotsOf } from '../parts/bars.js';
-import { h } from '../parts/dom.js';
-import { badge, choice, opening } from '../parts/elements.js';
+import { html } from '../parts/dom.js';
+import { aside, badge, choice, empty, opening, panel } from '../parts/elements.js';
 import { counted, duration, figure, percent } from '../parts/words.js';
 
 /** The time ranges, with the minutes of a bar: about a hundred bars each. */
@@ -35,7 +35,7 @@ export const budget = {
         'How far back',
         spans.map((name) => ({ name: SPANS[name].name, to: here(address, { span: name }), isChosen: name === span })),
       ),
-      ...(found.keys.length === 0 ? [h('p', { class: 'empty' }, 'No key has been used yet.')] : []),
+      found.keys.length === 0 && empty('No key has been used yet.'),
       ...found.keys.map((key) => keyPanel(key, found)),
     ];
   },
@@ -63,23 +63,9 @@ function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes,
   const refused = points.reduce((sum, { tooManyRequests }) => sum + tooManyRequests, 0);
   const share = requests / (perSecond * minutes * 60);
   const said = `${counted(requests, 'request')}, ${percent(share)} of what ${figure(perSecond)} a second allow`;
-  return h(
-    'section',
-    { class: 'panel', 'data-key': name, 'aria-label': `Budget of ${name}` },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', {}, name),
-      h(
-        'span',
-        { class: 'row small' },
-        h('span', { class: 'muted' }, said),
-        refused > 0 && badge(`${figure(refused)} × 429`, 'warn'),
-        pausedSeconds !== null && badge(`pause of ${duration(pausedSeconds)}`, 'warn'),
-      ),
-    ),
+  const chart =
     points.length === 0
-      ? h('p', { class: 'empty' }, 'No request in this time.')
+      ? empty('No request in this time.')
       : bars({
           label: `${said}${refused > 0 ? `, ${counted(refused, 'answer')} 429` : ''}`,
           layers: LANES.map((lane) => ({ name: lane, kind: lane })),
@@ -91,6 +77,11 @@ function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes,
               ? `Scale: ${counted(top, 'request')} in ${duration(step * 60)}; the plan allows ${figure(allowed)}`
               : `Scale: the ${figure(allowed)} requests that the plan allows in ${duration(step * 60)}`,
           mark: '429',
-        }),
-  );
+        });
+  const side = html`<span class="row">
+    ${aside(said)}
+    ${refused > 0 && badge(`${figure(refused)} × 429`, 'warn')}
+    ${pausedSeconds !== null && badge(`pause of ${duration(pausedSeconds)}`, 'warn')}
+  </span>`;
+  return panel(name, chart, { side, key: name, label: `Budget of ${name}` });
 }

@@ -1,13 +1,13 @@
 /** @import { TopLink, TopLinks } from '../../api-types.ts' */
+/** @import { Column } from '../parts/tables.js' */
 /** @import { View } from '../app/screen.js' */
 import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
-import { h } from '../parts/dom.js';
-import { choice, opening } from '../parts/elements.js';
+import { html } from '../parts/dom.js';
+import { STREAMS as BY, choice, empty, opening } from '../parts/elements.js';
 import { table } from '../parts/tables.js';
 import { DAY_MS, dayOf, figure, titled } from '../parts/words.js';
 
-const BY = /** @type {const} */ (['clicks', 'leads', 'sales']);
 const DAYS = [7, 30, 90];
 const LIMIT = 20;
 
@@ -32,57 +32,50 @@ export const links = {
       opening(
         q ? `Links named “${q}”` : 'Top links',
         found.sink && `Of the last ${days} days, from the tables of ${found.sink}.`,
-        q && h('a', { href: here(address, { q: null }) }, '‹ Top links'),
+        q && html`<a href=${here(address, { q: null })}>‹ Top links</a>`,
       ),
-      h(
-        'div',
-        { class: 'row' },
-        choice(
+      html`<div class="row">
+        ${choice(
           'Order by',
           BY.map((name) => ({ name, to: here(address, { by: name }), isChosen: name === by })),
-        ),
-        choice(
+        )}
+        ${choice(
           'How far back',
           DAYS.map((n) => ({ name: `${n} days`, to: here(address, { days: n }), isChosen: n === days })),
-        ),
-      ),
-      h('section', { class: 'panel', 'aria-label': 'Top links' }, list(found, by, q)),
+        )}
+      </div>`,
+      html`<section class="panel" aria-label="Top links">${list(found, by, q)}</section>`,
     ];
   },
 };
 
 /** @param {TopLinks} found @param {typeof BY[number]} by @param {string | undefined} q */
 function list({ sink, links: rows }, by, q) {
-  if (sink === null) return h('p', { class: 'empty' }, 'This view needs a Postgres sink, and none can be queried.');
-  if (rows.length === 0)
-    return h('p', { class: 'empty' }, q ? 'No link of this name or id.' : 'No events in this time.');
+  if (sink === null) return empty('This view needs a Postgres sink, and none can be queried.');
   const most = Math.max(1, ...rows.map((link) => link[by]));
-  return table({
-    label: 'Top links',
-    isDense: true,
+  return table(
+    'Top links',
     rows,
-    keyOf: ({ source, linkId }) => `${source}/${linkId}`,
-    columns: [
-      { name: 'Link', kind: 'lead wide', cell: (link) => nameOf(link, link[by] / most) },
-      { name: 'Source', kind: 'fit', cell: ({ source }) => source },
-      ...BY.map((name) => ({
-        name: titled(name),
-        kind: 'right fit',
-        cell: (/** @type {TopLink} */ link) => figure(link[name]),
-      })),
-      { name: 'Revenue', kind: 'right fit', cell: ({ revenue }) => revenue.map(money).join(' · ') },
+    [
+      ['Link', 'lead wide', (link) => ranked(link, link[by] / most)],
+      ['Source', 'fit', ({ source }) => source],
+      ...BY.map((name) => /** @type {Column<TopLink>} */ ([titled(name), 'right fit', (link) => figure(link[name])])),
+      ['Revenue', 'right fit', ({ revenue }) => revenue.map(money).join(' · ')],
     ],
-  });
+    {
+      keyOf: ({ source, linkId }) => `${source}/${linkId}`,
+      kind: 'dense',
+      nothing: q ? 'No link of this name or id.' : 'No events in this time.',
+    },
+  );
 }
 
 /** @param {TopLink} link @param {number} share */
-const nameOf = ({ linkId, shortLink }, share) =>
-  h(
-    'span',
-    { class: 'ranked' },
-    shortLink === null ? h('code', {}, linkId) : h('b', { title: linkId }, shortLink),
-    h('span', { class: 'bar', 'aria-hidden': 'true', vars: { '--share': String(share) } }),
-  );
+const ranked = ({ linkId, shortLink }, share) =>
+  html`<span class="stack ranked">
+    ${shortLink === null ? html`<code>${linkId}</code>` : html`<b title=${linkId}>${shortLink}</b>`}
+    <span class="bar" aria-hidden="true" vars=${{ '--share': share }}></span>
+  </span>`;
 
 /** Intl throws on an invalid currency code. @param {TopLink['revenue'][number]} sum */
 const money = ({ currency, amount }) =>

@@ -1,16 +1,14 @@
-/** @import { Coverage, CoverageWindows, Overview, Runs, StreamOverview, TrackCoverage, Verification, Verifications, WindowDetail } from '../../api-types.ts' */
-/** @import { Address } from '../app/screen.js' */
-/** @import { View } from '../app/screen.js' */
+/** @import { Coverage, CoverageWindows, Overview, Runs, StreamOverview, Verification, Verifications } from '../../api-types.ts' */
+/** @import { Address, View } from '../app/screen.js' */
 /** @import { RowsFound } from '../parts/rows.js' */
-
 import { latestOverview } from '../app/live.js';
 import { here, href } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { syncNow } from '../parts/actions.js';
-import { h } from '../parts/dom.js';
-import { choice, facts, lag, notThere, opening } from '../parts/elements.js';
+import { html } from '../parts/dom.js';
+import { choice, empty, facts, lag, notThere, opening, panel } from '../parts/elements.js';
 import { loadRows, rowsChart } from '../parts/rows.js';
-import { doubtList, runsTable, table, troubleList } from '../parts/tables.js';
+import { doubtList, nameOf, runLink, runsTable, table, troubleList } from '../parts/tables.js';
 import { timeline } from '../parts/timeline.js';
 import { rangePanel } from '../parts/verify.js';
 import { counted, DAY_MS, dayOf, dayOrMinute, figure, fromNow, range, spokenDay, time } from '../parts/words.js';
@@ -44,7 +42,6 @@ export const stream = {
     const [source = '', name = ''] = address.parts;
     const known = overview();
     const one = find(known, source, name);
-    const crumb = h('a', { href: '#/' }, '‹ Overview');
     if (!one)
       return notThere(
         `There is no stream ${source}/${name}`,
@@ -53,25 +50,16 @@ export const stream = {
         'Overview',
       );
     const troubles = known.troubles.filter((each) => each.source === source && ['*', name].includes(each.stream));
+    const allRuns = html`<a class="small" href=${href(['runs'], { source, stream: name })}>All runs</a>`;
     return [
-      opening(`${source}/${name}`, troubles.length === 0 && one.parked?.nextStep, crumb),
-      ...troubleList(troubles),
-      ...doubtList(one.warnings),
+      opening(nameOf(one), troubles.length === 0 && one.parked?.nextStep, html`<a href="#/">‹ Overview</a>`),
+      troubleList(troubles),
+      doubtList(one.warnings),
       standing(one),
       coveragePanel(coverage, windows, address),
       rowsChart(rows, address, one.firstSync),
-      h(
-        'section',
-        { class: 'panel', 'aria-labelledby': 'runs-title' },
-        h(
-          'div',
-          { class: 'panel-head' },
-          h('h2', { id: 'runs-title' }, 'Last runs'),
-          h('a', { class: 'small', href: href(['runs'], { source, stream: name }) }, 'All runs'),
-        ),
-        runsTable(runs.runs, { isOneStream: true }),
-      ),
-      ...(one.configured ? [rangePanel(/** @type {StreamOfEvents} */ (one), verified)] : []),
+      panel('Last runs', runsTable(runs.runs, { isOneStream: true }), { side: allRuns }),
+      one.configured && rangePanel(one, verified),
     ];
   },
 };
@@ -92,31 +80,44 @@ async function lastVerification(source, stream, signal) {
 const trackOf = ({ tracks }, sink) => tracks.find((track) => track.sink === sink) ?? tracks[0];
 
 /** @param {StreamOverview} stream */
-const standing = (stream) =>
-  h(
-    'div',
-    { class: 'panel standing' },
-    facts([
-      ['Complete from', stream.completeThrough && stream.since && time(stream.since, dayOrMinute(stream.since))],
-      ['Complete through', stream.completeThrough && time(stream.completeThrough)],
-      ['Filters', stream.filters && h('code', {}, stream.filters)],
+function standing(stream) {
+  const { source, stream: name, since, completeThrough, filters, newestSeen, lastSuccessAt, nextRunAt } = stream;
+  const { lastRun, parked, quarantined, uncertifiedWindows } = stream;
+  // A stream that is parked has a next try instead.
+  const isWaiting = lastRun?.state !== 'running' && !parked;
+  const toRange = () => {
+    const form = document.querySelector('#range');
+    form?.scrollIntoView({ block: 'center' });
+    form?.querySelector('input')?.focus();
+  };
+  return html`<div class="panel standing">
+    ${facts([
+      ['Complete from', completeThrough && since && time(since, dayOrMinute(since))],
+      ['Complete through', completeThrough && time(completeThrough)],
+      ['Filters', filters && html`<code>${filters}</code>`],
       ['Also complete', alsoComplete(stream)],
       ['Behind', lag(stream)],
-      ['Newest event', stream.newestSeen && time(stream.newestSeen)],
-      ['Last success', stream.lastSuccessAt && fromNow(stream.lastSuccessAt)],
-      ['Next run', isWaiting(stream) && stream.nextRunAt && fromNow(stream.nextRunAt)],
-      ['Next try', stream.parked?.nextProbeAt && fromNow(stream.parked.nextProbeAt)],
+      ['Newest event', newestSeen && time(newestSeen)],
+      ['Last success', lastSuccessAt && fromNow(lastSuccessAt)],
+      ['Next run', isWaiting && nextRunAt && fromNow(nextRunAt)],
+      ['Next try', parked?.nextProbeAt && fromNow(parked.nextProbeAt)],
       [
         'Set aside',
-        stream.quarantined > 0 && h('a', { href: href(['quarantine'], namesOf(stream)) }, figure(stream.quarantined)),
+        quarantined > 0 && html`<a href=${href(['quarantine'], { source, stream: name })}>${figure(quarantined)}</a>`,
       ],
-      ['Unproven windows', stream.uncertifiedWindows > 0 && figure(stream.uncertifiedWindows)],
-    ]),
-    stream.configured && actionBar(stream),
-  );
-
-/** A stream that is parked has a next try instead. @param {StreamOverview} stream */
-const isWaiting = ({ lastRun, parked }) => lastRun?.state !== 'running' && !parked;
+      ['Unproven windows', uncertifiedWindows > 0 && figure(uncertifiedWindows)],
+    ])}
+    ${
+      stream.configured &&
+      html`<div class="row actions" role="group" aria-label="Actions for ${nameOf(stream)}">
+      ${syncNow(stream)}
+      <a class="button" href=${href(['backfills'], { source, stream: name })}>Backfill…</a>
+      <button type="button" onclick=${toRange}>Verify…</button>
+      <button type="button" onclick=${toRange}>Export…</button>
+    </div>`
+    }
+  </div>`;
+}
 
 const MOST_RANGES = 3;
 
@@ -128,115 +129,70 @@ const alsoComplete = ({ sinks }) => {
   const newest = lines.slice(-MOST_RANGES);
   const more = lines.length - newest.length;
   if (more > 0) newest.push(`and ${counted(more, 'range')} before`);
-  return lines.length > 0 && h('span', {}, ...newest.map((line) => h('div', { 'data-key': line }, line)));
+  return lines.length > 0 && html`<span>${newest.map((line) => html`<div data-key=${line}>${line}</div>`)}</span>`;
 };
 
-/** A listing has no page of its own. @typedef {{ source: string, stream: import('../../../model/streams.ts').StreamName }} StreamOfEvents */
-
-/** The actions on a stream. @param {StreamOverview} stream */
-const actionBar = (stream) =>
-  h(
-    'div',
-    { class: 'row actions', role: 'group', 'aria-label': `Actions for ${stream.source}/${stream.stream}` },
-    syncNow(/** @type {StreamOfEvents} */ (stream)),
-    h('a', { class: 'button', href: href(['backfills'], namesOf(stream)) }, 'Backfill…'),
-    h('button', { type: 'button', onclick: toRange }, 'Verify…'),
-    h('button', { type: 'button', onclick: toRange }, 'Export…'),
-  );
-
-function toRange() {
-  document.getElementById('range-title')?.scrollIntoView({ block: 'center' });
-  /** @type {HTMLElement | null} */ (document.querySelector('form[data-key^="range"] input'))?.focus();
-}
-
-/** @param {StreamOverview} stream */
-const namesOf = ({ source, stream }) => ({ source, stream });
-
 /** @param {Coverage} coverage @param {CoverageWindows | null} windows @param {Address} address */
-function coveragePanel(coverage, windows, address) {
-  const track = trackOf(coverage, address.query.sink);
-  return h(
-    'section',
-    { class: 'panel', 'aria-labelledby': 'coverage-title' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', { id: 'coverage-title' }, 'Coverage'),
-      coverage.tracks.length > 1 && sinks(coverage.tracks, track, address),
-    ),
-    track
-      ? timeline(track, address)
-      : h('p', { class: 'empty' }, 'The first sync has not ended a window yet. Rows appear here as soon as it does.'),
-    windows && windowsPanel(windows, address),
-  );
+function coveragePanel({ tracks, ...coverage }, windows, address) {
+  const track = trackOf({ tracks, ...coverage }, address.query.sink);
+  const sinks = tracks.map((each) => ({
+    name: each.sink,
+    to: here(address, { sink: each.sink }),
+    isChosen: each === track,
+  }));
+  const days = track
+    ? timeline(track, address)
+    : empty('The first sync has not ended a window yet. Rows appear here as soon as it does.');
+  return panel('Coverage', [days, windows && windowsPanel(windows, address)], {
+    side: tracks.length > 1 && choice('Sink', sinks),
+  });
 }
-
-/** @param {TrackCoverage[]} tracks @param {TrackCoverage | undefined} chosen @param {Address} address */
-const sinks = (tracks, chosen, address) =>
-  choice(
-    'Sink',
-    tracks.map((track) => ({ name: track.sink, to: here(address, { sink: track.sink }), isChosen: track === chosen })),
-  );
 
 /** The windows of the day that was clicked. @param {CoverageWindows} windows @param {Address} address */
-export const windowsPanel = ({ source, stream, from, to, windows, quarantined }, address) =>
-  h(
-    'section',
-    { class: 'windows', 'aria-labelledby': 'windows-title' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h3', { id: 'windows-title' }, `Windows of ${spokenDay(from.slice(0, 10))}`),
-      h(
-        'span',
-        { class: 'row' },
-        h(
-          'a',
-          {
-            class: 'button quiet',
-            href: href(['backfills'], { source, stream, from: from.slice(0, 10), to: to.slice(0, 10) }),
-          },
-          'Backfill this day',
-        ),
-        h('a', { class: 'button quiet', href: here(address, { day: null }) }, 'Close'),
-      ),
-    ),
-    table({
-      label: `Windows of ${from.slice(0, 10)}`,
-      rows: windows,
-      keyOf: ({ start }) => start,
-      columns: [
-        { name: 'From', kind: 'fit', cell: ({ start }) => time(start) },
-        { name: 'To', kind: 'fit', cell: ({ end }) => time(end) },
-        { name: 'State', kind: 'fit', cell: stateCell },
-        { name: 'Rows', kind: 'right fit', cell: ({ rows }) => rows !== null && figure(rows) },
-        {
-          name: 'Read',
-          kind: 'fit',
-          cell: ({ readAt, runId }) =>
-            readAt && (runId ? h('a', { href: href(['run', runId]) }, time(readAt)) : time(readAt)),
-        },
-        { name: 'Proven', kind: 'fit', cell: ({ provenAt }) => provenAt && time(provenAt) },
-        {
-          name: 'Note',
-          kind: 'wide',
-          cell: ({ note, tries }) =>
-            [note, tries && `${counted(tries, 'run')} could not prove it`].filter(Boolean).join('; '),
-        },
+function windowsPanel({ source, stream, from, to, windows, quarantined }, address) {
+  const [day, next] = [from.slice(0, 10), to.slice(0, 10)];
+  const backfill = href(['backfills'], { source, stream, from: day, to: next });
+  return html`<section class="windows" aria-labelledby="windows-title">
+    <div class="panel-head">
+      <h3 id="windows-title">Windows of ${spokenDay(day)}</h3>
+      <span class="row">
+        <a class="button quiet" href=${backfill}>Backfill this day</a>
+        <a class="button quiet" href=${here(address, { day: null })}>Close</a>
+      </span>
+    </div>
+    ${table(
+      `Windows of ${day}`,
+      windows,
+      [
+        ['From', 'fit', ({ start }) => time(start)],
+        ['To', 'fit', ({ end }) => time(end)],
+        ['State', 'fit', stateCell],
+        ['Rows', 'right fit', ({ rows }) => rows !== null && figure(rows)],
+        ['Read', 'fit', ({ readAt, runId }) => readAt && (runId ? runLink(runId, time(readAt)) : time(readAt))],
+        ['Proven', 'fit', ({ provenAt }) => provenAt && time(provenAt)],
+        ['Note', 'wide', noteOf],
       ],
-    }),
-    quarantined.length > 0 &&
-      h(
-        'p',
-        { class: 'small' },
-        'Set aside on this day: ',
-        quarantined.flatMap((id, i) => [i > 0 && ', ', h('a', { href: href(['quarantine', id]) }, `record ${id}`)]),
-      ),
-  );
+      { keyOf: ({ start }) => start },
+    )}
+    ${
+      quarantined.length > 0 &&
+      html`<p class="small">
+      Set aside on this day: ${quarantined.map((id, i) => [
+        i > 0 && ', ',
+        html`<a href=${href(['quarantine', id])}>record ${id}</a>`,
+      ])}
+    </p>`
+    }
+  </section>`;
+}
 
-/** @param {WindowDetail} window */
+/** @param {CoverageWindows['windows'][number]} window */
 const stateCell = ({ state }) =>
-  h('span', { class: 'row' }, h('i', { class: `state swatch ${state}`, 'aria-hidden': 'true' }), state);
+  html`<span class="row"><i class="state swatch ${state}" aria-hidden="true"></i>${state}</span>`;
+
+/** @param {CoverageWindows['windows'][number]} window */
+const noteOf = ({ note, tries }) =>
+  [note, tries && `${counted(tries, 'run')} could not prove it`].filter(Boolean).join('; ');
 
 /** @param {Overview} overview @param {string | undefined} source @param {string | undefined} stream */
 const find = ({ streams }, source, stream) => streams.find((each) => each.source === source && each.stream === stream);

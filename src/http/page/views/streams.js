@@ -7,11 +7,10 @@ import { href } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { syncNow } from '../parts/actions.js';
 import { legend, strip } from '../parts/calendar.js';
-
-import { h } from '../parts/dom.js';
-import { badge, lag, opening } from '../parts/elements.js';
+import { html } from '../parts/dom.js';
+import { aside, badge, lag, opening, panel } from '../parts/elements.js';
 import { loadRows, rowsChart } from '../parts/rows.js';
-import { table, troubleList } from '../parts/tables.js';
+import { runLink, table, troubleList } from '../parts/tables.js';
 import {
   counted,
   DAY_MS,
@@ -48,7 +47,7 @@ export const streams = {
     const sources = [...new Set(overview.streams.map(({ source }) => source))];
     return [
       opening(headline(overview), standing(overview)),
-      ...troubleList(overview.troubles),
+      troubleList(overview.troubles),
       ...sources.map((source) =>
         sourcePanel(
           source,
@@ -56,7 +55,7 @@ export const streams = {
           coverage.tracks.filter((track) => track.source === source),
         ),
       ),
-      h('div', { class: 'strip-legend' }, legend()),
+      legend(),
       rowsChart(
         rows,
         address,
@@ -135,112 +134,84 @@ function standing({ streams }) {
 }
 
 /** @param {string} source @param {StreamOverview[]} streams @param {TrackCoverage[]} tracks */
-const sourcePanel = (source, streams, tracks) =>
-  h(
-    'section',
-    { class: 'panel streams', 'data-key': `source-${source}`, 'aria-label': `Source ${source}` },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', {}, source),
-      streams.some(({ configured }) => configured) &&
-        h(
-          'div',
-          { class: 'row', role: 'group', 'aria-label': `Actions for ${source}` },
-          syncNow({ source }, { class: 'quiet' }),
-          h('a', { class: 'button quiet', href: href(['backfills'], { source }) }, 'Backfill…'),
-        ),
-    ),
-    table({
-      label: `Streams of ${source}`,
-      rows: streams,
-      keyOf: ({ stream }) => stream,
-      columns: [
-        { name: 'Stream', kind: 'lead stream-name', cell: nameCell },
-        { name: 'Complete through', cell: completeCell },
-        { name: 'Behind', cell: lag },
-        {
-          name: `Last ${STRIP_DAYS} days`,
-          kind: 'wide',
-          cell: ({ stream }) => strips(tracks.filter((track) => track.stream === stream)),
-        },
-        { name: 'Rows', kind: 'right', cell: rowsCell },
-        { name: 'Last run', cell: lastRunCell },
-        { name: 'Next run', cell: nextRunCell },
-      ],
-    }),
+function sourcePanel(source, streams, tracks) {
+  const actions =
+    streams.some(({ configured }) => configured) &&
+    html`<div class="row" role="group" aria-label="Actions for ${source}">
+      ${syncNow({ source }, 'quiet')}
+      <a class="button quiet" href=${href(['backfills'], { source })}>Backfill…</a>
+    </div>`;
+  const list = table(
+    `Streams of ${source}`,
+    streams,
+    [
+      ['Stream', 'lead stream-name', nameCell],
+      ['Complete through', '', completeCell],
+      ['Behind', '', lag],
+      [`Last ${STRIP_DAYS} days`, 'wide', ({ stream }) => strips(tracks.filter((track) => track.stream === stream))],
+      ['Rows', 'right', rowsCell],
+      ['Last run', '', lastRunCell],
+      // The next one comes after the one that is running.
+      ['Next run', '', ({ nextRunAt, lastRun }) => lastRun?.state !== 'running' && nextRunAt && fromNow(nextRunAt)],
+    ],
+    { keyOf: ({ stream }) => stream },
   );
+  return panel(source, list, { side: actions, key: `source-${source}`, label: `Source ${source}`, kind: 'streams' });
+}
 
 /** @param {StreamOverview} stream */
 const nameCell = ({ source, stream, configured, parked, quarantined, uncertifiedWindows }) =>
-  h(
-    'span',
-    { class: 'row' },
-    // A listing covers no time: what there is to see of it are its runs.
-    h(
-      'a',
-      { href: stream === 'links' ? href(['runs'], { source, stream }) : href(['stream', source, stream]) },
-      stream,
-    ),
-    parked && badge('parked'),
-    uncertifiedWindows > 0 && badge(`${uncertifiedWindows} unproven`, 'warn'),
-    quarantined > 0 &&
-      h('a', { href: href(['quarantine'], { source, stream }) }, badge(`${quarantined} set aside`, 'warn')),
-    !configured && h('span', { class: 'muted small' }, 'not in the config'),
-  );
+  html`<span class="row">
+    <a href=${stream === 'links' ? href(['runs'], { source, stream }) : href(['stream', source, stream])}>${stream}</a>
+    ${parked && badge('parked')}
+    ${uncertifiedWindows > 0 && badge(`${uncertifiedWindows} unproven`, 'warn')}
+    ${
+      quarantined > 0 &&
+      html`<a href=${href(['quarantine'], { source, stream })}>${badge(`${quarantined} set aside`, 'warn')}</a>`
+    }
+    ${!configured && aside('not in the config')}
+  </span>`;
 
 /** How far a stream is complete, from when on and with which filters. @param {StreamOverview} stream */
 const completeCell = ({ completeThrough, since: from, filters, lastRun }) =>
   !completeThrough || !from
-    ? h('span', { class: 'muted' }, lastRun?.state === 'running' ? 'being read' : 'nothing proven yet')
-    : h(
-        'span',
-        { class: 'stack' },
-        time(completeThrough),
-        h(
-          'span',
-          { class: 'muted small' },
-          'since ',
-          time(from, dayOrMinute(from)),
-          filters && h('span', { title: filters }, ', filtered'),
-        ),
-      );
+    ? html`<span class="muted">${lastRun?.state === 'running' ? 'being read' : 'nothing proven yet'}</span>`
+    : html`<span class="stack">
+        ${time(completeThrough)}
+        <span class="muted small">
+          since ${time(from, dayOrMinute(from))}${filters && html`<span title=${filters}>, filtered</span>`}
+        </span>
+      </span>`;
 
 /** The ledger knows the rows of windows; the newest minutes have none yet. @param {StreamOverview} stream */
 const rowsCell = ({ rows: read, rowsToday }) => {
   if (read === null) return null;
   const rows = Math.max(read, rowsToday);
-  return h(
-    'span',
-    { class: 'stack', title: `${figure(rows)} rows in all, ${figure(rowsToday)} new today (UTC)` },
-    shortFigure(rows),
-    h('span', { class: 'muted small' }, `+${shortFigure(rowsToday)} today`),
-  );
+  return html`<span class="stack" title="${figure(rows)} rows in all, ${figure(rowsToday)} new today (UTC)">
+    ${shortFigure(rows)}${aside(`+${shortFigure(rowsToday)} today`)}
+  </span>`;
 };
 
 /** The sink is named only if there are several. @param {TrackCoverage[]} tracks */
 const strips = (tracks) =>
-  tracks.map(({ source, stream, sink, days }) =>
-    h(
-      'a',
-      { class: 'strip-link', href: href(['stream', source, stream], { sink }), 'data-key': sink },
-      tracks.length > 1 && h('span', { class: 'small muted' }, sink),
-      strip(days, STRIP_DAYS),
-    ),
+  tracks.map(
+    ({ source, stream, sink, days }) =>
+      html`<a class="strip-link" href=${href(['stream', source, stream], { sink })} data-key=${sink}>
+        ${tracks.length > 1 && aside(sink)}${strip(days, STRIP_DAYS)}
+      </a>`,
   );
-
-/** The next one comes after the one that is running. @param {StreamOverview} stream */
-const nextRunCell = ({ nextRunAt, lastRun }) => lastRun?.state !== 'running' && nextRunAt && fromNow(nextRunAt);
 
 /** @param {StreamOverview} stream */
 const lastRunCell = ({ lastRun }) =>
   lastRun &&
-  h(
-    'span',
-    { class: 'row' },
-    lastRun.state === 'running'
-      ? h('a', { href: href(['run', lastRun.id]) }, `running ${since(lastRun.startedAt)}`)
-      : fromNow(lastRun.finishedAt ?? lastRun.startedAt),
-    !['done', 'running'].includes(lastRun.state) &&
-      badge(lastRun.state, lastRun.state === 'interrupted' ? 'warn' : 'bad'),
-  );
+  html`<span class="row">
+    ${
+      lastRun.state === 'running'
+        ? runLink(lastRun.id, `running ${since(lastRun.startedAt)}`)
+        : fromNow(lastRun.finishedAt ?? lastRun.startedAt)
+    }
+    ${
+      !['done', 'running'].includes(lastRun.state) &&
+      badge(lastRun.state, lastRun.state === 'interrupted' ? 'warn' : 'bad')
+    }
+  </span>`;

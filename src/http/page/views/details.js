@@ -1,0 +1,197 @@
+/** @import { QuarantineRecord, RunDetail, RunLog } from '../../api-types.ts' */
+/** @import { View } from '../app/screen.js' */
+import { href } from '../app/screen.js';
+import { getIfThere } from '../app/session.js';
+import { recordActions } from '../parts/actions.js';
+import { html } from '../parts/dom.js';
+import { aside, badge, facts, notThere, opening, panel, progressBar } from '../parts/elements.js';
+import { runLog } from '../parts/run-log.js';
+import { ended, nameOf, outcome, runLink, streamLink, table } from '../parts/tables.js';
+import { counted, dayOrMinute, duration, figure, range, time, titled } from '../parts/words.js';
+
+/** One record in quarantine. @type {View} */
+export const record = {
+  title: ({ parts }) => `Record ${parts[0]}`,
+  news: ['quarantine'],
+  load: async ({ parts: [id = ''] }, signal) => ({
+    found: await getIfThere(`/api/quarantine/${encodeURIComponent(id)}`, signal),
+  }),
+  draw(/** @type {{ found: QuarantineRecord | null }} */ { found }, { parts }) {
+    if (!found)
+      return notThere(
+        `There is no record ${parts[0]}`,
+        'It was written by a retry, dropped, or never there.',
+        '#/quarantine',
+        'Quarantine',
+      );
+    const { id, reason, runId, firstAt, lastAt } = found;
+    const onGone = () => {
+      location.hash = href(['quarantine']);
+    };
+    const seen = facts([
+      ['Stream', streamLink(found)],
+      ['First seen', time(firstAt)],
+      ['Last seen', time(lastAt)],
+      ['By run', runLink(runId)],
+    ]);
+    return [
+      opening(`Record ${id}`, reason, html`<a href=${href(['quarantine'])}>‹ Quarantine</a>`),
+      html`<div class="panel">${seen}</div>`,
+      panel('As the service sent it', [html`<pre>${found.record}</pre>`, recordActions(found, onGone)], {
+        side: aside('Personal data is masked.'),
+      }),
+    ];
+  },
+};
+
+/** One run, with its requests and log, errors, contradictions and schema changes. @type {View} */
+export const run = {
+  title: ({ parts }) => `Run ${parts[0]}`,
+  news: ['runs', 'log'],
+  async load({ parts }, signal) {
+    const path = `/api/runs/${encodeURIComponent(parts[0] ?? '')}`;
+    const [one, log] = await Promise.all([getIfThere(path, signal), getIfThere(`${path}/log`, signal)]);
+    return { one, log };
+  },
+  draw(/** @type {{ one: RunDetail | null, log: RunLog | null }} */ { one, log }, { parts }) {
+    if (!one || !log)
+      return notThere(
+        `There is no run ${parts[0]}`,
+        'It may have been deleted by the retention of the history.',
+        '#/runs',
+        'Runs',
+      );
+    const { id, kind, startedAt, finishedAt, durationSeconds, schemaChanges: changes, windows } = one;
+    const [first, last] = [windows[0], windows.at(-1)];
+    const isRunning = one.state === 'running';
+    const summary = facts([
+      ['Outcome', outcome(one)],
+      ['Stream', streamLink(one)],
+      ['Started', time(startedAt)],
+      ['Finished', finishedAt && time(finishedAt)],
+      ['Took', durationSeconds !== null && duration(durationSeconds)],
+      ['Rows read', ended(one, one.read)],
+      ['New', ended(one, one.new)],
+      ['Changed', ended(one, one.changed)],
+      ['Unchanged', ended(one, one.unchanged)],
+      ['Rows by sink', one.sinks && bySink(one.sinks)],
+      ['Requests', ended(one, one.requests)],
+      ['429s', one.tooManyRequests > 0 && figure(one.tooManyRequests)],
+      ['Set aside', one.quarantined > 0 && figure(one.quarantined)],
+      ['Range', first && last && range(first.start, last.end)],
+    ]);
+    return [
+      opening(`${titled(kind)} of ${nameOf(one)}`, `Run ${id}`, html`<a href="#/runs">‹ Runs</a>`),
+      html`<div class="panel">
+        ${summary}
+        ${isRunning && html`<p class="muted">New and changed rows are counted when it has ended.</p>`}
+      </div>`,
+      windows.length > 0 && windowsPanel(windows),
+      runLog(log, isRunning),
+      countsPanel('Fields that contradicted their alias', one.contradictions),
+      countsPanel('Values that did not fit their column', one.typeMismatches),
+      changes.length > 0 &&
+        panel('Schema changes', html`<ul>${changes.map((change) => html`<li>${change}</li>`)}</ul>`, {
+          key: 'schema',
+        }),
+    ].flat();
+  },
+};
+
+/** What each sink got, where they differ. @param {NonNullable<RunDetail['sinks']>} sinks */
+const bySink = (sinks) =>
+  Object.entries(sinks)
+    .map(([sink, { new: added, changed }]) => `${sink}: ${figure(added)} new, ${figure(changed)} changed`)
+    .join(' · ');
+
+const SHOWN_WINDOWS = 10;
+
+/** The windows of the run in order, with their results. @param {RunDetail['windows']} read */
+function windowsPanel(read) {
+  const most = Math.max(1, ...read.map(({ rows }) => rows));
+  const sinks = [...new Set(read.map(({ sink }) => sink))];
+  const list = table(
+    'Windows of this run',
+    read,
+    [
+      ['From', 'fit line', ({ start }) => time(start, dayOrMinute(start))],
+      ['To', 'fit line', ({ end }) => time(end, dayOrMinute(end))],
+      ['Sink', 'fit', ({ sink }) => sink],
+      ['Rows', 'right fit', ({ rows }) => figure(rows)],
+      ['', 'wide', ({ rows, start }) => progressBar(`rows from ${start}`, rows / most)],
+      ['Proof', '', proof],
+    ],
+    { keyOf: ({ sink, start }) => `${sink} ${start}` },
+  );
+  return panel(
+    counted(read.length, 'window'),
+    [
+      ...sinks.map((sink) =>
+        runStrip(
+          sinks.length > 1 && sink,
+          read.filter((window) => window.sink === sink),
+        ),
+      ),
+      html`<details open=${read.length <= SHOWN_WINDOWS}><summary>As a table</summary>${list}</details>`,
+    ],
+    { key: 'windows', label: 'Windows' },
+  );
+}
+
+/**
+ * The windows of one sink as a bar of time, with one element for each stretch of one state.
+ * @param {string | false} sink Its name, where there are several.
+ * @param {RunDetail['windows']} read
+ */
+function runStrip(sink, read) {
+  /** @type {{ start: string, end: string, certified: boolean, rows: number }[]} */
+  const stretches = [];
+  for (const { start, end, certified, rows } of read) {
+    const last = stretches.at(-1);
+    if (last?.end === start && last.certified === certified) Object.assign(last, { end, rows: last.rows + rows });
+    else stretches.push({ start, end, certified, rows });
+  }
+  let at = stretches[0]?.start ?? '';
+  const parts = stretches.flatMap(({ start, end, certified, rows }) => {
+    const before = at;
+    at = end;
+    return [
+      before < start && html`<i class="before" vars=${{ '--days': hours(before, start) }}></i>`,
+      html`<i class="state ${certified ? 'certified' : 'uncertified'}" vars=${{ '--days': hours(start, end) }}
+        title="${range(start, end)}: ${certified ? 'proven' : 'not proven'}, ${counted(rows, 'row')}"></i>`,
+    ];
+  });
+  const ends = [stretches[0]?.start, stretches.at(-1)?.end];
+  return html`<div data-key=${sink || 'strip'}>
+    ${sink && aside(sink)}
+    <span class="strip" role="img" aria-label="What it read, over time">${parts}</span>
+    <div class="panel-head small muted">${ends.map((iso) => iso && time(iso, dayOrMinute(iso)))}</div>
+  </div>`;
+}
+
+/** @param {string} from @param {string} to */
+const hours = (from, to) => (Date.parse(to) - Date.parse(from)) / 3_600_000;
+
+/** @param {RunDetail['windows'][number]} window */
+const proof = ({ certified, tries, note }) =>
+  html`<span class="row">
+    ${certified ? 'proven' : badge('not proven', 'warn')}
+    ${tries > 0 && aside(`tried ${counted(tries, 'time')}`)}
+    ${note && aside(note)}
+  </span>`;
+
+/** A section of counts, or nothing if there are none. @param {string} title @param {Record<string, number>} byColumn */
+function countsPanel(title, byColumn) {
+  const rows = Object.entries(byColumn);
+  if (rows.length === 0) return false;
+  const list = table(
+    title,
+    rows,
+    [
+      ['Column', '', ([column]) => html`<code>${column}</code>`],
+      ['Times', 'right fit', ([, n]) => figure(n)],
+    ],
+    { keyOf: ([column]) => column },
+  );
+  return panel(title, list, { key: title });
+}
