@@ -50,7 +50,7 @@ const UNCOUNTED = 'more rows share one timestamp than fit a page, and their numb
 const UNORDERED = 'the service does not sort its answers as asked, so they prove nothing';
 
 /** A way through numbered pages is left for a new start, which shows again what is known of its day, once it is so long. */
-const FEW_PAGES = 8;
+const FEW_PAGES = 24;
 
 /** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
 const MOST_CUT = 100;

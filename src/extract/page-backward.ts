@@ -7,7 +7,7 @@ import { firstStep, MOST_PAGES } from './pages/page-steps.ts';
 import { unlessTooOld } from './pages/range-limits.ts';
 import { type PageResult, sortedRows } from './pages/received.ts';
 import { SHOWN_MS } from './proof/answer.ts';
-import { isSameMinute, QUIET_MS, surelyReachesNow } from './proof/cover.ts';
+import { APART_MS, isSameMinute, QUIET_MS, surelyReachesNow } from './proof/cover.ts';
 
 /** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
 export async function* newestPage(
@@ -44,7 +44,8 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     // Where rows are known, the page has shown them: then only the time since has to be asked for.
     if (!evidence.isNew) yield* timeSince(newest);
     try {
-      if (!evidence.knowsEnd) yield* fromRightThere(newest, first);
+      if (evidence.isNew && first === page) yield* otherOrder(newest);
+      if (!evidence.knowsNewest) yield* fromRightThere(newest, first);
     } catch (error) {
       unlessTooOld(error);
     }
@@ -53,6 +54,15 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     const newer: Instant | undefined = evidence.seenAfter(newest).at(-1);
     if (newer === undefined) return;
     first = yield* halvedUntilShown(fetcher, Math.floor(newer) - 1 - profile.startMarginMs);
+  }
+
+  /** Before a silence is covered, the same question oldest first: its rows say how long a range is answered, and where history begins. */
+  async function* otherOrder(newest: Instant): AsyncGenerator<PageResult, void> {
+    const { start, end, limit } = page.query;
+    const isFull = page.count * 2 > limit && start <= newest - APART_MS && profile.mostRangeMs === undefined;
+    if (!isFull || clock.now() - newest <= QUIET_MS) return;
+    const oldest = await fetcher.attempt({ order: 'asc', start, end });
+    if (oldest) yield oldest;
   }
 
   /** A newer row was seen by an earlier run: only a short question says that it is gone. */
@@ -71,7 +81,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
 
   async function* fromRightThere(newest: Instant, candidate: PageResult): AsyncGenerator<PageResult, void> {
     if (!surelyReachesNow(candidate, evidence.showsEndsKept)) yield* endingBehind(fetcher, newest);
-    if (evidence.knowsEnd) return;
+    if (evidence.knowsNewest) return;
     let isCrowded = false;
     // With a few rows before it, that can be compared; unless these fill the page.
     const right = Math.floor(newest) - 1;
@@ -80,7 +90,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
       const shown = await fetcher.attempt({ order: 'asc', start, step: firstStep(other) });
       if (!shown) break;
       yield shown;
-      if (evidence.knowsEnd) return;
+      if (evidence.knowsNewest) return;
       const last = sortedRows(shown).at(-1)?.at;
       isCrowded = last !== undefined && last <= newest;
       // Starts get rounded up, and then nothing shows: from further back.
@@ -93,7 +103,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     if (isFull && !(yield* showsOlder(fetcher, candidate))) return;
     for (const back of STEPS_BACK_MS) {
       yield* halvedUntilShown(fetcher, Math.floor(newest) - 2 - back, undefined, other);
-      if (evidence.knowsEnd) return;
+      if (evidence.knowsNewest) return;
     }
   }
 }

@@ -56,8 +56,9 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   let outcome: Forward = { kind: 'nothing' };
 
   if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
-  // Of a service that is not known at all, history may well begin here.
-  const order = evidence.seenBefore(at).length > 0 ? 'older' : profile.isStartSeen ? 'near' : 'beginning';
+  // Of a service that is not known at all, history may well begin here; one that widens starts shows no less from further back.
+  const isNear = profile.isStartSeen && profile.granularity === 'exact';
+  const order = evidence.seenBefore(at).length > 0 ? 'older' : isNear ? 'near' : 'beginning';
   if (yield* closeByShortRange(fetcher, near, isClosed)) return { kind: 'shown' };
   for (const request of questionsFor(near, at, order)) {
     const behind = ahead[0] && sortedRows(ahead[0])[0]?.at;

@@ -21,8 +21,15 @@ const PAD_MS = 26 * HOUR_MS;
 export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: Side): AsyncGenerator<PageResult, void> {
   const { evidence, profile } = fetcher;
   const limited = profile.mostRangeMs;
-  let at = side === 'from' ? silence.from : silence.to;
-  for (let isFirst = true; side === 'from' ? at < silence.to : at > silence.from; isFirst = false) {
+  // What was covered by the way need not be asked for again, but for the far side.
+  const covered =
+    limited === undefined ? Math.min(evidence.coveredUntil(silence), silence.to - LATEST_MS) : silence.from;
+  let at = side === 'from' ? Math.max(silence.from, covered) : silence.to;
+  for (
+    let isFirst = at === silence.from || side === 'to';
+    side === 'from' ? at < silence.to : at > silence.from;
+    isFirst = false
+  ) {
     const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY));
     const piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
     // The one beside the row shows it on another page than the long question did.

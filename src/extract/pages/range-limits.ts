@@ -24,6 +24,8 @@ export const SHORT_MS = 3_600_000;
 export async function findWhatIsRefused(query: PageQuery, error: unknown, limits: Limits): Promise<boolean> {
   const { profile, answered, now, send } = limits;
   if (!mayBeTheRange(error)) return false;
+  // What is not answered in time takes minutes: it was asked several times by now.
+  const few = error instanceof RetryLater && error.answer?.status === 0 ? 1 : FEW_TRIES;
   const isAnswered = async (part: Partial<PageQuery>, tries?: number): Promise<boolean> => {
     try {
       await send({ ...query, page: 1, limit: 1, ...part }, tries);
@@ -47,8 +49,8 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
     return false;
   }
   // One row of the same range can be had: then it is the page that is too large, or a row on it.
-  if (await isAnswered({}, FEW_TRIES)) return false;
-  if (isAhead && length > 0 && (await isAnswered({ end: present }, FEW_TRIES))) {
+  if (await isAnswered({}, few)) return false;
+  if (isAhead && length > 0 && (await isAnswered({ end: present }, few))) {
     // A fault that comes and goes is neither: with all retries.
     profile.endsNow = !(await isAnswered({}));
     return profile.endsNow;
@@ -57,7 +59,7 @@ export async function findWhatIsRefused(query: PageQuery, error: unknown, limits
   for (let most = (query.end - query.start) / 2; most > SHORT_MS; most /= 2) {
     const end = query.start + most;
     if (end > present && profile.endsNow) continue;
-    if (!(await isAnswered({ end: query.start + most }, FEW_TRIES))) continue;
+    if (!(await isAnswered({ end: query.start + most }, few))) continue;
     if (await isAnswered({})) return false;
     profile.mostRangeMs = Math.floor(most);
     profile.limitedAt = present;

@@ -103,28 +103,38 @@ export const isRefuted = (look: Look, isKnown: (after: Instant, before: Instant)
 /** A page that is less than half full shows all rows of its range. */
 export const hasRoom = ({ count, query }: Look): boolean => count * 2 <= query.limit;
 
-/** Whether short questions cover a silence without a hole. Bounds may be rounded: without a long question they have to overlap. */
-export function isCovered(
+/** Whether short questions cover a silence without a hole, its far side by itself. */
+export const isCovered = (
   looks: readonly Look[],
   silence: Span,
   seenMs: number,
   side: Side = 'from',
   overlapMs = 0,
-): boolean {
+): boolean =>
+  // An end is not part of its range.
+  looks.some((look) => isAtFarSide(look, silence, side)) &&
+  coveredUntil(looks, silence, seenMs, side, overlapMs) >= silence.to - 1;
+
+/** How far short questions cover a silence without a hole. Bounds may be rounded: without a long question they have to overlap. */
+export function coveredUntil(
+  looks: readonly Look[],
+  silence: Span,
+  seenMs: number,
+  side: Side = 'from',
+  overlapMs = 0,
+): Instant {
   const isShort = (look: Look): boolean => {
     const { start, end } = look.query;
     const covered = side === 'from' ? start - silence.from : silence.to - end;
     return lengthOf(look) <= longestLook(silence, seenMs, covered) + CLOCKS_MS;
   };
-  if (!looks.some((look) => isAtFarSide(look, silence, side))) return false;
   const quiet = looks.filter(isShort).flatMap(quietOf);
   let at = silence.from;
   for (const { from, to } of quiet.sort((a, b) => a.from - b.from)) {
     // Where the rows beside the silence fill a page, the first question begins right behind the second that they share.
     if (from <= Math.max(silence.from + SHOWN_MS, at - overlapMs)) at = Math.max(at, to);
   }
-  // An end is not part of its range.
-  return at >= silence.to - 1;
+  return at;
 }
 
 /** Whether a short question, which asks for the time of a row that was seen, shows nothing there: what long ones leave out is not gone. */

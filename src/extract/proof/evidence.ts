@@ -3,6 +3,7 @@ import { type Interval, inOrder, type Observation, provenBy, type Stamped, WIDEN
 import { allTiesSeen, aroundUnreadable, type Count, type Unreadable } from './counting.ts';
 import {
   APART_MS,
+  coveredUntil,
   hasRoom,
   isCovered,
   isGone,
@@ -48,7 +49,8 @@ export class Evidence {
   #doubts = new Doubts();
   /** Until when short questions have shown nothing newer than the newest row. */
   quietThrough: Instant | undefined;
-  /** Whether an answer has shown where everything ends. */
+  /** Whether answers have shown which row is the newest; and also that nothing came since then, so where everything ends. */
+  knowsNewest = false;
   knowsEnd = false;
   /** A question of this run has shown the row that it ended right behind: ends are kept. */
   showsEndsKept = false;
@@ -71,8 +73,8 @@ export class Evidence {
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
     copy.#doubts = this.#doubts.fork();
-    const { quietThrough, knowsEnd, showsEndsKept, settledThrough } = this;
-    return Object.assign(copy, { quietThrough, knowsEnd, showsEndsKept, settledThrough });
+    const { quietThrough, knowsNewest, knowsEnd, showsEndsKept, settledThrough } = this;
+    return Object.assign(copy, { quietThrough, knowsNewest, knowsEnd, showsEndsKept, settledThrough });
   }
 
   /** Takes an answer in, if it agrees with what is known. */
@@ -99,6 +101,7 @@ export class Evidence {
   #startOver(): void {
     this.#intervals = [];
     this.#looks = [];
+    this.knowsNewest = false;
     this.knowsEnd = false;
     this.#seenMs = 0;
   }
@@ -116,7 +119,9 @@ export class Evidence {
     this.showsEndsKept ||= keepsEnd(look);
     const within = sorted.filter(({ at }) => at >= start && at <= end);
     this.#seenMs = Math.max(this.#seenMs, (within.at(-1)?.at ?? 0) - (within[0]?.at ?? 0), widestPair(this.#looks));
-    for (const candidate of this.#looks) if (this.#isEnd(candidate)) this.#addEnd(candidate);
+    const candidates = this.#looks.filter((each) => this.#isNewest(each));
+    this.knowsNewest = candidates.length > 0;
+    for (const candidate of candidates) if (this.#isSilentSince(candidate)) this.#addEnd(candidate);
   }
 
   /**
@@ -124,7 +129,7 @@ export class Evidence {
    * since then is covered. An end that does not lie far ahead counts where ends are known to be kept. On a stream that was never proven, or where
    * a row that is known does not show, another question shows that row as the newest, too.
    */
-  #isEnd(candidate: Look): boolean {
+  #isNewest(candidate: Look): boolean {
     const { newest } = candidate;
     const newestHere = Math.max(...this.#looks.map((look) => look.newest?.at ?? Number.NEGATIVE_INFINITY));
     if (candidate.query.order !== 'desc' || !newest || newest.at < newestHere) return false;
@@ -133,8 +138,11 @@ export class Evidence {
     const isDoubtful = this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate));
     // Ends that were kept in an earlier run may be cut now: then a row that is known does not show.
     if (!surelyReachesNow(candidate, isDoubtful ? this.showsEndsKept : this.keepsEnds())) return false;
-    if (isDoubtful && !isSeenNewest(candidate, this.#looks)) return false;
-    const silence = this.silenceSince(newest.at, candidate.answeredAt);
+    return !isDoubtful || isSeenNewest(candidate, this.#looks);
+  }
+
+  #isSilentSince({ newest, answeredAt }: Look): boolean {
+    const silence = this.silenceSince(newest?.at ?? answeredAt, answeredAt);
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
 
@@ -228,6 +236,9 @@ export class Evidence {
 
   #isAsLongAsCanBe = ({ query: { start, end } }: Look): boolean => end - start >= this.#mostRangeMs * 0.9;
   #overlap = (long: Look): number => (this.#isAsLongAsCanBe(long) ? Math.min(WIDENED_MS, this.#mostRangeMs / 4) : 0);
+
+  /** How much of a silence short questions cover by now, from the row before it on. */
+  coveredUntil = (silence: Span): Instant => coveredUntil(this.#looks, silence, this.#seenMs);
 
   /** How long the next question may be that covers a silence from one of its sides. */
   longestLook = (silence: Span, at: Instant, side: Side): number =>
