@@ -103,6 +103,7 @@ function licenceOf(folder) {
   const text = readFileSync(`${folder}/${file}`, 'utf8')
     .replace(/^[\s\S]*^## licen[cs]e\n/im, '')
     .trim();
+  if (!/^(?:Apache-2\.0|ISC|MIT)$/.test(license)) throw new Error(`${name}: may ${license} be shipped in a bundle?`);
   if (!/permission|apache license/i.test(text))
     throw new Error(`${folder} does not say its licence: ship it another way`);
   return `${'='.repeat(80)}\n${name} ${version}, ${license}\n\n${text}\n`;
