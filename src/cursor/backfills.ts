@@ -84,14 +84,6 @@ const PROVEN_MS = provenMs({
   sinks: 'select sink from tributary.cursors c where (c.source, c.stream) = (b.source, b.stream)',
 });
 
-type OpenBackfill = Pick<Backfill, 'id' | 'source' | 'stream' | 'createdAt'> & { isPaused: boolean };
-
-/** Those that have not ended, the newest first. */
-export const readOpenBackfills = (db: Queryable): Promise<OpenBackfill[]> =>
-  db.query<OpenBackfill>(sql`
-    select id, source, stream, ${instantOf('created_at')} as "createdAt", state = 'paused' as "isPaused"
-    from tributary.backfills where state in ('queued', 'paused') order by created_at desc`);
-
 /** A backfill that reads all that one of these asks for and has not ended, and how many windows wait in all. */
 export async function readQueuedLike(
   db: Queryable,

@@ -40,6 +40,9 @@ export const share = z.number().min(0).max(1);
 export const stream = z.enum(STREAM_NAMES);
 /** What has runs and a schedule: a stream of events, or the listing of all links. */
 export const track = z.enum([...STREAM_NAMES, 'links']);
+/** Of which stream something is said, and of which range. */
+export const of = { source: z.string(), stream };
+export const range = { from: moment, to: moment.describe('exclusive') };
 export const byName = <T extends z.ZodType>(values: T) => z.record(z.string(), values);
 
 /** Existing days from 1970 on; only 29 February in other than leap years passes here and is refused later. */

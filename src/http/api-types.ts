@@ -20,9 +20,9 @@ export type { Budget, Diagnosis, KeyBudget, SchemaChanges } from './routes/diagn
 export type { Cursors, Forgotten } from './routes/maintain.ts';
 export type { Overview, StreamOverview, Trouble } from './routes/overview.ts';
 export type { Quarantine, QuarantineRecord } from './routes/quarantine.ts';
-export type { RunLog } from './routes/run-log.ts';
-export type { Activity, RunDetail, RunRow, Runs } from './routes/runs.ts';
+export type { RunDetail, RunLog, RunRow, Runs } from './routes/runs.ts';
 export type { AuditTrail, Session } from './routes/session.ts';
 export type { SyncStarted } from './routes/sync.ts';
+export type { Activity } from './routes/under-way.ts';
 export type { Verifications } from './routes/verifications.ts';
 export type { Verification } from './verification-runs.ts';

@@ -7,8 +7,8 @@ import { Fault } from '../model/errors.ts';
 import type { Access, Visitor } from './access.ts';
 import { HttpError } from './answers.ts';
 import type { ControlDeps, Readiness } from './dependencies.ts';
-import { readBackfillsUnderWay } from './routes/backfills.ts';
 import { type Overview, readOverview } from './routes/overview.ts';
+import { readBackfillsUnderWay } from './routes/under-way.ts';
 
 /**
  * `GET /api/events`, server-sent events. Each has an id; a browser that reconnects gets what it missed, or `reset`.

@@ -70,22 +70,40 @@ export function createMetrics(deps: Deps) {
   };
 }
 
-/** Figures of all processes, read from the state at each scrape. */
+/** Of all processes, read from the state and the queue at each scrape. */
+const HELP = {
+  lag_seconds: 'From the watermark to now.',
+  complete_through_timestamp_seconds: 'The watermark: complete up to here.',
+  newest_seen_timestamp_seconds: 'Time of the newest event delivered.',
+  max_lag_seconds: 'maxLag of the config.',
+  last_success_timestamp_seconds: 'When the last successful sync ended.',
+  first_sync: '1 until the stream has caught up once: it is behind by nature.',
+  parked: '1 where the stream is parked until somebody acts.',
+  quarantined_records: 'Records that were set aside.',
+  troubles: 'Where action is needed, by kind.',
+  windows: 'Windows of the ledger, by state.',
+  budget_share: 'Use of the request budget of a key in the last five minutes, 0 to 1.',
+  budget_requests_per_second: 'The request budget of a key.',
+  budget_too_many_requests: '429s in the last five minutes.',
+  budget_paused_seconds: 'What is left of the pause after a 429.',
+  queue_jobs: 'Jobs in the queue, by state.',
+  up: '1 where the part answers: state, queue.',
+  info: 'The version.',
+};
+
+/** A sample; null: not known now, and left out. */
+type Figure = readonly [name: keyof typeof HELP, labels: Record<string, string>, value: number | null];
+
 function gaugesOf(deps: Deps, registry: Registry): () => Promise<void> {
-  const gaugeOf = (name: string, help: string, labelNames: string[]): Gauge =>
-    new Gauge({ name, help, labelNames, registers: [registry] });
-  const up = gaugeOf('tributary_up', '1 where the part answers: state, queue.', ['part']);
-  const info = gaugeOf('tributary_info', 'The version.', ['version']);
-  info.set({ version: deps.version }, 1);
-  const known = new Map<string, Gauge>();
+  const gauges = new Map<string, Gauge>();
   return async () => {
-    const { figures, isStateUp, isQueueUp } = await readFigures(deps);
-    up.set({ part: 'state' }, isStateUp ? 1 : 0);
-    up.set({ part: 'queue' }, isQueueUp ? 1 : 0);
-    for (const gauge of known.values()) gauge.reset();
-    for (const { name, help, labels, value } of figures) {
-      const gauge = known.get(name) ?? gaugeOf(name, help, Object.keys(labels));
-      known.set(name, gauge);
+    const figures = await readFigures(deps);
+    for (const gauge of gauges.values()) gauge.reset();
+    for (const [short, labels, value] of figures) {
+      if (value === null) continue;
+      const [name, labelNames] = [`tributary_${short}`, Object.keys(labels)];
+      const gauge = gauges.get(name) ?? new Gauge({ name, help: HELP[short], labelNames, registers: [registry] });
+      gauges.set(name, gauge);
       gauge.set(labels, value);
     }
   };
@@ -110,94 +128,73 @@ function measureLoop(registry: Registry): ReturnType<typeof monitorEventLoopDela
   return histogram;
 }
 
-/** One sample line. */
-interface Figure {
-  name: string;
-  help: string;
-  labels: Record<string, string>;
-  value: number;
-}
-
 /** What cannot be read now is left out, not reported as zero: a stream whose lag is unknown is not up to date. */
-async function readFigures(deps: Deps): Promise<{ figures: Figure[]; isStateUp: boolean; isQueueUp: boolean }> {
+async function readFigures(deps: Deps): Promise<Figure[]> {
   const { watch } = deps.dependencies;
   const stateFigures = async (): Promise<Figure[]> => [
     ...(await streamFigures(deps)),
     ...(await windowFigures(deps.state)),
     ...(await budgetFigures(deps)),
   ];
+  // Recovery: `tributary_up` reports it, and the next scrape tries again.
   const [ofState, ofQueue] = await Promise.all([
-    orNothing(watch(stateFigures(), ['state'])),
-    orNothing(watch(queueFigures(deps.queue), ['queue'])),
+    watch(stateFigures(), ['state']).catch(() => undefined),
+    watch(queueFigures(deps.queue), ['queue']).catch(() => undefined),
   ]);
-  return {
-    figures: [...(ofState ?? []), ...(ofQueue ?? [])],
-    isStateUp: ofState !== undefined,
-    isQueueUp: ofQueue !== undefined,
-  };
+  return [
+    ...(ofState ?? []),
+    ...(ofQueue ?? []),
+    ['up', { part: 'state' }, ofState ? 1 : 0],
+    ['up', { part: 'queue' }, ofQueue ? 1 : 0],
+    ['info', { version: deps.version }, 1],
+  ];
 }
-
-/** Recovery: `tributary_up` reports it, and the next scrape tries again. */
-const orNothing = <T>(work: Promise<T>): Promise<T | undefined> => work.catch(() => undefined);
 
 async function streamFigures(deps: Deps): Promise<Figure[]> {
   const { streams, troubles } = await readOverview(deps);
-  const figures: Figure[] = [];
-  const add = (name: string, help: string, labels: Record<string, string>, value: number | null): void => {
-    if (value !== null) figures.push(figure(name, help, labels, value));
-  };
-  for (const { source, stream, ...one } of streams) {
-    const labels = { source, stream };
-    for (const { sink, completeThrough, newestSeen, lagSeconds } of one.sinks) {
-      const track = { ...labels, sink };
-      add('lag_seconds', 'From the watermark to now.', track, lagSeconds);
-      add('complete_through_timestamp_seconds', 'The watermark: complete up to here.', track, seconds(completeThrough));
-      add('newest_seen_timestamp_seconds', 'Time of the newest event delivered.', track, seconds(newestSeen));
-    }
-    add('max_lag_seconds', 'maxLag of the config.', labels, one.maxLagSeconds);
-    add('last_success_timestamp_seconds', 'When the last successful sync ended.', labels, seconds(one.lastSuccessAt));
-    add('first_sync', '1 until the stream has caught up once: it is behind by nature.', labels, one.firstSync ? 1 : 0);
-    add('parked', '1 where the stream is parked until somebody acts.', labels, one.parked === null ? 0 : 1);
-    add('quarantined_records', 'Records that were set aside.', labels, one.quarantined);
-  }
-  for (const kind of INCIDENT_KINDS)
-    add('troubles', 'Where action is needed, by kind.', { kind }, troubles.filter((each) => each.kind === kind).length);
-  return figures;
+  const each = streams.flatMap(({ source, stream, sinks, ...one }): Figure[] => {
+    const of = { source, stream };
+    return [
+      ...sinks.flatMap(({ sink, completeThrough, newestSeen, lagSeconds }): Figure[] => [
+        ['lag_seconds', { ...of, sink }, lagSeconds],
+        ['complete_through_timestamp_seconds', { ...of, sink }, seconds(completeThrough)],
+        ['newest_seen_timestamp_seconds', { ...of, sink }, seconds(newestSeen)],
+      ]),
+      ['max_lag_seconds', of, one.maxLagSeconds],
+      ['last_success_timestamp_seconds', of, seconds(one.lastSuccessAt)],
+      ['first_sync', of, one.firstSync ? 1 : 0],
+      ['parked', of, one.parked === null ? 0 : 1],
+      ['quarantined_records', of, one.quarantined],
+    ];
+  });
+  const countOf = (kind: string): number => troubles.filter((trouble) => trouble.kind === kind).length;
+  return [...each, ...INCIDENT_KINDS.map((kind): Figure => ['troubles', { kind }, countOf(kind)])];
 }
 
 async function windowFigures(state: Queryable): Promise<Figure[]> {
   const rows = await state.query<{ source: string; stream: string; sink: string; state: string; n: number }>(
     sql`select source, stream, sink, state, count(*) as n from tributary.windows group by 1, 2, 3, 4`,
   );
-  return rows.map(({ n, ...labels }) => figure('windows', 'Windows of the ledger, by state.', labels, n));
+  return rows.map(({ n, ...labels }) => ['windows', labels, n]);
 }
 
 /** A key is named by its sources; keys that are no longer in the config are left out. */
 async function budgetFigures({ state, keys }: Deps): Promise<Figure[]> {
   const used = await readBudgetUse(state, { minutes: 5, step: 5 });
   const budgets = await readBudgets(state);
-  return keys.flatMap(({ hash, sources }) => {
+  return keys.flatMap(({ hash, sources }): Figure[] => {
     const labels = { sources: sources.join(',') };
     const now = budgets.find(({ keyHash }) => keyHash === hash);
     if (!now) return [];
     const recent = used.filter(({ keyHash }) => keyHash === hash);
-    const refused = recent.reduce((all, use) => all + use.tooManyRequests, 0);
-    const share = Math.max(0, ...recent.map((use) => use.share));
     return [
-      figure('budget_share', 'Use of the request budget of a key in the last five minutes, 0 to 1.', labels, share),
-      figure('budget_requests_per_second', 'The request budget of a key.', labels, now.perSecond),
-      figure('budget_too_many_requests', '429s in the last five minutes.', labels, refused),
-      figure('budget_paused_seconds', 'What is left of the pause after a 429.', labels, now.pausedSeconds ?? 0),
+      ['budget_share', labels, Math.max(0, ...recent.map((use) => use.share))],
+      ['budget_requests_per_second', labels, now.perSecond],
+      ['budget_too_many_requests', labels, recent.reduce((all, use) => all + use.tooManyRequests, 0)],
+      ['budget_paused_seconds', labels, now.pausedSeconds ?? 0],
     ];
   });
 }
-
-const figure = (name: string, help: string, labels: Record<string, string>, value: number): Figure => ({
-  name: `tributary_${name}`,
-  help,
-  labels,
-  value,
-});
 
 const STATES = ['waiting', 'active', 'delayed', 'prioritized', 'waiting-children', 'failed'] as const;
 
@@ -206,9 +203,7 @@ async function queueFigures({ queues }: JobQueue): Promise<Figure[]> {
     Object.entries(queues).map(async ([queue, each]) => ({ queue, counts: await each.getJobCounts(...STATES) })),
   );
   return counted.flatMap(({ queue, counts }) =>
-    Object.entries(counts).map(([state, value]) =>
-      figure('queue_jobs', 'Jobs in the queue, by state.', { queue, state }, value),
-    ),
+    Object.entries(counts).map(([state, value]): Figure => ['queue_jobs', { queue, state }, value]),
   );
 }
 

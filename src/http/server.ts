@@ -1,7 +1,6 @@
 import { constants } from 'node:zlib';
 import compress from '@fastify/compress';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { recordAudit } from '../cursor/audit.ts';
 import { ConfigError } from '../model/errors.ts';
 import { type AccessOptions, createAccess } from './access.ts';
 import { BUG, errorAnswer, HttpError } from './answers.ts';
@@ -11,21 +10,19 @@ import { createEvents, createLive, type LiveTimings } from './live.ts';
 import { METRICS_TYPE, type Metrics } from './metrics.ts';
 import { addPage, QUEUES_PATH, queueBoard, withinPolicy } from './pages.ts';
 import { describeApi, type Route } from './route.ts';
-import { linksRoute, rowsRoute } from './routes/analytics.ts';
+import { analyticsRoutes } from './routes/analytics.ts';
 import { backfillRoutes } from './routes/backfills.ts';
 import { coverageRoutes } from './routes/coverage.ts';
-import { eventRowsRoute } from './routes/coverage-days.ts';
-import { budgetRoute, diagnosticsRoutes } from './routes/diagnostics.ts';
-import { exportRoute } from './routes/export.ts';
-import { cursorRoutes, forgetRoute } from './routes/maintain.ts';
-import { overviewRoute } from './routes/overview.ts';
+import { diagnosticsRoutes } from './routes/diagnostics.ts';
+import { exportRoutes } from './routes/export.ts';
+import { maintainRoutes } from './routes/maintain.ts';
+import { overviewRoutes } from './routes/overview.ts';
 import { quarantineRoutes } from './routes/quarantine.ts';
-import { runLogRoute } from './routes/run-log.ts';
 import { runsRoutes } from './routes/runs.ts';
-import { auditRoute, sessionRoutes } from './routes/session.ts';
+import { sessionRoutes } from './routes/session.ts';
 import { syncRoutes } from './routes/sync.ts';
 import { verificationRoutes } from './routes/verifications.ts';
-import { createVerificationRuns, type VerificationRuns } from './verification-runs.ts';
+import { createVerificationRuns } from './verification-runs.ts';
 
 interface HttpOptions extends AccessOptions {
   host: string;
@@ -51,8 +48,9 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const events = createEvents(live, access);
   const verifications = createVerificationRuns(deps, () => live.changed('verifications'));
   const routes = [
-    ...routesOf(deps, verifications),
-    ...sessionRoutes(access, (entry) => recordAudit(deps.state, entry)),
+    ...ROUTES.flatMap((routesOf) => routesOf(deps)),
+    ...verificationRoutes(deps, verifications),
+    ...sessionRoutes(access, deps),
   ];
 
   const refuse = createRefusal(deps, base);
@@ -245,23 +243,16 @@ async function listen(app: FastifyInstance, { host, port }: HttpOptions): Promis
   }
 }
 
-/** Every route under /api except the session, the events and the OpenAPI document. */
-const routesOf = (deps: ControlDeps, verifications: VerificationRuns): Route[] => [
-  overviewRoute(deps),
-  ...coverageRoutes(deps),
-  rowsRoute(deps),
-  eventRowsRoute(deps),
-  budgetRoute(deps),
-  ...runsRoutes(deps),
-  runLogRoute(deps),
-  ...backfillRoutes(deps),
-  ...quarantineRoutes(deps),
-  linksRoute(deps),
-  ...syncRoutes(deps),
-  ...verificationRoutes(deps, verifications),
-  exportRoute(deps),
-  ...cursorRoutes(deps),
-  forgetRoute(deps),
-  ...diagnosticsRoutes(deps),
-  auditRoute(deps),
+/** Every route under /api except those of the session and of verifications, the events and the OpenAPI document. */
+const ROUTES = [
+  overviewRoutes,
+  coverageRoutes,
+  analyticsRoutes,
+  runsRoutes,
+  backfillRoutes,
+  quarantineRoutes,
+  syncRoutes,
+  exportRoutes,
+  maintainRoutes,
+  diagnosticsRoutes,
 ];

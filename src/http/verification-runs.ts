@@ -7,15 +7,13 @@ import type { Window } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../sync/job.ts';
 import { isSound, type Repair, reportRepair, verifyJob } from '../sync/maintain/verify-job.ts';
-import { count, day, HttpError, listOf, moment, named, share, stream, warnings, z } from './answers.ts';
+import { count, day, HttpError, listOf, moment, named, of, range, share, stream, warnings, z } from './answers.ts';
 import type { ControlDeps } from './dependencies.ts';
 
-const range = { from: moment, to: moment.describe('exclusive') };
 const counts = { events: count, missing: count, extra: count, different: count };
 
 const result = {
-  source: z.string(),
-  stream,
+  ...of,
   ...range,
   against: z.string(),
   requests: count,

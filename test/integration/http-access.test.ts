@@ -370,7 +370,7 @@ describe('every answer', () => {
     expect(page.headers.get('cache-control')).toBe('no-cache');
     expect((await room.get('/', { 'if-none-match': page.headers.get('etag') ?? '' })).status).toBe(304);
     const files = [...(await page.text()).matchAll(/(?:href|src)="(files-[^"]+)"/g)].map(([, path]) => `/${path}`);
-    expect(files.filter((path) => /\.(css|js|svg)$/.test(path)).length).toBe(10);
+    expect(files.filter((path) => /\.(css|js|svg)$/.test(path)).length).toBe(8);
     // Modules name each other; this one comes from its package.
     files.push(`/${/files-\w+/.exec(files[0] ?? '')?.[0]}/uPlot.js`);
     for (const path of files) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { insertBackfills } from '../../src/cursor/backfills.ts';
 import { listBackfills } from '../../src/http/routes/backfills.ts';
-import { type Extent, paceOf, readSyncsUnderWay } from '../../src/http/routes/runs.ts';
+import { type Extent, paceOf, readSyncsUnderWay } from '../../src/http/routes/under-way.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 

@@ -52,14 +52,14 @@ function askForToken() {
   stopListening?.();
   stopListening = undefined;
   forgetOverview();
-  frame.signedOut();
+  frame.signed(false);
   clearNow(place('now'));
   screen.replace([loginForm(begin)]);
   place('token').focus();
 }
 
 function begin() {
-  frame.signedIn();
+  frame.signed(true);
   show();
   stopListening = listen({
     onOverview(overview) {

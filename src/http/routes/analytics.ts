@@ -42,20 +42,7 @@ const TopQuery = z
       .describe('only links with this id, or this text in their short link; with or without events'),
   });
 
-export const linksRoute = (deps: Pick<ControlDeps, 'warehouse'>): Route =>
-  route('GET /api/links/top', {
-    summary:
-      'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days unless told.',
-    role: 'read',
-    query: TopQuery,
-    answer: TopLinks,
-    handle: ({ query }) => readTop(deps, query),
-  });
-
-async function readTop(
-  { warehouse }: Pick<ControlDeps, 'warehouse'>,
-  query: z.infer<typeof TopQuery>,
-): Promise<TopLinks> {
+async function readTop(warehouse: ControlDeps['warehouse'], query: z.infer<typeof TopQuery>): Promise<TopLinks> {
   const now = Date.now();
   const window = chooseWindow(query, { start: startOfDay(now) - 29 * DAY_MS, end: now }, now);
   const { by } = query;
@@ -156,15 +143,25 @@ const RowsQuery = z
   .partial()
   .extend({ per: z.enum(['hour', 'day']).default('hour') });
 
-export function rowsRoute({ state }: Pick<ControlDeps, 'state'>): Route {
+export function analyticsRoutes({ state, warehouse }: Pick<ControlDeps, 'state' | 'warehouse'>): Route[] {
   const read = createRowReader(state);
-  return route('GET /api/rows', {
-    summary: 'Rows by the hour or day in which runs brought them. Default: the last 48 hours, or 30 days.',
-    role: 'read',
-    query: RowsQuery,
-    answer: Rows,
-    handle: ({ query }) => readRows(read, query),
-  });
+  return [
+    route('GET /api/links/top', {
+      summary:
+        'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days unless told.',
+      role: 'read',
+      query: TopQuery,
+      answer: TopLinks,
+      handle: ({ query }) => readTop(warehouse, query),
+    }),
+    route('GET /api/rows', {
+      summary: 'Rows by the hour or day in which runs brought them. Default: the last 48 hours, or 30 days.',
+      role: 'read',
+      query: RowsQuery,
+      answer: Rows,
+      handle: ({ query }) => readRows(read, query),
+    }),
+  ];
 }
 
 /** The most columns that a chart shows. */

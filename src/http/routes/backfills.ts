@@ -1,4 +1,3 @@
-import { readOpenBackfills } from '../../cursor/backfills.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { isoOrNull } from '../../cursor/database/sql.ts';
 import {
@@ -20,6 +19,8 @@ import {
   listOf,
   moment,
   named,
+  of,
+  range,
   share,
   shortText,
   stream,
@@ -28,17 +29,15 @@ import {
 } from '../answers.ts';
 import { type ControlDeps, chooseStreams, chooseWindow, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { type Activity, type Extent, paceOf, readBackfillExtents } from './runs.ts';
+import { type Extent, paceOf, readBackfillExtents } from './under-way.ts';
 
 const BACKFILL_ACTIONS = ['pause', 'resume', 'cancel', 'retry'] as const;
 export type BackfillAction = (typeof BACKFILL_ACTIONS)[number];
 
 const Backfill = named('Backfill', {
   id: z.string(),
-  source: z.string(),
-  stream,
-  from: moment,
-  to: moment.describe('exclusive'),
+  ...of,
+  ...range,
   force: z.boolean(),
   state: z.enum(['queued', 'paused', 'cancelled', 'done', 'failed']),
   running: z.boolean().describe('whether a window of it is being read now'),
@@ -57,13 +56,11 @@ const Backfill = named('Backfill', {
 const Backfills = named('Backfills', { backfills: z.array(Backfill) });
 const BackfillsStarted = named('BackfillsStarted', { backfills: z.array(Backfill), warnings });
 
-const range = { from: moment, to: moment.describe('exclusive') };
 const cost = { perSecond: figure, seconds: figure };
 
 const BackfillPrice = named('BackfillPrice', {
   streams: listOf({
-    source: z.string(),
-    stream,
+    ...of,
     ...range,
     toRead: listOf(range),
     certified: share,
@@ -205,8 +202,13 @@ async function readBackfill(state: Queryable, id: string): Promise<Backfill> {
 
 export async function listBackfills(state: Queryable, id?: string): Promise<Backfill[]> {
   const found = await readBackfills(state, id);
-  const extents = found.some(isOpen) ? await readBackfillExtents(state) : new Map<string, never>();
-  return found.map((backfill) => toBackfill(backfill, extents.get(backfill.id)));
+  const extents = found.some(({ finishedAt }) => finishedAt === null) ? await readBackfillExtents(state) : [];
+  return found.map((backfill) =>
+    toBackfill(
+      backfill,
+      extents.find((extent) => extent.id === backfill.id),
+    ),
+  );
 }
 
 const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
@@ -217,15 +219,11 @@ const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
   done: [],
 };
 
-const isOpen = ({ state }: StoredBackfill): boolean => state === 'queued' || state === 'paused';
-
-function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfill {
+function toBackfill(stored: StoredBackfill, extent: (Extent & { paused: boolean }) | undefined): Backfill {
   const { start, end, createdAt, finishedAt, rows, ...same } = stored;
   const { state, windows } = same;
   const ended = windows.done + windows.failed;
-  const left = windows.queued + windows.running;
-  // A backfill without windows had nothing to do.
-  const atEnd = { progress: left === 0 ? 1 : ended / (ended + left), rows, rowsPerSecond: null, etaSeconds: null };
+  const all = ended + windows.queued + windows.running;
   return {
     ...same,
     from: toIso(start),
@@ -233,20 +231,10 @@ function toBackfill(stored: StoredBackfill, extent: Extent | undefined): Backfil
     createdAt: toIso(createdAt),
     finishedAt: isoOrNull(finishedAt),
     running: state === 'queued' && windows.running > 0,
-    ...(extent ? paceOf(extent) : atEnd),
-    // Nobody works on a backfill that is paused.
-    ...(state === 'paused' && { rowsPerSecond: null, etaSeconds: null }),
+    // A backfill without windows had nothing to do.
+    ...(extent
+      ? paceOf(extent)
+      : { progress: ended === all ? 1 : ended / all, rows, rowsPerSecond: null, etaSeconds: null }),
     actions: ACTIONS[state],
   };
-}
-
-/** What is under way, for views that are read every few seconds: without what of it is certified, which takes the whole ledger. */
-export async function readBackfillsUnderWay(state: Queryable): Promise<Activity[]> {
-  const [open, extents] = await Promise.all([readOpenBackfills(state), readBackfillExtents(state)]);
-  return open.map(({ id, source, stream, createdAt, isPaused }) => {
-    const extent = extents.get(id);
-    const pace = extent ? paceOf(extent) : { progress: 1, rows: 0, rowsPerSecond: null, etaSeconds: null };
-    const figures = { ...pace, ...(isPaused && { rowsPerSecond: null, etaSeconds: null }), paused: isPaused };
-    return { kind: 'backfill', id, source, stream, startedAt: toIso(createdAt), ...figures };
-  });
 }

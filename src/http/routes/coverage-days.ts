@@ -3,9 +3,8 @@ import { isoOf, sql } from '../../cursor/database/sql.ts';
 import type { Track } from '../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type CoverageSpan, DAY_MS, startOfDay, type Window } from '../../model/window.ts';
-import { count, date, day, HttpError, listOf, moment, named, shortText, stream, z } from '../answers.ts';
-import { type ControlDeps, chooseWindow, isoDay } from '../dependencies.ts';
-import { type Route, route } from '../route.ts';
+import { count, day, listOf, moment, named, shortText, stream, z } from '../answers.ts';
+import { isoDay } from '../dependencies.ts';
 
 /**
  * Consecutive days of one state. A day's state is the worst of its windows': gap (never read, though later ones were), uncertified
@@ -47,7 +46,7 @@ export const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 's
     where w.source = ${source} and w.stream = ${stream} and w.rows > 0 and w.end_at > ${toIso(start)} and w.start_at < ${toIso(end)}
     group by w.sink, d.day order by d.day`);
 
-const EventRows = named('EventRows', {
+export const EventRows = named('EventRows', {
   from: moment,
   to: moment,
   series: listOf({ source: shortText, stream, points: listOf({ at: moment, rows: count }) }).describe(
@@ -56,26 +55,8 @@ const EventRows = named('EventRows', {
 });
 export type EventRows = z.infer<typeof EventRows>;
 
-const MOST_DAYS = 1100;
-
-export const eventRowsRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
-  route('GET /api/rows/events', {
-    summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
-    role: 'read',
-    query: z.strictObject({ from: date, to: date, source: shortText, stream }).partial(),
-    answer: EventRows,
-    async handle({ query }) {
-      const now = Date.now();
-      const { start, end } = chooseWindow(query, { start: startOfDay(now) - 29 * DAY_MS, end: now }, now);
-      const window = { start: startOfDay(start), end };
-      if (end - window.start > MOST_DAYS * DAY_MS)
-        throw new HttpError(409, `that is more than ${MOST_DAYS} days`, { next: 'ask for fewer' });
-      return { from: toIso(window.start), to: toIso(end), series: await readEventRows(state, query, window) };
-    },
-  });
-
 /** Sinks that have the same events count once. A window of several days counts for its first: its rows are not known by day. */
-function readEventRows(
+export function readEventRows(
   state: Queryable,
   { source, stream: name }: { source?: string | undefined; stream?: string | undefined },
   { start, end }: Window,

@@ -1,4 +1,4 @@
-import { knownTracks } from '../../cursor/cursors.ts';
+import { chooseTracks, knownTracks } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf, isoOrNull, sql } from '../../cursor/database/sql.ts';
 import { readLedger, type Track } from '../../cursor/ledger.ts';
@@ -13,12 +13,12 @@ import {
   startOfDay,
   type Window,
 } from '../../model/window.ts';
-import { count, date, day, HttpError, listOf, moment, named, shortText, stream, z } from '../answers.ts';
-import { type ControlDeps, chooseWindow, endOfDays, isOr, isoDay } from '../dependencies.ts';
+import { count, date, day, HttpError, listOf, moment, named, of, shortText, stream, z } from '../answers.ts';
+import { type ControlDeps, chooseWindow, endOfDays, isoDay } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { DayRun, dayRuns, readDayRows } from './coverage-days.ts';
+import { DayRun, dayRuns, EventRows, readDayRows, readEventRows } from './coverage-days.ts';
 
-const track = { source: z.string(), stream, sink: z.string() };
+const track = { ...of, sink: z.string() };
 
 const Coverage = named('Coverage', {
   from: day,
@@ -76,14 +76,28 @@ export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] =
     answer: CoverageWindows,
     handle: ({ query }) => readWindows(state, query),
   }),
+  route('GET /api/rows/events', {
+    summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
+    role: 'read',
+    query: z.strictObject({ from: date, to: date, source: shortText, stream }).partial(),
+    answer: EventRows,
+    async handle({ query }) {
+      const now = Date.now();
+      const { start, end } = chooseWindow(query, { start: startOfDay(now) - 29 * DAY_MS, end: now }, now);
+      const window = { start: startOfDay(start), end };
+      if (end - window.start > MOST_CHART_DAYS * DAY_MS)
+        throw new HttpError(409, `that is more than ${MOST_CHART_DAYS} days`, { next: 'ask for fewer' });
+      return { from: toIso(window.start), to: toIso(end), series: await readEventRows(state, query, window) };
+    },
+  }),
 ];
+
+const MOST_CHART_DAYS = 1100;
 
 async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuery>): Promise<Coverage> {
   const now = Date.now();
   const { source, stream, sink } = query;
-  const tracks = (await knownTracks(state)).filter(
-    (one) => isOr(source, one.source) && isOr(stream, one.stream) && isOr(sink, one.sink),
-  );
+  const tracks = chooseTracks(await knownTracks(state), { source, streams: stream ? [stream] : [], sink });
   const ledgers = await readLedgers(state);
   const begins = tracks.flatMap((one) => [one.since, ledgers.get(keyOf(one))?.[0]?.start ?? one.since]);
   const begin = Math.min(now - DAY_MS, ...begins);
@@ -121,9 +135,7 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
   if (window.end - window.start > MOST_DAYS * DAY_MS)
     throw new HttpError(409, `at most ${MOST_DAYS} days at a time`, { next: 'ask for fewer days' });
   const { source, stream, sink } = query;
-  const known = (await knownTracks(state)).find(
-    (one) => one.source === source && one.stream === stream && one.sink === sink,
-  );
+  const [known] = chooseTracks(await knownTracks(state), { source, streams: [stream], sink });
   if (!known) throw new HttpError(404, 'nothing was ever written of this stream to this sink');
   // A backfill may have been before the beginning.
   const entries = await readLedger(state, known, Math.min(known.since, window.start));

@@ -2,7 +2,7 @@ import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
 import { isoOf, sql } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';
-import { count, figure, limit, listOf, moment, named, stream, z } from '../answers.ts';
+import { count, figure, limit, listOf, moment, named, of, stream, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
 
@@ -26,8 +26,7 @@ const PrintedConfig = named(
 
 const SchemaChange = named('SchemaChange', {
   at: moment,
-  source: z.string(),
-  stream,
+  ...of,
   path: z.string().describe("the field in the service's answers"),
   column: z.string(),
   kind: z.string(),
@@ -38,7 +37,34 @@ const SchemaChanges = named('SchemaChanges', { changes: z.array(SchemaChange) })
 type SchemaChange = z.infer<typeof SchemaChange>;
 export type SchemaChanges = z.infer<typeof SchemaChanges>;
 
-type DiagnosticsDeps = Pick<ControlDeps, 'state' | 'examine' | 'config' | 'signal'>;
+const Budget = named('Budget', {
+  now: moment,
+  minutes: count,
+  step: count,
+  keys: listOf({
+    sources: z.array(z.string()).describe('the sources that use the key; empty: a key that is no longer in the config'),
+    perSecond: figure,
+    pausedSeconds: figure.nullable().describe('after a 429: how long all requests still wait'),
+    points: listOf({
+      at: moment,
+      requests: count,
+      byLane: z.strictObject({ fresh: count, repair: count, backfill: count }),
+      tooManyRequests: count,
+      pauses: count,
+      share: figure.describe('of what the budget would have allowed'),
+    }).describe('intervals without requests have no point'),
+  }),
+});
+export type Budget = z.infer<typeof Budget>;
+export type KeyBudget = Budget['keys'][number];
+
+const WEEK = 7 * 24 * 60;
+const BudgetQuery = z.strictObject({
+  minutes: z.int().min(1).max(WEEK).default(1440),
+  step: z.int().min(1).max(WEEK).default(15),
+});
+
+type Deps = Pick<ControlDeps, 'state' | 'keys' | 'examine' | 'config' | 'signal'>;
 
 const TYPES: Readonly<Record<SchemaFormat, string>> = {
   sql: 'application/sql; charset=utf-8',
@@ -48,7 +74,8 @@ const TYPES: Readonly<Record<SchemaFormat, string>> = {
   duckdb: 'application/sql; charset=utf-8',
 };
 
-export function diagnosticsRoutes({ state, examine, config, signal }: DiagnosticsDeps): Route[] {
+export function diagnosticsRoutes(deps: Deps): Route[] {
+  const { state, examine, config, signal } = deps;
   let looking: Promise<Diagnosis> | undefined;
   const look = async (): Promise<Diagnosis> => {
     const found = await examine(signal);
@@ -94,52 +121,18 @@ export function diagnosticsRoutes({ state, examine, config, signal }: Diagnostic
         return { changes };
       },
     }),
+    route('GET /api/budget', {
+      summary: 'How the request budget of each key was used by all processes, with the 429s.',
+      role: 'read',
+      query: BudgetQuery,
+      answer: Budget,
+      handle: ({ query }) => readBudget(deps, query),
+    }),
   ];
 }
 
-const Budget = named('Budget', {
-  now: moment,
-  minutes: count,
-  step: count,
-  keys: listOf({
-    sources: z.array(z.string()).describe('the sources that use the key; empty: a key that is no longer in the config'),
-    perSecond: figure,
-    pausedSeconds: figure.nullable().describe('after a 429: how long all requests still wait'),
-    points: listOf({
-      at: moment,
-      requests: count,
-      byLane: z.strictObject({ fresh: count, repair: count, backfill: count }),
-      tooManyRequests: count,
-      pauses: count,
-      share: figure.describe('of what the budget would have allowed'),
-    }).describe('intervals without requests have no point'),
-  }),
-});
-export type Budget = z.infer<typeof Budget>;
-export type KeyBudget = Budget['keys'][number];
-
-type BudgetDeps = Pick<ControlDeps, 'state' | 'keys'>;
-
-const WEEK = 7 * 24 * 60;
-const BudgetQuery = z.strictObject({
-  minutes: z.int().min(1).max(WEEK).default(1440),
-  step: z.int().min(1).max(WEEK).default(15),
-});
-
-export const budgetRoute = (deps: BudgetDeps): Route =>
-  route('GET /api/budget', {
-    summary: 'How the request budget of each key was used by all processes, with the 429s.',
-    role: 'read',
-    query: BudgetQuery,
-    answer: Budget,
-    handle: ({ query }) => readBudget(deps, query),
-  });
-
 /** A key is named by its sources. Not even its digest is shown: nobody needs it. */
-async function readBudget(
-  { state, keys }: BudgetDeps,
-  { minutes, step }: z.infer<typeof BudgetQuery>,
-): Promise<Budget> {
+async function readBudget({ state, keys }: Deps, { minutes, step }: z.infer<typeof BudgetQuery>): Promise<Budget> {
   const now = await readBudgets(state);
   const used = await readBudgetUse(state, { minutes, step });
   const isOurs = (keyHash: string): boolean => keys.some(({ hash }) => hash === keyHash);

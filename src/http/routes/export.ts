@@ -50,9 +50,9 @@ const asciiJson = (texts: readonly string[]): string =>
 
 const MOST_DOUBTS = 3;
 
-export function exportRoute(deps: Deps): Route {
+export function exportRoutes(deps: Deps): Route[] {
   let running = 0;
-  return route('GET /api/export/{stream}', {
+  const file = route('GET /api/export/{stream}', {
     summary:
       'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it, x-tributary-doubts why not (a JSON list); the header x-tributary-warnings what is doubtful about the filters.',
     role: 'operator',
@@ -101,6 +101,7 @@ export function exportRoute(deps: Deps): Route {
       });
     },
   });
+  return [file];
 }
 
 async function chosenOf({ state, streams, narrow }: Deps, name: StreamName, query: z.infer<typeof ExportQuery>) {

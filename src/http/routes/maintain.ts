@@ -4,14 +4,26 @@ import { knownSources } from '../../cursor/forgotten.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
 import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
-import { byName, count, date, HttpError, listOf, longText, moment, named, shortText, stream, z } from '../answers.ts';
+import {
+  byName,
+  count,
+  date,
+  HttpError,
+  listOf,
+  longText,
+  moment,
+  named,
+  of,
+  shortText,
+  stream,
+  z,
+} from '../answers.ts';
 import { type ControlDeps, checkConfirmed, chooseDate } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
 const Cursors = named('Cursors', {
   cursors: listOf({
-    source: z.string(),
-    stream,
+    ...of,
     sink: z.string(),
     since: moment,
     completeThrough: moment.nullable(),
@@ -40,9 +52,28 @@ const CursorReset = named(
   'CursorReset',
   CursorRequest.extend({ confirm: shortText.describe('the name of the source: everything of it is read again') }),
 );
+/** The id is in the body, because proxies log URLs. */
+const ForgetRequest = named(
+  'ForgetRequest',
+  z.union([
+    z.strictObject({ source: shortText, customer: longText }),
+    z.strictObject({ source: shortText, click: longText }),
+    z.strictObject({
+      source: shortText,
+      everything: z.literal(true),
+      confirm: shortText.describe('the name of the source once more: nothing of it is left'),
+    }),
+  ]),
+);
+type ForgetRequest = z.infer<typeof ForgetRequest>;
+
+const Forgotten = named('Forgotten', { touched: byName(count).describe('rows, by table or place') });
+
+export type Forgotten = z.infer<typeof Forgotten>;
+
 type CursorRequest = z.infer<typeof CursorRequest>;
 
-type CursorDeps = Pick<ControlDeps, 'state' | 'sinks'>;
+type Deps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 
 const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail = {}) => ({
   action,
@@ -50,7 +81,7 @@ const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail
   detail: { ...(sink !== undefined && { sink }), ...detail },
 });
 
-export const cursorRoutes = (deps: CursorDeps): Route[] => [
+export const maintainRoutes = (deps: Deps): Route[] => [
   route('GET /api/cursors', {
     summary: 'How far each stream is proven, in each sink.',
     role: 'read',
@@ -90,10 +121,21 @@ export const cursorRoutes = (deps: CursorDeps): Route[] => [
         return resetCursor(moving, track);
       }),
   }),
+  route('POST /api/forget', {
+    summary: 'Erases a customer, a click or a whole source from every sink and the state. It cannot be undone.',
+    role: 'admin',
+    body: ForgetRequest,
+    answer: Forgotten,
+    audit: ({ body }) => auditNoteOf(erasureOf(body)),
+    handle({ body }) {
+      if ('everything' in body) checkConfirmed(body.confirm, body.source);
+      return erase(deps, erasureOf(body));
+    },
+  }),
 ];
 
 async function change(
-  { state, sinks }: CursorDeps,
+  { state, sinks }: Deps,
   { source, streams, sink }: CursorRequest,
   work: (deps: MoveDeps, track: KnownTrack) => Promise<void>,
   move?: Move,
@@ -109,41 +151,7 @@ async function change(
   return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
 }
 
-/** The id is in the body, because proxies log URLs. */
-const ForgetRequest = named(
-  'ForgetRequest',
-  z.union([
-    z.strictObject({ source: shortText, customer: longText }),
-    z.strictObject({ source: shortText, click: longText }),
-    z.strictObject({
-      source: shortText,
-      everything: z.literal(true),
-      confirm: shortText.describe('the name of the source once more: nothing of it is left'),
-    }),
-  ]),
-);
-type ForgetRequest = z.infer<typeof ForgetRequest>;
-
-const Forgotten = named('Forgotten', { touched: byName(count).describe('rows, by table or place') });
-
-export type Forgotten = z.infer<typeof Forgotten>;
-
-type ForgetDeps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
-
-export const forgetRoute = (deps: ForgetDeps): Route =>
-  route('POST /api/forget', {
-    summary: 'Erases a customer, a click or a whole source from every sink and the state. It cannot be undone.',
-    role: 'admin',
-    body: ForgetRequest,
-    answer: Forgotten,
-    audit: ({ body }) => auditNoteOf(erasureOf(body)),
-    handle({ body }) {
-      if ('everything' in body) checkConfirmed(body.confirm, body.source);
-      return erase(deps, erasureOf(body));
-    },
-  });
-
-async function erase({ state, sinks, streams }: ForgetDeps, erasure: Erasure): Promise<Forgotten> {
+async function erase({ state, sinks, streams }: Deps, erasure: Erasure): Promise<Forgotten> {
   const known = new Set([...streams.map(({ source }) => source), ...(await knownSources(state))]);
   // "Nothing found" would mislead if the source is only mistyped.
   if (!known.has(erasure.source))

@@ -10,8 +10,8 @@ import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
 import { count, figure, listOf, moment, named, track, warnings, z } from '../answers.ts';
 import { type ControlDeps, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { readBackfillsUnderWay } from './backfills.ts';
-import { Activity, LastRun, readSyncsUnderWay } from './runs.ts';
+import { LastRun } from './runs.ts';
+import { Activity, readBackfillsUnderWay, readSyncsUnderWay } from './under-way.ts';
 
 const Trouble = named('Trouble', {
   kind: z.enum([...INCIDENT_KINDS]),
@@ -81,13 +81,14 @@ type TrackOverview = z.infer<typeof TrackOverview>;
 export type StreamOverview = z.infer<typeof StreamOverview>;
 export type Overview = z.infer<typeof Overview>;
 
-export const overviewRoute = (deps: ControlDeps): Route =>
+export const overviewRoutes = (deps: OverviewDeps): Route[] => [
   route('GET /api/overview', {
     summary: 'The state of every stream, and where action is needed.',
     role: 'read',
     answer: Overview,
     handle: () => readOverview(deps),
-  });
+  }),
+];
 
 type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'version'>;
 

@@ -9,14 +9,13 @@ import {
 } from '../../cursor/quarantine.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
-import { count, HttpError, limit, moment, named, shortText, stream, z } from '../answers.ts';
+import { count, HttpError, limit, moment, named, of, shortText, stream, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
 const QuarantineHead = z.strictObject({
   id: count,
-  source: z.string(),
-  stream,
+  ...of,
   reason: z.string(),
   runId: z.string(),
   firstAt: moment,

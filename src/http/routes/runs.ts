@@ -1,21 +1,8 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { isoOf, raw, sql } from '../../cursor/database/sql.ts';
+import { isoOf, sql } from '../../cursor/database/sql.ts';
+import { readRunLog } from '../../cursor/run-log.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
-import { DAY_MS } from '../../model/window.ts';
-import {
-  byName,
-  count,
-  figure,
-  HttpError,
-  limit,
-  listOf,
-  moment,
-  named,
-  share,
-  shortText,
-  track,
-  z,
-} from '../answers.ts';
+import { byName, count, figure, HttpError, limit, listOf, moment, named, shortText, track, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
@@ -73,6 +60,27 @@ export type RunRow = z.infer<typeof RunRow>;
 export type Runs = z.infer<typeof Runs>;
 export type RunDetail = z.infer<typeof RunDetail>;
 
+const RunLog = named('RunLog', {
+  lines: listOf({
+    at: moment,
+    level: z.enum(['debug', 'info', 'warn', 'error']),
+    message: z.string(),
+    details: byName(z.string()),
+  }).describe('the last 200, in the order of time'),
+  requests: listOf({
+    at: moment,
+    from: moment.nullable().describe('null: a page of all links, which has no range'),
+    to: moment.nullable().describe('exclusive'),
+    order: z.enum(['asc', 'desc']),
+    page: count,
+    limit: count,
+    rows: count.nullable().describe('null: the answer was no page'),
+    ms: count,
+    status: count.nullable().describe('null: no answer, or none that could be read'),
+  }).describe('the last 500, in the order of time'),
+});
+export type RunLog = z.infer<typeof RunLog>;
+
 const RunsQuery = z
   .strictObject({
     source: shortText,
@@ -110,6 +118,18 @@ export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
       return { ...toRow(run), ...found, windows: await readWindows(state, id) };
     },
   }),
+  route('GET /api/runs/{id}/log', {
+    summary: 'The last lines and requests of a run of the last seven days, while it runs too.',
+    role: 'read',
+    answer: RunLog,
+    async handle({ id }) {
+      const [run] = await state.query(sql`select from tributary.runs where id = ${id}`);
+      if (!run) throw new HttpError(404, 'there is no such run');
+      const { line, request } = await readRunLog(state, id);
+      // What was written is what the schema says: only `keepRunLog` writes it.
+      return { lines: line, requests: request } as RunLog;
+    },
+  }),
 ];
 
 /** The kinds and states that the table's constraints allow. */
@@ -126,149 +146,4 @@ async function readWindows(state: Queryable, id: string): Promise<RunDetail['win
       select from tributary.runs r where r.id = ${id} and (r.source, r.stream) = (w.source, w.stream)
     )
     order by start_at, sink limit 200`);
-}
-
-/** How far syncs and backfills under way are. The ledger tells it while they read; `runs` only once they have ended. */
-
-export const Activity = named('Activity', {
-  kind: z.enum(['sync', 'backfill']),
-  id: z.string().describe('of the run, or of the backfill'),
-  source: z.string(),
-  stream: track,
-  startedAt: moment,
-  progress: share.nullable().describe('null if it cannot be known, as of a sync that reads less than a day'),
-  rows: count.nullable(),
-  rowsPerSecond: figure.nullable(),
-  etaSeconds: figure.nullable(),
-  paused: z.boolean(),
-});
-export type Activity = z.infer<typeof Activity>;
-
-/** What is done and what is left, by time and by rows. */
-export interface Extent {
-  /** Of the time that is read. */
-  doneMs: number;
-  openMs: number;
-  rows: number;
-  pricedRows: number | null;
-  /** How long it has been worked on. */
-  seconds: number;
-}
-
-/** A price is a guess: so much of its rows it is believed. */
-const TRUSTED = 0.9;
-
-/**
- * From 0 to 1, and never less than before: rows come and open time goes. With a price, the share of the rows, as they are read. What
- * was priced too low is not called done before its time is, so beyond most of the price the open time counts as well.
- */
-function shareOf({ doneMs, openMs, rows, pricedRows }: Omit<Extent, 'seconds'>): number {
-  if (openMs <= 0) return 1;
-  const open = openMs / (doneMs + openMs);
-  if (pricedRows === null || pricedRows === 0) return 1 - open;
-  const share = rows / pricedRows;
-  return share < TRUSTED ? share : Math.max(TRUSTED, rows / (rows + open * pricedRows));
-}
-
-/** The first per cent is no basis for an estimate. */
-const LEAST_SHARE = 0.01;
-
-export function paceOf(extent: Extent) {
-  const { rows, seconds } = extent;
-  const progress = shareOf(extent);
-  return {
-    progress,
-    rows,
-    rowsPerSecond: seconds > 0 ? Math.round(rows / seconds) : null,
-    etaSeconds: progress > LEAST_SHARE && seconds > 0 ? Math.round((seconds * (1 - progress)) / progress) : null,
-  };
-}
-
-const milliseconds = (from: string, to: string): string =>
-  `greatest(0, extract(epoch from ${to} - ${from}) * 1000)::float8`;
-
-/** A window that is being read, or was put back after some of it was. */
-const BEGUN = `(p.state = 'running' or (p.state = 'queued' and p.rows_read > 0))`;
-
-const OPEN_WINDOWS = `tributary.backfill_windows p join tributary.backfills b on b.id = p.backfill_id and b.state in ('queued', 'paused')`;
-
-/** Of backfills that have not ended. A window that is being read counts as far as every sink has it. */
-export async function readBackfillExtents(state: Queryable): Promise<Map<string, Extent>> {
-  const rows = await state.query<Extent & { id: string }>(sql`
-    select b.id, b.priced_rows as "pricedRows", w."doneMs", w."openMs", w.rows,
-      coalesce((
-        select extract(epoch from sum(coalesce(r.finished_at, clock_timestamp()) - r.started_at)) from tributary.runs r
-        where (r.source, r.stream, r.kind) = (b.source, b.stream, 'backfill') and r.started_at >= b.created_at
-          and (r.finished_at is not null or exists (
-            select from tributary.leases l where (l.source, l.stream) = (b.source, b.stream) and l.expires_at > clock_timestamp()))
-          and (r.state = 'running' or exists (
-            select from tributary.windows v where (v.source, v.stream) = (b.source, b.stream) and v.run_id = r.id
-              and v.end_at > b.start_at and v.start_at < b.end_at))
-      ), 0)::float8 as seconds
-    from (
-      select id, sum(ms - open_ms) as "doneMs", sum(open_ms) as "openMs", sum(rows)::bigint as rows from (
-        -- The ledger is read only for windows that were begun; the thousands that wait are two sums for each backfill.
-        select id, ms, case when ended then 0 else ms end as open_ms, rows from (
-          select b.id, p.state in ('done', 'failed') as ended, sum(p.rows_read) as rows,
-            extract(epoch from sum(p.end_at - p.start_at))::float8 * 1000 as ms
-          from ${raw(OPEN_WINDOWS)} where not ${raw(BEGUN)} group by 1, 2
-        ) resting
-        union all
-        select b.id, ${raw(milliseconds('p.start_at', 'p.end_at'))} as ms,
-          ${raw(milliseconds('p.start_at', 'p.end_at'))} - coalesce(read.ms, 0) as open_ms,
-          greatest(p.rows_read + case when p.state = 'running' then coalesce((
-            select r.rows_read from tributary.runs r
-            where (r.source, r.stream, r.kind, r.state) = (b.source, b.stream, 'backfill', 'running') and r.started_at >= b.created_at
-            order by r.started_at desc limit 1
-          ), 0) else 0 end, read.rows) as rows
-        from ${raw(OPEN_WINDOWS)} left join lateral (
-          select min(s.ms) as ms, min(s.rows) as rows from (
-            select coalesce(sum(${raw(milliseconds('greatest(v.start_at, p.start_at)', 'least(v.end_at, p.end_at)'))})
-                filter (where v.sink is not null), 0) as ms,
-              coalesce(sum(v.rows), 0) as rows
-            from tributary.cursors c left join tributary.windows v
-              on (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified'
-                and v.read_at >= b.created_at and v.end_at > p.start_at and v.start_at < p.end_at
-            where (c.source, c.stream) = (b.source, b.stream) group by c.sink
-          ) s
-        ) read on true
-        where ${raw(BEGUN)}) each_window group by id
-    ) w join tributary.backfills b using (id)`);
-  return new Map(rows.map(({ id, ...extent }) => [id, extent]));
-}
-
-/** A poll is over before anybody could read its figures, and shares the window of its day with the polls before it. */
-const LEAST_MS = DAY_MS;
-
-/** Syncs that are marked as running, and whose processes still hold the lease of their stream. */
-export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
-  type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { startedAt: string };
-  const rows = await state.query<Found>(sql`
-    select r.id, r.source, r.stream, ${isoOf('r.started_at')} as "startedAt", w."doneMs", w."openMs", greatest(w.rows, r.rows_read) as rows,
-      extract(epoch from clock_timestamp() - r.started_at)::float8 as seconds
-    from tributary.runs r left join lateral (
-      select min(s.done) as "doneMs", max(s.whole - s.proven) as "openMs", min(s.rows)::bigint as rows from (
-        select ${raw(milliseconds('c.since', 'r.started_at'))} as whole,
-          coalesce(sum(v.ms), 0) as proven,
-          coalesce(sum(v.ms) filter (where v.run_id = r.id), 0) as done,
-          coalesce(sum(v.rows) filter (where v.run_id = r.id), 0) as rows
-        from tributary.cursors c left join lateral (
-          select v.run_id, v.rows,
-            ${raw(milliseconds('greatest(v.start_at, c.since)', 'least(v.end_at, r.started_at)'))} as ms
-          from tributary.windows v
-          where (v.source, v.stream, v.sink) = (c.source, c.stream, c.sink) and v.state = 'certified' and v.end_at > c.since
-        ) v on true
-        where (c.source, c.stream) = (r.source, r.stream) group by c.sink, c.since
-      ) s
-    ) w on true
-    where r.state = 'running' and r.kind = 'sync' and exists (
-      select from tributary.leases l where (l.source, l.stream) = (r.source, r.stream) and l.expires_at > clock_timestamp()
-    )
-    order by r.started_at, r.id`);
-  return rows.map(({ id, source, stream, startedAt, ...extent }) => ({
-    ...{ kind: 'sync', id, source, stream, startedAt, paused: false },
-    ...(extent.rows !== null && extent.doneMs + extent.openMs > LEAST_MS
-      ? paceOf({ ...extent, pricedRows: null })
-      : { progress: null, rows: null, rowsPerSecond: null, etaSeconds: null }),
-  }));
 }

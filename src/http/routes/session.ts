@@ -1,4 +1,4 @@
-import { type AuditEntry, listAudit } from '../../cursor/audit.ts';
+import { listAudit, recordAudit } from '../../cursor/audit.ts';
 import type { Access, Visitor } from '../access.ts';
 import { HttpError, limit, listOf, longText, moment, named, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
@@ -15,8 +15,23 @@ const SignIn = named('SignIn', { token: longText });
 
 export type Session = z.infer<typeof Session>;
 
-/** Signing in and out. */
-export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Promise<void>): Route[] {
+const AuditTrail = named('AuditTrail', {
+  entries: listOf({
+    id: z.string(),
+    at: moment,
+    actor: z.string().describe('the name of a token, or the user who ran a command'),
+    action: z.string(),
+    target: z.string().nullable(),
+    from: z.string().nullable().describe('the address of the request, or the host of the command'),
+    detail: z.record(z.string(), z.unknown()),
+  }),
+  next: z.string().nullable().describe('`before` of the next page'),
+});
+
+export type AuditTrail = z.infer<typeof AuditTrail>;
+
+/** Signing in and out, and what everybody did. */
+export function sessionRoutes(access: Access, { state }: Pick<ControlDeps, 'state'>): Route[] {
   const describe = (visitor: Visitor | undefined): Session => ({
     signedIn: visitor !== undefined,
     name: visitor?.name ?? null,
@@ -43,7 +58,7 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
             next: 'use a token of the config, or the link that tributary start prints',
           });
         }
-        await record({ actor: signedIn.visitor.name, action: 'session.start', from: request.address });
+        await recordAudit(state, { actor: signedIn.visitor.name, action: 'session.start', from: request.address });
         request.setCookie(signedIn.cookie);
         return describe(signedIn.visitor);
       },
@@ -58,39 +73,22 @@ export function sessionRoutes(access: Access, record: (entry: AuditEntry) => Pro
         return undefined;
       },
     }),
+    route('GET /api/audit', {
+      summary: 'Every change made by a person, newest first: who, what, when, from where.',
+      role: 'admin',
+      query: z.strictObject({
+        limit: limit(50),
+        before: z
+          .string()
+          .regex(/^\d{1,18}$/)
+          .optional(),
+      }),
+      answer: AuditTrail,
+      async handle({ query: { limit: most, before } }) {
+        const found = await listAudit(state, { limit: most + 1, before });
+        const entries = found.slice(0, most);
+        return { entries, next: found.length > most ? (entries.at(-1)?.id ?? null) : null };
+      },
+    }),
   ];
 }
-
-const AuditTrail = named('AuditTrail', {
-  entries: listOf({
-    id: z.string(),
-    at: moment,
-    actor: z.string().describe('the name of a token, or the user who ran a command'),
-    action: z.string(),
-    target: z.string().nullable(),
-    from: z.string().nullable().describe('the address of the request, or the host of the command'),
-    detail: z.record(z.string(), z.unknown()),
-  }),
-  next: z.string().nullable().describe('`before` of the next page'),
-});
-
-export type AuditTrail = z.infer<typeof AuditTrail>;
-
-export const auditRoute = ({ state }: Pick<ControlDeps, 'state'>): Route =>
-  route('GET /api/audit', {
-    summary: 'Every change made by a person, newest first: who, what, when, from where.',
-    role: 'admin',
-    query: z.strictObject({
-      limit: limit(50),
-      before: z
-        .string()
-        .regex(/^\d{1,18}$/)
-        .optional(),
-    }),
-    answer: AuditTrail,
-    async handle({ query: { limit: most, before } }) {
-      const found = await listAudit(state, { limit: most + 1, before });
-      const entries = found.slice(0, most);
-      return { entries, next: found.length > most ? (entries.at(-1)?.id ?? null) : null };
-    },
-  });

@@ -113,21 +113,14 @@ export function drawFrame(place) {
       count.textContent = String(quarantined);
       count.hidden = quarantined === 0;
     },
-    signedIn() {
-      ways.hidden = false;
-      live.hidden = false;
-      place('find').hidden = false;
-      place('sign-out').hidden = false;
-    },
-    signedOut() {
+    /** @param {boolean} isIn */
+    signed(isIn) {
+      for (const id of ['ways', 'live', 'find', 'sign-out']) place(id).hidden = !isIn;
+      if (isIn) return;
       said.clear();
       draw();
       place('said').replaceChildren();
-      ways.hidden = true;
-      live.hidden = true;
-      place('find').hidden = true;
       place('parts').hidden = true;
-      place('sign-out').hidden = true;
       document.title = 'Sign in · Tributary';
     },
   };

@@ -1,7 +1,7 @@
 /** @import { Model, Slot } from './chart.js' */
 import { slotFigures, slotTime } from './chart.js';
 import { html } from './dom.js';
-import { aside } from './elements.js';
+import { aside, scrolled } from './elements.js';
 import { DAY_MS, zoneName } from './words.js';
 
 /**
@@ -28,20 +28,14 @@ export function bars({ label, note, ...model }) {
 function numbers(label, model) {
   const time = `Time (${model.stepMs >= DAY_MS ? 'UTC' : zoneName()})`;
   const rows = model.slots.filter(({ values }) => values).toReversed();
-  return html`<div class="scroll numbers" tabindex="0" role="region" aria-label="${label}, as a table">
-    <table>
-      <thead><tr>${[time, ...namesOf(model)].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>
-        ${rows.map(
-          (slot) =>
-            html`<tr>
-              <td>${slotTime(model, slot.at)}</td>
-              ${slotFigures(model, slot).map(([, n]) => html`<td>${n}</td>`)}
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
+  const heads = [time, ...namesOf(model)].map((name) => html`<th scope="col">${name}</th>`);
+  const lines = rows.map(
+    (slot) =>
+      html`<tr>
+        <td>${slotTime(model, slot.at)}</td>${slotFigures(model, slot).map(([, n]) => html`<td>${n}</td>`)}
+      </tr>`,
+  );
+  return scrolled(`${label}, as a table`, html`<table><thead><tr>${heads}</tr></thead><tbody>${lines}</tbody></table>`);
 }
 
 /** @param {Model} model */

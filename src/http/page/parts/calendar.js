@@ -208,7 +208,7 @@ export function strip(runs, days) {
     const before = Math.round((Date.parse(date) - at) / DAY_MS);
     at = Date.parse(date) + count * DAY_MS;
     return [
-      before > 0 && html`<i class="before" vars=${{ '--days': before }}></i>`,
+      before > 0 && html`<i vars=${{ '--days': before }}></i>`,
       html`<i class="state ${state}" vars=${{ '--days': count }}></i>`,
     ];
   });

@@ -50,6 +50,7 @@ export function html(strings, ...values) {
         add(parent, part.replace(/^\s*\n\s*|\s*\n\s*$/g, ''));
       });
   }
+  if (open.length !== 1) throw new Error(`a template does not close what it opens: ${strings.join('…')}`);
   return open[0]?.firstElementChild;
 }
 

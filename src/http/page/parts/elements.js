@@ -1,3 +1,5 @@
+/** @import { Address } from '../app/screen.js' */
+import { here } from '../app/screen.js';
 import { html } from './dom.js';
 import { DAY_MS, dayOf, duration } from './words.js';
 
@@ -29,14 +31,24 @@ export const panel = (title, content, { side, key, label = title, kind = '' } = 
     ${content}
   </section>`;
 
+/** What may be long, in a box that scrolls by itself. @param {string} label @param {unknown} content */
+export const scrolled = (label, content) =>
+  html`<div class="scroll numbers" tabindex="0" role="region" aria-label=${label}>${content}</div>`;
+
 /**
- * A choice between a few words, as links: the choice is part of the address.
+ * A choice between a few words, as links: it is part of the address.
  * @param {string} label
- * @param {readonly { name: string, to: string, isChosen: boolean }[]} choices
+ * @param {Address} address
+ * @param {string} param
+ * @param {string | undefined} chosen
+ * @param {Record<string, string>} options Names by value.
  */
-export const choice = (label, choices) =>
+export const choice = (label, address, param, chosen, options) =>
   html`<div class="choice" role="group" aria-label=${label}>
-    ${choices.map(({ name, to, isChosen }) => html`<a href=${to} aria-current=${isChosen && 'true'}>${name}</a>`)}
+    ${Object.entries(options).map(
+      ([value, name]) =>
+        html`<a href=${here(address, { [param]: value })} aria-current=${value === chosen && 'true'}>${name}</a>`,
+    )}
   </div>`;
 
 /** Pairs of name and value; pairs without a value are left out. @param {[string, unknown][]} pairs */

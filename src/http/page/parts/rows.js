@@ -1,6 +1,5 @@
 /** @import { EventRows, Rows } from '../../api-types.ts' */
 /** @import { Address } from '../app/screen.js' */
-import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { bars, slotsOf } from './bars.js';
 import { html } from './dom.js';
@@ -8,12 +7,10 @@ import { choice, empty, panel, STREAMS } from './elements.js';
 import { counted, DAY_MS, figure } from './words.js';
 
 /** How far back: arrivals by the hour for as long as hours can be told apart. */
-const SPANS = /** @type {const} */ ({
-  days: { name: '48 hours', days: 2 },
-  week: { name: '7 days', days: 7 },
-  month: { name: '30 days', days: 30 },
-  year: { name: '1 year', days: 365 },
-});
+const SPANS = { days: '48 hours', week: '7 days', month: '30 days', year: '1 year' };
+const DAYS = { days: 2, week: 7, month: 30, year: 365 };
+/** By event time there are days alone, and two of them are no chart. */
+const { days: _, ...LONG_SPANS } = SPANS;
 
 /** @typedef {{ by: 'event', rows: EventRows } | { by: 'arrival', rows: Rows }} RowsFound */
 
@@ -21,14 +18,13 @@ const SPANS = /** @type {const} */ ({
 function asked({ by, span }) {
   const isArrival = by === 'arrival';
   const chosen = /** @type {keyof typeof SPANS} */ (span && span in SPANS ? span : 'month');
-  // By event time there are days alone, and two of them are no chart.
   return { by: isArrival ? 'arrival' : 'event', span: !isArrival && chosen === 'days' ? 'week' : chosen };
 }
 
 /** @param {{ source?: string | undefined, stream?: string | undefined }} of @param {Address['query']} query @param {AbortSignal} signal @returns {Promise<RowsFound>} */
 export async function loadRows(of, query, signal) {
   const { by, span } = asked(query);
-  const { days } = SPANS[span];
+  const days = DAYS[span];
   const per = days <= 7 ? 'hour' : 'day';
   const step = per === 'hour' && by === 'arrival' ? DAY_MS / 24 : DAY_MS;
   const from = new Date(Math.floor(Date.now() / step) * step + step - days * DAY_MS).toISOString();
@@ -65,21 +61,12 @@ export function rowsChart({ by, rows }, address, isFirstSync) {
   });
   const total = sum(points);
   const first = points.reduce((n, point) => n + point.first, 0);
-  const where = `the last ${SPANS[span].name}`;
+  const where = `the last ${SPANS[span]}`;
   // Apart: it brings a hundred times the rows of a day, and would flatten all other bars.
   const note = first > 0 && `First syncs brought ${counted(first, 'further row')}, which are not drawn.`;
-  const spans = /** @type {(keyof typeof SPANS)[]} */ (Object.keys(SPANS));
   const choices = html`<div class="row">
-    ${choice('Rows by', [
-      { name: 'Event time', to: here(address, { by: null }), isChosen: by === 'event' },
-      { name: 'Arrival', to: here(address, { by: 'arrival' }), isChosen: by === 'arrival' },
-    ])}
-    ${choice(
-      'How far back',
-      spans
-        .filter((name) => by === 'arrival' || name !== 'days')
-        .map((name) => ({ name: SPANS[name].name, to: here(address, { span: name }), isChosen: name === span })),
-    )}
+    ${choice('Rows by', address, 'by', by, { event: 'Event time', arrival: 'Arrival' })}
+    ${choice('How far back', address, 'span', span, by === 'arrival' ? SPANS : LONG_SPANS)}
   </div>`;
   const nothing =
     isFirstSync && by === 'arrival'

@@ -1,6 +1,6 @@
 /** @import { RunLog } from '../../api-types.ts' */
 import { html } from './dom.js';
-import { badge, empty, panel } from './elements.js';
+import { badge, empty, panel, scrolled } from './elements.js';
 import { table } from './tables.js';
 import { counted, figure, range, second, time } from './words.js';
 
@@ -8,7 +8,7 @@ import { counted, figure, range, second, time } from './words.js';
 export const runLog = ({ requests, lines }, isRunning) => [
   panel(
     requests.length === 0 ? 'Requests' : `Last ${counted(requests.length, 'request')}`,
-    requests.length === 0 ? nothing('request', isRunning) : requestsTable(requests),
+    requests.length === 0 ? nothing('request', isRunning) : scrolled('Requests of this run', requestsTable(requests)),
     { key: 'requests' },
   ),
   panel('Log', lines.length === 0 ? nothing('line', isRunning) : logLines(lines), { key: 'log' }),
@@ -19,27 +19,21 @@ const nothing = (noun, isRunning) => empty(isRunning ? `No ${noun}s yet.` : `No 
 
 /** @param {RunLog['requests']} requests */
 const requestsTable = (requests) =>
-  html`<div class="scroll numbers" tabindex="0" role="region" aria-label="Requests of this run">
-    ${table(
-      'Requests',
-      requests.map((request, i) => ({ ...request, i })).toReversed(),
-      [
-        ['Sent', 'lead fit', ({ at }) => time(at, second(at))],
-        ['Range', 'wide', ({ from, to }) => from && to && range(from, to)],
-        ['Order', 'fit', ({ order }) => (order === 'asc' ? 'oldest first' : 'newest first')],
-        ['Page', 'right fit', ({ page }) => figure(page)],
-        ['Limit', 'right fit', ({ limit }) => figure(limit)],
-        ['Rows', 'right fit', ({ rows }) => rows !== null && figure(rows)],
-        ['ms', 'right fit', ({ ms }) => figure(ms)],
-        [
-          'Status',
-          'fit',
-          ({ status, rows }) => (rows === null ? badge(String(status ?? 'no answer'), 'warn') : status),
-        ],
-      ],
-      { keyOf: ({ at, i }) => `${at} ${i}`, kind: 'dense' },
-    )}
-  </div>`;
+  table(
+    'Requests',
+    requests.map((request, i) => ({ ...request, i })).toReversed(),
+    [
+      ['Sent', 'lead fit', ({ at }) => time(at, second(at))],
+      ['Range', 'wide', ({ from, to }) => from && to && range(from, to)],
+      ['Order', 'fit', ({ order }) => (order === 'asc' ? 'oldest first' : 'newest first')],
+      ['Page', 'right fit', ({ page }) => figure(page)],
+      ['Limit', 'right fit', ({ limit }) => figure(limit)],
+      ['Rows', 'right fit', ({ rows }) => rows !== null && figure(rows)],
+      ['ms', 'right fit', ({ ms }) => figure(ms)],
+      ['Status', 'fit', ({ status, rows }) => (rows === null ? badge(String(status ?? 'no answer'), 'warn') : status)],
+    ],
+    { keyOf: ({ at, i }) => `${at} ${i}`, kind: 'dense' },
+  );
 
 /** @param {RunLog['lines']} lines */
 const logLines = (lines) =>

@@ -20,8 +20,8 @@ export function timeline(track, address) {
   const [first, last] = [known[0], known.at(-1)];
   if (!first || !last) return empty('Nothing was read yet.');
   const zoom = zoomOf(address.query.zoom, first, last);
-  const length = zoom === 'year' ? 4 : 7;
-  const at = (address.query.at ?? address.query.day ?? last).slice(0, length).padEnd(length, '-12');
+  const asked = address.query.at ?? address.query.day ?? last;
+  const at = zoom === 'year' ? asked.slice(0, 4) : inMonth(asked.slice(0, 7), last);
   const name = { all: 'All years', year: at, month: zoom === 'month' ? spokenMonth(at) : '' }[zoom];
   const look = {
     days,
@@ -31,11 +31,7 @@ export function timeline(track, address) {
     /** @param {string} at A day, or a month. */
     to: (at) => here(address, zoom === 'all' ? { zoom: 'month', at, day: null } : { zoom, at: look.at, day: at }),
   };
-  const choices = choice('Zoom', [
-    { name: 'Month', to: here(address, { zoom: 'month', at: inMonth(at, last) }), isChosen: zoom === 'month' },
-    { name: 'Year', to: here(address, { zoom: 'year', at: at.slice(0, 4) }), isChosen: zoom === 'year' },
-    { name: 'All', to: here(address, { zoom: 'all', at: null }), isChosen: zoom === 'all' },
-  ]);
+  const choices = choice('Zoom', address, 'zoom', zoom, { month: 'Month', year: 'Year', all: 'All' });
   return html`<div class="timeline">
     <div class="panel-head">
       <div class="row">${zoom !== 'all' && pager(zoom, at, [first, last], address)}<h3>${name}</h3></div>

@@ -1,6 +1,5 @@
 /** @import { Budget, KeyBudget } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
-import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { bars, slotsOf } from '../parts/bars.js';
 import { html } from '../parts/dom.js';
@@ -8,11 +7,12 @@ import { aside, badge, choice, empty, opening, panel } from '../parts/elements.j
 import { counted, duration, figure, percent } from '../parts/words.js';
 
 /** The time ranges, with the minutes of a bar: about a hundred bars each. */
-const SPANS = /** @type {const} */ ({
-  hour: { name: '1 hour', minutes: 60, step: 1 },
-  day: { name: '24 hours', minutes: 1440, step: 15 },
-  week: { name: '7 days', minutes: 10_080, step: 120 },
-});
+const SPANS = { hour: '1 hour', day: '24 hours', week: '7 days' };
+const SCALES = {
+  hour: { minutes: 60, step: 1 },
+  day: { minutes: 1440, step: 15 },
+  week: { minutes: 10_080, step: 120 },
+};
 const LANES = /** @type {const} */ (['fresh', 'repair', 'backfill']);
 
 /** @param {string | undefined} name */
@@ -23,18 +23,14 @@ export const budget = {
   title: () => 'Budget',
   news: ['budget'],
   load({ query }, signal) {
-    const { minutes, step } = SPANS[spanOf(query.span)];
+    const { minutes, step } = SCALES[spanOf(query.span)];
     return get('/api/budget', { minutes, step }, signal);
   },
   draw(/** @type {Budget} */ found, address) {
     const span = spanOf(address.query.span);
-    const spans = /** @type {(keyof typeof SPANS)[]} */ (Object.keys(SPANS));
     return [
       opening('Budget', 'Requests to the service, by what they were for, as a share of what the plan grants.'),
-      choice(
-        'How far back',
-        spans.map((name) => ({ name: SPANS[name].name, to: here(address, { span: name }), isChosen: name === span })),
-      ),
+      choice('How far back', address, 'span', span, SPANS),
       found.keys.length === 0 && empty('No key has been used yet.'),
       ...found.keys.map((key) => keyPanel(key, found)),
     ];

@@ -4,7 +4,7 @@ import { href } from '../app/screen.js';
 import { getIfThere } from '../app/session.js';
 import { recordActions } from '../parts/actions.js';
 import { html } from '../parts/dom.js';
-import { aside, badge, facts, notThere, opening, panel, progressBar } from '../parts/elements.js';
+import { aside, badge, facts, notThere, opening, panel, progressBar, scrolled } from '../parts/elements.js';
 import { runLog } from '../parts/run-log.js';
 import { ended, nameOf, outcome, runLink, streamLink, table } from '../parts/tables.js';
 import { counted, dayOrMinute, duration, figure, range, time, titled } from '../parts/words.js';
@@ -104,12 +104,9 @@ const bySink = (sinks) =>
     .map(([sink, { new: added, changed }]) => `${sink}: ${figure(added)} new, ${figure(changed)} changed`)
     .join(' · ');
 
-const SHOWN_WINDOWS = 10;
-
 /** The windows of the run in order, with their results. @param {RunDetail['windows']} read */
 function windowsPanel(read) {
   const most = Math.max(1, ...read.map(({ rows }) => rows));
-  const sinks = [...new Set(read.map(({ sink }) => sink))];
   const list = table(
     'Windows of this run',
     read,
@@ -123,54 +120,11 @@ function windowsPanel(read) {
     ],
     { keyOf: ({ sink, start }) => `${sink} ${start}` },
   );
-  return panel(
-    counted(read.length, 'window'),
-    [
-      ...sinks.map((sink) =>
-        runStrip(
-          sinks.length > 1 && sink,
-          read.filter((window) => window.sink === sink),
-        ),
-      ),
-      html`<details open=${read.length <= SHOWN_WINDOWS}><summary>As a table</summary>${list}</details>`,
-    ],
-    { key: 'windows', label: 'Windows' },
-  );
-}
-
-/**
- * The windows of one sink as a bar of time, with one element for each stretch of one state.
- * @param {string | false} sink Its name, where there are several.
- * @param {RunDetail['windows']} read
- */
-function runStrip(sink, read) {
-  /** @type {{ start: string, end: string, certified: boolean, rows: number }[]} */
-  const stretches = [];
-  for (const { start, end, certified, rows } of read) {
-    const last = stretches.at(-1);
-    if (last?.end === start && last.certified === certified) Object.assign(last, { end, rows: last.rows + rows });
-    else stretches.push({ start, end, certified, rows });
-  }
-  let at = stretches[0]?.start ?? '';
-  const parts = stretches.flatMap(({ start, end, certified, rows }) => {
-    const before = at;
-    at = end;
-    return [
-      before < start && html`<i class="before" vars=${{ '--days': hours(before, start) }}></i>`,
-      html`<i class="state ${certified ? 'certified' : 'uncertified'}" vars=${{ '--days': hours(start, end) }}
-        title="${range(start, end)}: ${certified ? 'proven' : 'not proven'}, ${counted(rows, 'row')}"></i>`,
-    ];
+  return panel(counted(read.length, 'window'), scrolled('Windows as a table', list), {
+    key: 'windows',
+    label: 'Windows',
   });
-  const ends = [stretches[0]?.start, stretches.at(-1)?.end];
-  return html`<div data-key=${sink || 'strip'}>
-    ${sink && aside(sink)}
-    <span class="strip" role="img" aria-label="What it read, over time">${parts}</span>
-    <div class="panel-head small muted">${ends.map((iso) => iso && time(iso, dayOrMinute(iso)))}</div>
-  </div>`;
 }
-
-/** @param {string} from @param {string} to */
-const hours = (from, to) => (Date.parse(to) - Date.parse(from)) / 3_600_000;
 
 /** @param {RunDetail['windows'][number]} window */
 const proof = ({ certified, tries, note }) =>

@@ -35,14 +35,8 @@ export const links = {
         q && html`<a href=${here(address, { q: null })}>‹ Top links</a>`,
       ),
       html`<div class="row">
-        ${choice(
-          'Order by',
-          BY.map((name) => ({ name, to: here(address, { by: name }), isChosen: name === by })),
-        )}
-        ${choice(
-          'How far back',
-          DAYS.map((n) => ({ name: `${n} days`, to: here(address, { days: n }), isChosen: n === days })),
-        )}
+        ${choice('Order by', address, 'by', by, { clicks: 'clicks', leads: 'leads', sales: 'sales' })}
+        ${choice('How far back', address, 'days', String(days), { 7: '7 days', 30: '30 days', 90: '90 days' })}
       </div>`,
       html`<section class="panel" aria-label="Top links">${list(found, by, q)}</section>`,
     ];

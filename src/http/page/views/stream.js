@@ -135,16 +135,12 @@ const alsoComplete = ({ sinks }) => {
 /** @param {Coverage} coverage @param {CoverageWindows | null} windows @param {Address} address */
 function coveragePanel({ tracks, ...coverage }, windows, address) {
   const track = trackOf({ tracks, ...coverage }, address.query.sink);
-  const sinks = tracks.map((each) => ({
-    name: each.sink,
-    to: here(address, { sink: each.sink }),
-    isChosen: each === track,
-  }));
+  const sinks = Object.fromEntries(tracks.map(({ sink }) => [sink, sink]));
   const days = track
     ? timeline(track, address)
     : empty('The first sync has not ended a window yet. Rows appear here as soon as it does.');
   return panel('Coverage', [days, windows && windowsPanel(windows, address)], {
-    side: tracks.length > 1 && choice('Sink', sinks),
+    side: tracks.length > 1 && choice('Sink', address, 'sink', track?.sink, sinks),
   });
 }
 
