@@ -28,7 +28,7 @@ export async function* newestPage(
 
 /** Starts get rounded up, and then nothing shows: from further back each time. */
 const STEPS_BACK_MS = [0, HOUR_MS, 26 * HOUR_MS];
-const ROWS_COMPARED = 20;
+const ROWS_COMPARED = 200;
 /** The newest row may turn out not to be: so many times it is asked for again, from closer by. */
 const MOST_CANDIDATES = 3;
 

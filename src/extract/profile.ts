@@ -25,6 +25,8 @@ export interface Profile {
   ignoresOrder: boolean;
   /** The second page shows what the first did: numbers lead nowhere. Seen in this run. */
   ignoresPage: boolean;
+  /** Two answers for the same time show different rows. Seen in this run: nothing that it reads is called complete. */
+  contradictsItself: boolean;
   /** The number of the first page: by the contract 1. */
   firstPage: 0 | 1;
   /** Older starts show nothing although there are rows. Seen in this run. */
@@ -57,6 +59,7 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   rowGapMs: 1000,
   ignoresOrder: false,
   ignoresPage: false,
+  contradictsItself: false,
   firstPage: 1,
   showsFrom: undefined,
   tailRows: undefined,
@@ -117,6 +120,7 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
     profile.ignoresOrder && 'does not sort its answers as asked',
     profile.firstPage === 0 && 'counts pages from 0',
     profile.ignoresPage && 'shows the same page whatever its number',
+    profile.contradictsItself && 'shows different rows for the same time',
     profile.showsFrom !== undefined && `shows nothing when asked from before ${describeInstant(profile.showsFrom)}`,
   ].filter((each) => each !== false);
 }

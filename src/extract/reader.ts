@@ -28,7 +28,7 @@ export interface Reader {
   answerMs(): number;
   /** How large that answer was, unpacked. */
   answerBytes(): number;
-  /** Why nothing that it reads is called complete: the service may not have kept the filters. Undefined where nothing speaks for that. */
+  /** Why nothing that it reads is called complete: the service may not have kept the filters, or contradicts itself. Undefined where nothing speaks for that. */
   doubt(): string | undefined;
 }
 
@@ -72,11 +72,12 @@ export function createReader(settings: ReaderOptions): Reader {
   profile.walkRows = Math.min(mostRows, profile.walkRows * 2);
   // What stands in the way of a whole run is looked for again in the next.
   profile.ignoresPage = false;
+  profile.contradictsItself = false;
   profile.showsFrom = undefined;
   const clock = createServiceClock(now && { steady: now, ours: now });
   if (clock.now() - (profile.limitedAt ?? Number.NEGATIVE_INFINITY) > DAY_MS) profile.mostRangeMs = undefined;
   let [answerMs, answerBytes, requests, empty] = [0, 0, 0, 0];
-  const guard = createFilterGuard(settings);
+  const guard = createGuard(settings, profile);
   const onAnswer: PageFetcherOptions['onAnswer'] = ({ tookMs, bytes }, rows) => {
     [answerMs, answerBytes] = [tookMs, bytes];
     requests += 1;
@@ -105,11 +106,15 @@ export function createReader(settings: ReaderOptions): Reader {
   };
 }
 
+const CONTRADICTED =
+  'answers of this service contradict each other: rows that one shows are missing from another for the same time';
+
 /**
  * What is proven is complete of what was asked for; whether the service asked itself the same question, only its rows show. From the
- * first row on that a filter should have kept out, and as long as no row ever came for a filter, nothing is called complete.
+ * first row on that a filter should have kept out, as long as no row ever came for a filter, and where answers contradict each other, nothing is
+ * called complete.
  */
-interface FilterGuard {
+interface Guard {
   /** Every row that the service shows, wherever it lies. */
   see(rows: readonly Row[]): void;
   doubt(): string | undefined;
@@ -117,17 +122,20 @@ interface FilterGuard {
   tail(slices: AsyncGenerator<Slice, TailEnd>): AsyncGenerator<Slice, TailEnd>;
 }
 
-interface FilterGuardOptions {
+interface GuardOptions {
   stream: StreamName;
   filters: Readonly<Record<string, string>>;
   /** Earlier runs with these filters saw rows: that there are none now says nothing against them. */
   hasShown?: boolean | undefined;
 }
 
-function createFilterGuard({ stream, filters, hasShown = false }: FilterGuardOptions): FilterGuard {
+function createGuard({ stream, filters, hasShown = false }: GuardOptions, profile: Profile): Guard {
   const isFiltered = Object.keys(filters).length > 0;
   let check = checkFiltered(STREAMS[stream], filters, []);
-  const doubt = (): string | undefined => (hasShown && check.rows === 0 ? undefined : doubtOf(check));
+  const doubt = (): string | undefined => {
+    if (profile.contradictsItself) return CONTRADICTED;
+    return hasShown && check.rows === 0 ? undefined : doubtOf(check);
+  };
   return {
     see(rows) {
       if (isFiltered) check = checkFiltered(STREAMS[stream], filters, rows, check);

@@ -88,9 +88,10 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
   }
 
   function backward(to: Instant, longest: number, isFirst: boolean): { start: Instant; end: Instant } {
-    // Ends get rounded down, where a row is to show; where none is known, no end lies in the future.
-    const pad =
-      isFirst && evidence.seenAfter(silence.to - 1).length > 0 ? Math.min(PAD_MS, Math.max(HOUR_MS, longest / 8)) : 0;
+    // Ends get rounded down, where a row is to show; where none is known, no end lies in the future. As many rows as fit are compared with the long question.
+    const isShown = isFirst && evidence.seenAfter(silence.to - 1).length > 0;
+    const rows = Math.min(longest - (to - silence.from) - PAD_MS, otherLimit(profile.pageRows) * profile.rowGapMs);
+    const pad = isShown ? Math.max(rows, Math.min(PAD_MS, Math.max(HOUR_MS, longest / 8))) : 0;
     const end = Math.ceil(to + pad);
     const first = Math.floor(silence.from) - 1;
     const isLast = to - first <= SHORT_MS;

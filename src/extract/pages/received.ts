@@ -64,6 +64,7 @@ export function receive(
   const admission = evidence.admit(answer);
   noticeAnswer(profile, answer, admission);
   profile.keepsEnds ||= evidence.showsEndsKept;
+  profile.contradictsItself ||= evidence.isContradicted;
   const kinds = admission.kind === 'foreign' ? records.map((record) => foreignKind(stream, record)) : [];
   return { ...answer, rejected, admission, foreignKind: kinds.find(Boolean) };
 }

@@ -52,6 +52,8 @@ export class Evidence {
   /** Whether answers have shown which row is the newest; and also that nothing came since then, so where everything ends. */
   knowsNewest = false;
   knowsEnd = false;
+  /** Two answers for the same time have shown different rows, without a reason that shorter questions avoid: nothing that this run reads is proven. */
+  isContradicted = false;
   /** A question of this run has shown the row that it ended right behind: ends are kept. */
   showsEndsKept = false;
   /** Nothing behind this can be proven by the answers so far. */
@@ -73,8 +75,8 @@ export class Evidence {
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
     copy.#doubts = this.#doubts.fork();
-    const { quietThrough, knowsNewest, knowsEnd, showsEndsKept, settledThrough } = this;
-    return Object.assign(copy, { quietThrough, knowsNewest, knowsEnd, showsEndsKept, settledThrough });
+    const { quietThrough, knowsNewest, knowsEnd, showsEndsKept, settledThrough, isContradicted } = this;
+    return Object.assign(copy, { quietThrough, knowsNewest, knowsEnd, showsEndsKept, settledThrough, isContradicted });
   }
 
   /** Takes an answer in, if it agrees with what is known. */
@@ -82,7 +84,9 @@ export class Evidence {
     // RULE stream. Rows of another stream: the answer is one to another question.
     if (answer.foreign) return { kind: 'foreign' };
     const sorted = inOrder(answer);
-    if (this.#rows.showSampling(answer, sorted ?? answer.rows) || this.#doubts.isBack(answer)) this.#startOver();
+    const disagrees = this.#rows.compare(answer, sorted ?? answer.rows, sorted && provenBy(sorted));
+    this.isContradicted ||= disagrees === 'other';
+    if (disagrees || this.#doubts.isBack(answer)) this.#startOver();
     if (!this.#doubts.isOrdered(answer, sorted)) {
       this.#rows.rememberUnordered(answer.rows);
       return { kind: 'unordered' };

@@ -1,21 +1,26 @@
 import type { Instant } from '../../model/instant.ts';
 import { MINUTE_MS } from '../../model/window.ts';
-import { type Interval, type Observation, provenBy, type Stamped } from './answer.ts';
+import type { Interval, Observation, Stamped } from './answer.ts';
 import { lengthOf, NARROW_MS } from './cover.ts';
 
 /** So many rows at either edge of an answer are remembered, to be looked for on later ones. */
 const EDGE_ROWS = 20;
 const MOST_REMEMBERED = 800;
-/** So many pages of long questions are kept, and this part of the rows of a shorter one may not be left out. */
-const MOST_WIDE = 4;
+/** So many of the first and of the last pages are kept whole, and this part of the rows that another one shows may not be left out. */
+const PAGES_KEPT = 3;
+const LEFT_OUT = 10;
+/** Of so many rows, fewer. */
+const MANY_LEFT_OUT = 3;
+const LEFT_OUT_OF_MANY = 100;
 /** A question is longer than another when it is so many times as long; so many rows that longer ones leave out say that they are not whole. */
 const LONGER = 4;
 const MOST_LEFT_OUT = 3;
-const LEFT_OUT = 10;
 
-interface WidePage {
+/** A page with all its rows. */
+interface KeptPage {
+  rows: readonly Stamped[];
   ids: ReadonlySet<string>;
-  between: Interval;
+  between: Interval | undefined;
   length: number;
   answeredAt: Instant;
 }
@@ -28,8 +33,8 @@ export class SeenRows {
   wholeMs = Number.POSITIVE_INFINITY;
   readonly #leftOut = new Set<string>();
   #unordered: Instant[] = [];
-  /** Pages of long questions, to be compared with shorter ones. */
-  #wide: WidePage[] = [];
+  /** Pages to be compared with others. */
+  #pages: KeptPage[] = [];
 
   constructor(settleMs: number) {
     this.#settleMs = settleMs;
@@ -37,7 +42,7 @@ export class SeenRows {
 
   fork(): SeenRows {
     const copy = new SeenRows(this.#settleMs);
-    copy.#wide = [...this.#wide];
+    copy.#pages = [...this.#pages];
     copy.#unordered = this.#unordered;
     copy.wholeMs = this.wholeMs;
     for (const [id, row] of this.#edges) copy.#edges.set(id, { ...row, missedBy: new Map(row.missedBy) });
@@ -95,29 +100,47 @@ export class SeenRows {
   }
 
   /**
-   * RULE whole. A shorter question shows rows that a longer one has left out where it should have shown them: long ranges are sampled, or read from part
-   * of the data. Then none that long is believed.
+   * RULE whole. Where the insides of two answers overlap, they show the same rows. A shorter question shows rows that a longer one has left out: long
+   * ranges are sampled, or read from part of the data, and none that long is believed. Otherwise it is full pages that lack rows, or any answer.
    */
-  showSampling(answer: Observation, rows: readonly Stamped[]): boolean {
-    const length = lengthOf(answer);
-    const found = this.#wide.find(({ ids, between, length: wide, answeredAt }) => {
-      if (LONGER * Math.max(NARROW_MS, length) > wide) return false;
-      const settled = answeredAt - Math.max(this.#settleMs, MINUTE_MS);
-      const both = rows.filter(({ at }) => at > between.after && at < between.before && at < settled);
-      const left = both.filter(({ id }) => !ids.has(id)).length;
-      return left > 1 && left * LEFT_OUT > both.length;
-    });
-    if (found) this.#wide = [];
-    return found !== undefined;
+  compare(
+    answer: Observation,
+    rows: readonly Stamped[],
+    between: Interval | undefined,
+  ): 'longer' | 'other' | undefined {
+    const page = {
+      rows,
+      ids: new Set(rows.map(({ id }) => id)),
+      between,
+      length: lengthOf(answer),
+      answeredAt: answer.answeredAt,
+    };
+    let found: 'longer' | 'other' | undefined;
+    for (const kept of this.#pages) {
+      if (!this.#leavesOut(kept, page) && !this.#leavesOut(page, kept)) continue;
+      const [shorter, longer] = [page.length, kept.length].sort((a, b) => a - b) as [number, number];
+      found = LONGER * Math.max(NARROW_MS, shorter) <= longer ? 'longer' : 'other';
+      if (found === 'other') break;
+    }
+    if (found) this.#pages = [];
+    if (!found && rows.length > 1) {
+      const last = this.#pages.splice(PAGES_KEPT).slice(1 - PAGES_KEPT);
+      this.#pages.push(...last, page);
+    }
+    return found;
+  }
+
+  /** Whether an answer lacks rows that another one shows, and that were there when it came. */
+  #leavesOut({ ids, between, answeredAt }: KeptPage, other: KeptPage): boolean {
+    if (!between) return false;
+    const settled = Math.min(answeredAt, other.answeredAt) - Math.max(this.#settleMs, MINUTE_MS);
+    const both = other.rows.filter(({ at }) => at > between.after && at < between.before && at < settled);
+    const left = both.filter(({ id }) => !ids.has(id)).length;
+    return left > 1 && left * (left > MANY_LEFT_OUT ? LEFT_OUT_OF_MANY : LEFT_OUT) > both.length;
   }
 
   remember(answer: Observation, sorted: readonly Stamped[]): void {
     const length = lengthOf(answer);
-    const between = provenBy(sorted);
-    if (between && length > NARROW_MS) {
-      const ids = new Set(sorted.map(({ id }) => id));
-      this.#wide = [...this.#wide.slice(1 - MOST_WIDE), { ids, between, length, answeredAt: answer.answeredAt }];
-    }
     const edges =
       sorted.length <= 2 * EDGE_ROWS ? sorted : [...sorted.slice(0, EDGE_ROWS), ...sorted.slice(-EDGE_ROWS)];
     for (const { id, at } of edges) {
