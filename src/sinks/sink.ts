@@ -19,6 +19,8 @@ export interface Sink extends Partial<Abilities> {
   readonly place: string;
   /** Rows per commit: enough to load at full speed, few enough that two batches fit in memory. */
   readonly batchRows: number;
+  /** It keeps rows in order of time: a batch that is one stretch of it is cheaper than several pieces. */
+  readonly isByTime?: boolean;
   /** Rows that one run counts, where counting reads them: what the daily count costs a poll. Absent: all. */
   readonly countedRows?: number;
   /** How long rows are kept; absent: for ever. */

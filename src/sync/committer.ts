@@ -11,13 +11,13 @@ import { type Memory, processMemory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import { withheld } from './holdings/attest.ts';
-import { bytesOf, collect, newBatch, type Pending, startingAt } from './pending.ts';
+import { type Arrived, batchOf, bytesOf, longestStretch, type Pending, rowsIn, startingAt, sumOf } from './pending.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
 /** Carries what one reading brings into every sink that wants it. */
 export interface Committer {
-  /** To the sinks named, or to all. */
-  add(slice: Slice, sinks?: ReadonlySet<string>): Promise<void>;
+  /** To the sinks named, or to all. Slices of one reader are committed in the order they came. */
+  add(slice: Slice, sinks?: ReadonlySet<string>, reader?: unknown): Promise<void>;
   /** Commits what is left and waits for it. */
   flush(): Promise<void>;
   /** Runs work between two commits. Up to a batch of rows may be added meanwhile; it is committed afterwards. */
@@ -95,7 +95,7 @@ export function createCommitter(options: CommitterOptions): Committer {
   };
 
   return {
-    async add(slice, chosen) {
+    async add(slice, chosen, reader) {
       const bytes = bytesOf(slice.rows);
       const letGo = keep(bytes);
       let holders = 0;
@@ -106,7 +106,7 @@ export function createCommitter(options: CommitterOptions): Committer {
       countOddValues(tally, slice);
       await each(chosen, (committer) => {
         holders += 1;
-        return committer.add(slice, bytes, onEnd);
+        return committer.add(slice, { reader, bytes, onEnd });
       });
     },
     flush: () => each(undefined, (committer) => committer.flush()),
@@ -160,12 +160,15 @@ type SinkCommitter = ReturnType<typeof createSinkCommitter>;
 export function createSinkCommitter(options: SinkCommitterOptions) {
   const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally, isFirst } = options;
   const keptFrom = options.keptFrom ?? (() => Number.NEGATIVE_INFINITY);
-  let batch = newBatch();
+  let arrived: Arrived[] = [];
+  let stretches = 0;
   let shape = '';
   let underWay: Promise<void> = Promise.resolve();
   /** Until the batch that was sent last begins to be committed. */
   let waiting: Promise<void> | undefined;
-  const mostBytes = Math.min(sink.batchRows * ROW_BYTES, memory.bytes / (BATCHES * (COPIES + 1)));
+  const batches = sink.isByTime ? STRETCHES : 1;
+  const mostRows = sink.batchRows * batches;
+  const mostBytes = Math.min(sink.batchRows * ROW_BYTES, memory.bytes / (BATCHES * (COPIES + 1))) * batches;
 
   /** Creates the table at the first row, and again when columns are added: a refused key must leave no empty tables. */
   const prepare = async (stream: Stream): Promise<void> => {
@@ -219,13 +222,14 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
   };
 
   /** The next batch waits until the last one is committed. */
-  const send = (): Promise<void> => {
-    const ready = batch;
-    batch = newBatch();
+  const send = (slices: readonly Arrived[]): Promise<void> => {
+    const sent = new Set(slices);
+    arrived = arrived.filter((one) => !sent.has(one));
+    const ready = batchOf(slices, serverNow());
     // Each sink makes its own forms of the rows: large batches go one after the other, over all streams and sinks.
-    const before = queue(() => memory.hold(ready.bytes * COPIES, () => carry(ready), { isWayOut: true }));
+    const before = queue(() => memory.hold(sumOf(slices, bytesIn) * COPIES, () => carry(ready), { isWayOut: true }));
     const ends = (): void => {
-      for (const end of ready.onEnd) end();
+      for (const { onEnd } of slices) onEnd();
     };
     underWay.then(ends, ends);
     waiting = before;
@@ -242,26 +246,35 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
       while (waiting) await waiting;
     },
     /** `onEnd` is called when the batch that it came into is committed, or has failed. */
-    async add(slice: Slice, bytes = bytesOf(slice.rows), onEnd = () => {}) {
-      collect(batch, startingAt(slice, keptFrom()), serverNow());
-      batch.bytes += bytes;
-      batch.onEnd.push(onEnd);
-      const isFull = batch.rows.length >= sink.batchRows || batch.bytes >= mostBytes;
+    async add(slice: Slice, { reader, bytes = bytesOf(slice.rows), onEnd = () => {} }: Partial<Arrived> = {}) {
+      arrived.push({ slice: startingAt(slice, keptFrom()), reader, bytes, onEnd });
       // Where readers wait for memory, rows wait for no others to be written with.
-      if (isFull || memory.isShort()) await send();
+      if (memory.isShort()) await send(arrived);
+      else if (sumOf(arrived, rowsIn) >= mostRows || sumOf(arrived, bytesIn) >= mostBytes)
+        await send(sink.isByTime && ++stretches % MOST_STRETCHES > 0 ? longestStretch(arrived) : arrived);
     },
     /** Commits what is left and waits for it. */
     async flush() {
-      if (!batch.isEmpty) await send();
+      if (arrived.length > 0) await send(arrived);
       await underWay;
     },
     /** Commits what is left, and nothing more until `gate` opens. Resolves when the last commit before it is through. */
     async hold(gate: Promise<void>) {
-      if (!batch.isEmpty) send().catch(() => {}); // It fails again below, where it is awaited.
+      if (arrived.length > 0) send(arrived).catch(() => {}); // It fails again below, where it is awaited.
       await queue(() => gate);
     },
   };
 }
+
+const bytesIn = ({ bytes }: Arrived): number => bytes;
+
+/**
+ * Windows are read side by side, and such a sink keeps order of time: of so many batches that have come, the longest stretch of one window is
+ * written, and the rest is kept for what follows it. Pieces of all windows would be joined with what is there, over and over.
+ */
+const STRETCHES = 2;
+/** Then all that has come is written: what a reader found who sees few rows does not wait for the end. */
+const MOST_STRETCHES = 16;
 
 /** About what a sink makes of a batch while it commits: text, encoded columns, bytes on their way. */
 const COPIES = 4;

@@ -17,7 +17,8 @@ interface ParallelSweep<T extends Wanted> {
   pagesWorth?: number;
   signal: AbortSignal;
   sweep(window: Window, share: T, signal: AbortSignal): AsyncGenerator<Slice, void>;
-  take(slice: Slice, share: T): Promise<void>;
+  /** With who read it: each reads a stretch of time from its start on. */
+  take(slice: Slice, share: T, reader: object): Promise<void>;
 }
 
 interface Wanted {
@@ -90,7 +91,7 @@ export async function sweepInParallel<T extends Wanted>(
         for await (const slice of sweep({ start: at, end }, share, still)) {
           pages += 1;
           if (slice.window) noteProgress(part, slice.window, slice.rows.length);
-          await take(slice, share);
+          await take(slice, share, part);
           if (part.at >= part.end) break;
         }
       });

@@ -4,8 +4,6 @@ import type { Reader } from '../extract/reader.ts';
 /** A chain waits for its answer and for the sinks before its next request; a second chain uses the budget meanwhile. */
 const LEAST_SIDE_BY_SIDE = 2;
 const MOST_SIDE_BY_SIDE = 8;
-/** A process that is busy all the time reads no faster with more chains, and holds a page for each. */
-const MOST_WHILE_BUSY = 3;
 /** Room for answers that are slower than the one that was measured. */
 const ROOM = 2;
 
@@ -24,7 +22,8 @@ export function createChainsAtOnce(
 /** Latency times rate is the number of requests in flight that uses up the budget (Little's law); fewer where pages are large. */
 export function parallelism(answerMs: number, requestsPerSecond: number, answerBytes = 0, isBusy = false): number {
   const inFlight = Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM);
-  const most = isBusy ? MOST_WHILE_BUSY : MOST_SIDE_BY_SIDE;
+  // A process that is busy all the time reads no faster with more chains. It holds a page for each, and its sinks get shorter stretches.
+  const most = isBusy ? LEAST_SIDE_BY_SIDE : MOST_SIDE_BY_SIDE;
   const wanted = Math.min(most, Math.max(LEAST_SIDE_BY_SIDE, inFlight));
   return Math.max(1, Math.min(wanted, Math.floor(MOST_BYTES_SIDE_BY_SIDE / Math.max(1, answerBytes))));
 }

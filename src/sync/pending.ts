@@ -1,31 +1,68 @@
 import type { Span } from '../cursor/ledger.ts';
 import { Certified } from '../extract/proof/certified.ts';
-import type { Rejection, Slice } from '../extract/reader.ts';
+import type { Slice } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
+import type { Window } from '../model/window.ts';
+import { groupBy } from '../sinks/files/group-by.ts';
 
-export type Pending = ReturnType<typeof newBatch>;
+/** A slice on its way into a sink. */
+export interface Arrived {
+  slice: Slice;
+  /** Whoever read it: what it read before is committed before, or with it. */
+  reader: unknown;
+  bytes: number;
+  /** Called when it is committed, or has failed. */
+  onEnd: () => void;
+}
+
+export type Pending = ReturnType<typeof batchOf>;
 
 /** What is to be committed into a sink together: rows, the windows that they prove, and records that were set aside. */
-export const newBatch = () => ({
-  isEmpty: true,
-  rows: [] as Row[],
-  bytes: 0,
-  spans: [] as Span[],
-  rejected: [] as Rejection[],
-  newest: undefined as Instant | undefined,
-  /** Called when it is committed, or has failed. */
-  onEnd: [] as Array<() => void>,
-});
-
-export function collect(batch: Pending, { window, certified, whole, note, rows, rejected }: Slice, now: Instant): void {
-  batch.isEmpty = false;
-  batch.rejected.push(...rejected);
-  for (const row of rows) {
-    batch.rows.push(row);
-    if (row.at <= now) batch.newest = Math.max(batch.newest ?? row.at, row.at);
+export function batchOf(slices: readonly Arrived[], now: Instant) {
+  const rows: Row[] = [];
+  const spans: Span[] = [];
+  let newest: Instant | undefined;
+  for (const { slice } of slices) {
+    const { window, certified, whole, note } = slice;
+    for (const row of slice.rows) {
+      rows.push(row);
+      if (row.at <= now) newest = Math.max(newest ?? row.at, row.at);
+    }
+    if (window) addSpan(spans, { ...window, certified, rows: slice.rows.length, note, whole });
   }
-  if (window) addSpan(batch.spans, { ...window, certified, rows: rows.length, note, whole });
+  return { rows, spans, newest, rejected: slices.flatMap(({ slice }) => slice.rejected) };
+}
+
+export const rowsIn = ({ slice }: Arrived): number => slice.rows.length;
+
+export const sumOf = (slices: readonly Arrived[], size: (one: Arrived) => number): number =>
+  slices.reduce((sum, one) => sum + size(one), 0);
+
+/**
+ * The slices of the reader who brought most rows: a stretch of time. All of them where two readers saw the same time, because of two readings
+ * the later one counts.
+ */
+export function longestStretch(slices: readonly Arrived[]): readonly Arrived[] {
+  const stretches = [...groupBy(slices, ({ reader }) => reader).values()];
+  const longest = stretches.reduce((a, b) => (sumOf(b, rowsIn) > sumOf(a, rowsIn) ? b : a));
+  const { start, end } = extentOf(longest);
+  const isApart = (other: Window): boolean => other.end < start || other.start > end;
+  return stretches.every((one) => one === longest || isApart(extentOf(one))) ? longest : slices;
+}
+
+/** From the oldest to the newest instant that these slices speak of. */
+function extentOf(slices: readonly Arrived[]): Window {
+  const extent = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
+  const cover = (from: Instant, to: Instant): void => {
+    extent.start = Math.min(extent.start, from);
+    extent.end = Math.max(extent.end, to);
+  };
+  for (const { window, rows } of slices.map(({ slice }) => slice)) {
+    if (window) cover(window.start, window.end - 1);
+    for (const { at } of rows) cover(at, at);
+  }
+  return extent;
 }
 
 /** Without what lies before a moment. */

@@ -123,9 +123,9 @@ function createRunCommitter(
   });
   return {
     ...committer,
-    async add(slice, chosen) {
+    async add(slice, ...to) {
       await checkWorkspace(slice.rows);
-      await committer.add(slice, chosen);
+      await committer.add(slice, ...to);
     },
   };
 }

@@ -151,7 +151,7 @@ export async function bringUpToDate(work: Work): Promise<Window> {
       // What is read again begins with evidence of its own: it must be able to refute what the tail has shown.
       return reader.sweep({ window, after: lane === 'repair' ? undefined : tail, lane, signal });
     },
-    take: (slice, { sinks }) => committer.add(slice, sinks),
+    take: (slice, { sinks }, chain) => committer.add(slice, sinks, chain),
   });
   await committer.flush();
   return settledWindow(work, tail);

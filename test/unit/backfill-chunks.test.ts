@@ -56,7 +56,7 @@ test('fewer side by side where pages are large, so that together they stay as sm
 });
 
 test('reads no more windows at a time than help while the process is busy anyway', () => {
-  expect(parallelism(5000, 8, 0, true)).toBe(3);
+  expect(parallelism(5000, 8, 0, true)).toBe(2);
   expect(parallelism(20, 4, 0, true)).toBe(2);
   expect(parallelism(5000, 8, 60_000_000, true)).toBe(1);
 });

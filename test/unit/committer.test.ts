@@ -41,7 +41,11 @@ function createSlowSink(): { committer: Committer; commits: Array<() => void>; c
     },
     close: async () => {},
   };
-  const committer = createCommitter({
+  return { committer: committerInto(sink), commits, committed };
+}
+
+const committerInto = (sink: Sink): Committer =>
+  createCommitter({
     sinks: [sink],
     evolver: { evolve: async (rows) => ({ stream: STREAMS.clicks, rows: [...rows] }), widenColumns: async () => {} },
     base: () => ({ source: 's', runId: 'r', epoch: 1, since: 0 }),
@@ -49,8 +53,6 @@ function createSlowSink(): { committer: Committer; commits: Array<() => void>; c
     serverNow: () => 0,
     onCommit: () => {},
   });
-  return { committer, commits, committed };
-}
 
 const ROW: Row = { id: 'x', at: 0, values: [], extra: null, contradictions: [], typeMismatches: [] };
 const sliceOf = (row: Row): Slice => ({
@@ -102,4 +104,86 @@ it.each([
   }
   // A batch of 50 KB rows takes no more than one of the usual 4 KB: a slice of five is enough to fill it.
   expect(new Set(committed)).toEqual(new Set([SLICE_ROWS]));
+});
+
+/** Commits at once, and tells the times of the rows of each commit. */
+function createTimedSink(isByTime: boolean) {
+  const commits: number[][] = [];
+  const sink: Sink = {
+    ...{ name: 'timed', place: 'nowhere', batchRows: BATCH_ROWS, isByTime },
+    prepare: async () => {},
+    async open() {
+      const times: number[] = [];
+      return {
+        write: async (rows) => void times.push(...rows.map(({ at }) => at)),
+        async commit() {
+          commits.push(times);
+          return receipt;
+        },
+        abort: async () => {},
+      };
+    },
+    close: async () => {},
+  };
+  return { committer: committerInto(sink), commits };
+}
+
+/** Two readers take turns, one from 0 and one from `second` on. */
+async function readSideBySide(committer: Committer, second: number, slices: number): Promise<void> {
+  const [a, b] = [{}, {}];
+  for (let i = 0; i < slices; i++)
+    for (const [reader, begin] of [[a, 0] as const, [b, second] as const]) {
+      const window = { start: begin + i * SLICE_ROWS, end: begin + (i + 1) * SLICE_ROWS };
+      const rows = Array.from({ length: SLICE_ROWS }, (_, n) => ({ ...ROW, at: window.start + n }));
+      await committer.add({ window, certified: undefined, rows, rejected: [] }, undefined, reader);
+    }
+  await committer.flush();
+}
+
+const isOfOne = (times: readonly number[]): boolean =>
+  times.every((at) => at < 10_000) || times.every((at) => at >= 10_000);
+
+it('gives a sink that keeps order of time one stretch after the other, and each in order', async () => {
+  const { committer, commits } = createTimedSink(true);
+  await readSideBySide(committer, 10_000, 60);
+  expect(commits.flat()).toHaveLength(2 * 60 * SLICE_ROWS);
+  // All but the last one, which is what was left.
+  expect(commits.slice(0, -1).every(isOfOne)).toBe(true);
+  expect(commits.length).toBeLessThanOrEqual((2 * 60 * SLICE_ROWS) / BATCH_ROWS);
+  for (const begin of [0, 10_000]) {
+    const own = commits.flat().filter((at) => (at < 10_000 ? 0 : 10_000) === begin);
+    expect(own).toEqual([...own].sort((x, y) => x - y));
+  }
+});
+
+it('gives other sinks what has come, in the order it came', async () => {
+  const { committer, commits } = createTimedSink(false);
+  await readSideBySide(committer, 10_000, 60);
+  expect(commits.slice(0, -1).some(isOfOne)).toBe(false);
+});
+
+it('keeps the order of two readings of the same time', async () => {
+  const { committer, commits } = createTimedSink(true);
+  await readSideBySide(committer, 7, 60);
+  const own = commits.flat();
+  const arrival = Array.from({ length: 60 }, (_, i) => i * SLICE_ROWS).flatMap((at) => [at, at + 7]);
+  expect(own).toEqual(arrival.flatMap((at) => Array.from({ length: SLICE_ROWS }, (_, n) => at + n)));
+});
+
+it('does not keep a stretch of few rows waiting for the end', async () => {
+  const { committer, commits } = createTimedSink(true);
+  const [few, many] = [{}, {}];
+  const add = (reader: object, at: number, length: number) =>
+    committer.add(
+      {
+        ...{ window: { start: at, end: at + length }, certified: undefined, rejected: [] },
+        rows: Array.from({ length }, (_, n) => ({ ...ROW, at: at + n })),
+      },
+      undefined,
+      reader,
+    );
+  await add(few, 0, 1);
+  for (let i = 0; i < 500; i++) await add(many, 10_000 + i * SLICE_ROWS, SLICE_ROWS);
+  await settled();
+  expect(commits.flat()).toContain(0);
 });

@@ -26,6 +26,7 @@ export function createParquetSink(lake: Lake) {
     name: lake.name,
     place: lake.store.place,
     batchRows: BATCH_ROWS,
+    isByTime: true,
     async prepare(stream) {
       await makeJson(lake, stream);
       await prepareLake(lake, stream);

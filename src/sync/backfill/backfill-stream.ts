@@ -49,9 +49,9 @@ export async function backfillStream(
             deps.log.debug({ source, stream, window: describeRange(part) }, 'backfilling');
             return reader.sweep({ window: part, lane, signal: still });
           },
-          async take(slice, { sinks }) {
+          async take(slice, { sinks }, chain) {
             handover.offer();
-            await committer.add(slice, sinks);
+            await committer.add(slice, sinks, chain);
             onSlice(slice);
           },
         });
