@@ -178,7 +178,7 @@ export interface NewFiles {
   removed: TableFile[];
 }
 
-export type TableWriter = ReturnType<typeof createTableWriter>;
+type TableWriter = ReturnType<typeof createTableWriter>;
 
 /** Writes the files of a source in a table. */
 export function createTableWriter(draft: Draft, table: Table, source: string) {

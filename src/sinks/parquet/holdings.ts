@@ -104,7 +104,7 @@ export async function pruneLake(lake: Lake, track: Track, before: Instant): Prom
 }
 
 /** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
-export interface Stray extends Window {
+interface Stray extends Window {
   path: string;
   partition: Partition;
   what: string;

@@ -238,7 +238,7 @@ interface NextFile {
 }
 
 /** A next file: written, synced, read back, and not published yet. */
-export interface Rewritten {
+interface Rewritten {
   file: ParquetFile;
   staged: Staged;
 }
