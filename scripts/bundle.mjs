@@ -21,25 +21,9 @@ const APART = [
 /** Parts of which a process lives long: what they need is compiled as it is used. */
 const LASTING = /^src\/(?:app\/(?:start|worker|traces)|sinks\/iceberg\/iceberg-sink)\.ts$/;
 
-/** What packages load at once and the command line never uses. */
-const UNUSED = [
-  // To ask whether this is Cloudflare makes Node load all of fetch.
-  { file: /\/pg\/lib\/stream\.js$/, text: /typeof Response === 'function'/, instead: 'false' },
-  // For commands that are programs of their own.
-  { file: /\/commander\/lib\/command\.js$/, text: /require\('node:child_process'\)/, instead: '{}' },
-  // Messages in other languages.
-  { file: /\/zod\/v4\/locales\/index\.js$/, text: /^[\s\S]*$/, instead: 'export {};' },
-];
-
 const plugin = {
   name: 'tributary',
   setup({ onLoad }) {
-    for (const { file, text, instead } of UNUSED)
-      onLoad({ filter: file }, ({ path }) => {
-        const source = readFileSync(path, 'utf8');
-        if (source.search(text) < 0) throw new Error(`${path} is no longer as this script expects it: ${text}`);
-        return { contents: source.replace(text, instead), loader: 'js' };
-      });
     // Files are found from where the source was compiled to, not from here.
     onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
       const place = JSON.stringify(`../${relative('src', path).replace(/ts$/, 'js')}`);
@@ -57,6 +41,8 @@ const COMMON = {
   metafile: true,
   sourcesContent: false,
   legalComments: 'none',
+  // To find out whether this is Cloudflare, pg asks for it, and Node then loads all of fetch: a fifth of `status`.
+  define: { Response: 'undefined' },
 };
 
 // Only modules can be split, and only scripts can be compiled ahead: so one is made of the other.
@@ -71,11 +57,10 @@ for (const { path, text } of outputFiles) {
   const { code, map } = await transform(text.replace(/^#!.*/, ''), {
     ...{ format: 'cjs', platform: 'node', target: 'node20.19', supported: { 'dynamic-import': false } },
     ...{ sourcemap: 'external', sourcesContent: false, sourcefile: name.replace(/js$/, 'mjs') },
-    banner:
-      '(function (exports, require, module, __dirname) { const __imports = {}, __loaded = (name, value) => Object.defineProperty(__imports, name, { value })[name];',
+    banner: '(function (exports, require, module, __dirname) {',
     footer: '})',
   });
-  const script = `${lazy(code)}//# sourceMappingURL=${name}.map\n`;
+  const script = `${code}//# sourceMappingURL=${name}.map\n`;
   writeFileSync(path, script);
   writeFileSync(`${path}.map`, map);
   if (!LASTING.test(metafile.outputs[`${OUT}/${name}`].entryPoint ?? ''))
@@ -107,19 +92,6 @@ function licenceOf(folder) {
   if (!/permission|apache license/i.test(text))
     throw new Error(`${folder} does not say its licence: ship it another way`);
   return `${'='.repeat(80)}\n${name} ${version}, ${license}\n\n${text}\n`;
-}
-
-/** What a file imports is loaded when it is first used, not before: a command uses little of what it might. */
-function lazy(code) {
-  const names = [];
-  const declared = code.replace(/^var (import_\w+) = (.*require\(".*);$/gm, (_, name, value) => {
-    names.push(name);
-    return `Object.defineProperty(__imports, '${name}', { configurable: true, get: () => __loaded('${name}', ${value}) });`;
-  });
-  return names.reduce(
-    (text, name) => text.replaceAll(new RegExp(`\\b${name}\\.`, 'g'), `__imports.${name}.`),
-    declared,
-  );
 }
 
 /** Every function, also those that V8 would compile at their first call. */

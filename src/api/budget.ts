@@ -9,7 +9,7 @@ export type Lane = (typeof LANES)[number];
  *
  * **Never one too many.** The requests of a budget of N a second form N chains: each one is sent a second and `MARGIN` after the N-th
  * before it was really sent. Any second then holds at most one request of each chain, however late single ones were. Only the network
- * can bring two of a chain closer: the margin, 25 ms, is for that, and an answer that came later by more counts as a request that did.
+ * can bring two of a chain closer: the margin, 25 ms, is for that.
  *
  * **Spaced.** Even gaps keep the chains apart. Lateness of up to half a gap does not shift the schedule: counting each request from
  * the one right before it would lose N times as much to timers that fire late.
@@ -19,14 +19,10 @@ export type Lane = (typeof LANES)[number];
  * for half an hour, because the network's delay varies by more than the margin.
  */
 export const MARGIN = 0.025;
-export const CAUTION = 0.015;
-const MOST_CAUTION = 0.06;
+export const CAUTION = 0.03;
+const MOST_CAUTION = 0.12;
 const CHANCE_MS = 600_000;
 const CAUTIOUS_MS = 1_800_000;
-
-/** Of what an answer took longer than the shortest trip, which grows as it is forgotten, this much may be the way there. */
-const LONGEST_DELAY_MS = 50;
-const TRIP_GROWTH = 1.001;
 
 /** The plan's rate as a distance, in milliseconds. */
 export const gapOf = (perSecond: number): number => (1000 / perSecond) * (1 + MARGIN);
@@ -115,8 +111,7 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
 
   const chains = Math.min(Math.max(Math.floor(perSecond), 1), MOST_CHAINS);
   const chainFreeAt = (state.leftAt[chains - 1] ?? 0) + calmGap * chains;
-  const due = Math.max(state.nextAt, chainFreeAt);
-  const at = Math.max(due, now);
+  const at = Math.max(state.nextAt, chainFreeAt, now);
   // Nor for widened gaps: each of many processes would hold a slot for later, and keep all of them slow long afterwards.
   if (isStrained && at > now + gap) return [state, { waitMs: at - gap - now }];
   const slot = {
@@ -129,7 +124,7 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
   const taken = changed(state, {
     ...{ perSecond, carefulUntil: isCareful ? now + CAREFUL_MS : state.carefulUntil },
     ...{ slots: slot.number, leftAt: [at, ...state.leftAt].slice(0, MOST_CHAINS), isProbing: false },
-    nextAt: (at - due > gap / 2 ? at : due) + gap,
+    nextAt: (at - state.nextAt > gap / 2 ? at : state.nextAt) + gap,
     aloneUntil: slot.isAlone ? at + (state.isProbing ? PROBE_MS : COLD_MS) : 0,
   });
   return [taken, slot];
@@ -140,7 +135,7 @@ const changed = (state: BudgetState, change: Partial<BudgetState>): BudgetState 
   version: state.version + 1,
 });
 
-/** A request was sent, or may have arrived, later than its slot: the next of its chain is counted from then, and none follows closely. */
+/** A request was sent later than its slot: the next of its chain is counted from the real time, and none follows closely. */
 function leaveLate(state: BudgetState, { number }: Slot, at: number): BudgetState {
   const leftAt = state.leftAt.map((left, i) => (i === state.slots - number ? Math.max(left, at) : left));
   const nextAt = Math.max(state.nextAt, at + gapOf(state.perSecond) / 2);
@@ -208,8 +203,6 @@ export interface Budget {
   take(lane: Lane, isCold: boolean): Promise<Slot | Wait>;
   /** The request was sent, perhaps later than its slot. */
   left(slot: Slot): void;
-  /** The first of its answer has come, whatever it is. */
-  heard(slot: Slot): void;
   /** It was answered with anything but a 429. */
   answered(slot: Slot): void;
   /** The service answered 429: every lane pauses. */
@@ -222,15 +215,13 @@ export interface Budget {
 
 /** A request that is sent later than this is reported as late. */
 const LATE_MS = 5;
+
 export function createBudget(perSecond: number, store: BudgetStore = createOwnStore(perSecond)): Budget {
   /** A 429 that could not be shared with other processes yet. */
   let untold: TooManyRequests | undefined;
   /** A request that went alone on a cold connection and was answered. The next turn tells: mostly nobody waits to hear it. */
   let ended: Slot | undefined;
   const lateAt = new WeakMap<Slot, number>();
-  /** Requests that may have arrived late, as if they had been sent then. The next turn tells. */
-  let delayed: Array<[Slot, at: number]> = [];
-  let shortestTrip = Number.POSITIVE_INFINITY;
   let firstEra: number | undefined;
   let era = 0;
 
@@ -238,21 +229,20 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
     firstEra ??= now;
     era = Math.max(era, now);
   }
-  const tell = async (refused: TooManyRequests): Promise<void> =>
+
+  async function tell(refused: TooManyRequests): Promise<void> {
     seen(await store.change((state, now) => pauseAll(state, refused, now), 'too_many'));
+  }
 
   return {
     now: store.now,
     async take(lane, isCold) {
       if (untold) await tell(untold);
       untold = undefined;
-      const telling = delayed;
-      delayed = [];
       const taking = (state: BudgetState, now: number): Step<Slot | Wait> => {
         seen(state.era);
         const isOver = ended !== undefined && state.aloneUntil > now;
-        const told = telling.reduce((before, [slot, at]) => leaveLate(before, slot, at), state);
-        return takeSlot(isOver ? endAlone(told, ended as Slot) : told, perSecond, isCold, now);
+        return takeSlot(isOver ? endAlone(state, ended as Slot) : state, perSecond, isCold, now);
       };
       const turn = await store.change(taking, lane);
       ended = undefined;
@@ -261,16 +251,10 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
     left(slot) {
       const at = store.now();
       if (at - slot.at <= LATE_MS) return;
-      lateAt.set(slot, at);
-      // One that went alone is told of with its answer: until then nobody follows it. Recovery: the margin covers it.
+      // Recovery: none needed. The next of its chain is sent a little early, which the margin covers.
       if (!slot.isAlone) store.change((state) => [leaveLate(state, slot, at), undefined]).catch(() => {});
-    },
-    heard(slot) {
-      const sentAt = lateAt.get(slot) ?? slot.at;
-      const trip = store.now() - sentAt;
-      shortestTrip = Math.min(trip, shortestTrip * TRIP_GROWTH);
-      const delayMs = Math.min(trip - shortestTrip, LONGEST_DELAY_MS) - MARGIN * 1000;
-      if (delayMs > 0) delayed.push([slot, sentAt + delayMs]);
+      // Told with its answer: until then nobody follows it.
+      else lateAt.set(slot, at);
     },
     answered(slot) {
       if (!slot.isAlone) return;

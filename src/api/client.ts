@@ -35,8 +35,7 @@ export interface Page {
 
 /** One GET gives one page or one typed error. Pacing and retries belong to the layers around it. */
 export interface Client {
-  /** @param onAnswer Called when the first of the answer comes. */
-  get(query: Query, signal?: AbortSignal, onAnswer?: () => void): Promise<Page>;
+  get(query: Query, signal?: AbortSignal): Promise<Page>;
 }
 
 export interface ClientOptions {
@@ -75,11 +74,10 @@ export function createClient(options: ClientOptions): Client {
   const parseRepeated = createRepeatedLinks();
   let expected = FIRST_BYTES;
 
-  async function ask(url: URL, deadline: Deadline, progress: Progress, onAnswer: () => void): Promise<Page> {
+  async function ask(url: URL, deadline: Deadline, progress: Progress): Promise<Page> {
     const asked = performance.now();
     const message = await send(url, headers, deadline);
     deadline.headersCame();
-    onAnswer();
     const { statusCode: status = 0 } = message;
     const answered = { status, headers: { get: (name: string) => message.headersDistinct[name]?.join(', ') ?? null } };
     if (status >= 300 && status < 400) {
@@ -108,23 +106,18 @@ export function createClient(options: ClientOptions): Client {
     };
   }
 
-  async function get(url: URL, held: Held, onAnswer: () => void, signal: AbortSignal | undefined): Promise<Page> {
+  async function get(url: URL, held: Held, signal: AbortSignal | undefined): Promise<Page> {
     if (signal?.aborted) throw cancelled(signal);
     const deadline = createDeadline({ ...TIMEOUTS, ...timeouts }, signal);
     let bytesRead = 0;
     try {
-      return await ask(
-        url,
-        deadline,
-        async (came, unpacked) => {
-          bytesRead = came;
-          deadline.chunkCame();
-          // Meanwhile nothing is read, and the service waits with the rest.
-          const more = held.grow(unpacked * FORMS);
-          if (more) await deadline.apart(more);
-        },
-        onAnswer,
-      );
+      return await ask(url, deadline, async (came, unpacked) => {
+        bytesRead = came;
+        deadline.chunkCame();
+        // Meanwhile nothing is read, and the service waits with the rest.
+        const more = held.grow(unpacked * FORMS);
+        if (more) await deadline.apart(more);
+      });
     } catch (error) {
       // What fails after the caller aborted failed because of that.
       if (signal?.aborted) throw error instanceof Cancelled ? error : cancelled(signal);
@@ -137,9 +130,9 @@ export function createClient(options: ClientOptions): Client {
   }
 
   return {
-    async get(query, signal, onAnswer = () => {}) {
+    async get(query, signal) {
       const url = new URL(`${base.value}${pathOf(query)}`);
-      const held = memory.hold(expected * FORMS, (memoryHeld) => get(url, memoryHeld, onAnswer, signal), { signal });
+      const held = memory.hold(expected * FORMS, (memoryHeld) => get(url, memoryHeld, signal), { signal });
       const page = await held.catch((error: unknown) => {
         throw query.stream === 'links' ? forLinks(error) : error;
       });

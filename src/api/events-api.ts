@@ -59,13 +59,13 @@ export function createEventsApi<Q extends Query = EventsQuery>({
   async function attempt(query: Query, { lane, signal }: PageOptions, onLeaving: () => void): Promise<Page> {
     const page = await limiter.run(
       lane,
-      (onAnswer) => {
+      () => {
         onLeaving();
         stats.requests++;
         const { filters: _, ...names } = { filters: {}, ...query };
         const attributes = { source, lane, ...names, rows: 0 };
         return observed('request', attributes, async () => {
-          const got = await client.get(query, signal, onAnswer);
+          const got = await client.get(query, signal);
           attributes.rows = got.records.length;
           return got;
         });

@@ -8,8 +8,8 @@ export type { Lane } from './budget.ts';
 
 /** Paces the requests of one key. */
 export interface Limiter {
-  /** Runs the task in its turn, which calls `onAnswer` when the first of the answer comes. A task that fails with a 429 pauses every lane. */
-  run<T>(lane: Lane, task: (onAnswer: () => void) => Promise<T>, signal?: AbortSignal): Promise<T>;
+  /** Runs the task in its turn. A task that fails with a 429 pauses every lane. */
+  run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T>;
   /** Pauses every lane, as a 429 does: for a 429 that was received elsewhere. */
   pause(afterMs?: number): Promise<void>;
   usage(): Usage;
@@ -120,11 +120,11 @@ export function createLimiter(options: LimiterOptions): Limiter {
     else budget.answered(slot); // No request is waiting any more: the slot is lost, and nobody waits for its answer.
   }
 
-  async function execute<T>(task: (onAnswer: () => void) => Promise<T>, slot: Slot): Promise<T> {
+  async function execute<T>(task: () => Promise<T>, slot: Slot): Promise<T> {
     meter.started();
     setImmediate(() => budget.left(slot));
     try {
-      const result = await task(() => budget.heard(slot));
+      const result = await task();
       budget.answered(slot);
       return result;
     } catch (error) {
@@ -136,7 +136,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     }
   }
 
-  function run<T>(lane: Lane, asked: (onAnswer: () => void) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  function run<T>(lane: Lane, asked: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(cancelled(signal));
     if (closing.signal.aborted) return Promise.reject(new Cancelled('the limiter is closed'));
     meter.entered();

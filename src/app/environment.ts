@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { pino } from 'pino';
 import type { Environment } from '../config/document.ts';
 import { ConfigError } from '../model/errors.ts';
 import { heard, type Log, SECRET_FIELDS } from '../model/log.ts';
@@ -62,36 +63,22 @@ export function ownVersion(): string {
   return (JSON.parse(file) as { version: string }).version;
 }
 
-/** As other loggers of Node number them. */
-const LEVELS = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60, silent: Number.POSITIVE_INFINITY };
+/** Keys that hold secrets are removed from every logged object. */
+const SECRETS = SECRET_FIELDS.flatMap((key) => [key, `*.${key}`]);
 
-/** Lines are for people where they are printed; else JSON on standard error, because standard output is for results. */
+const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
+
+/** The only user of pino. Lines are for people where they are printed; else JSON on standard error, because standard output is for results. */
 export function createLog({ level, print }: { level: string; print?: (text: string) => void }): Log {
-  if (!Object.hasOwn(LEVELS, level)) {
-    const names = Object.keys(LEVELS).join(', ');
-    throw new ConfigError('TRIBUTARY_LOG is none of the log levels', { next: `use one of: ${names}` });
+  if (!LEVELS.includes(level)) {
+    throw new ConfigError('TRIBUTARY_LOG is none of the log levels', { next: `use one of: ${LEVELS.join(', ')}` });
   }
-  const write = print ?? ((text: string) => void process.stderr.write(text));
-  const lineOf = print ? lineForPeople : (json: string) => `${json}\n`;
-  const from = (fields: object): Log => {
-    const say =
-      (name: keyof typeof LEVELS) =>
-      (more: object, msg: string): void => {
-        if (LEVELS[name] < LEVELS[level as keyof typeof LEVELS]) return;
-        const line = { level: LEVELS[name], time: new Date().toISOString(), ...fields, ...more, msg };
-        write(lineOf(JSON.stringify(line, asLogged)));
-      };
-    const child = (more: object): Log => from({ ...fields, ...more });
-    return { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error'), child };
-  };
-  return heard(from({}));
-}
-
-/** No line holds a secret, wherever it stands; an error has no fields of its own to JSON. */
-function asLogged(key: string, value: unknown): unknown {
-  if ((SECRET_FIELDS as readonly string[]).includes(key)) return '[Redacted]';
-  if (value instanceof Error) return { type: value.name, message: value.message, stack: value.stack };
-  return typeof value === 'bigint' ? String(value) : value;
+  const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
+  return heard(
+    print
+      ? pino(options, { write: (json) => print(lineForPeople(json)) })
+      : pino(options, pino.destination({ fd: 2, sync: true })),
+  );
 }
 
 interface Line {
@@ -104,6 +91,5 @@ interface Line {
 export function lineForPeople(json: string): string {
   const { level, msg, source, stream } = JSON.parse(json) as Line;
   const place = [source, stream].filter(Boolean).join('/');
-  const name = Object.entries(LEVELS).find(([, weight]) => weight === level)?.[0];
-  return `${name}: ${place ? `${place}: ` : ''}${msg}\n`;
+  return `${pino.levels.labels[level]}: ${place ? `${place}: ` : ''}${msg}\n`;
 }

@@ -54,8 +54,8 @@ const CLOCK_OFF_MS = 50;
 function createSharedStore(connection: BudgetConnection, keyHash: string, perSecond: number): BudgetStore {
   /** The least that a question and its answer take. What they take above that is lateness. */
   let usualTrip = Number.POSITIVE_INFINITY;
-  /** The database's clock minus our own. */
-  let offset = Number.NaN;
+  /** The database's clock minus our own, as of the last answer. */
+  let offset = 0;
   /** The row as it was last seen. */
   let known: BudgetState | undefined;
   let sweptAt = Number.NEGATIVE_INFINITY;
@@ -76,7 +76,7 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
     const askedAt = performance.now();
     const [row] = await connection.query<Row>(sql);
     usualTrip = Math.min(performance.now() - askedAt, usualTrip * 1.1);
-    if (row) offset = nearer(offset, row.now - (askedAt + usualTrip));
+    if (row) offset = row.now - (askedAt + usualTrip);
     known = row && { ...unused(perSecond), ...row.state };
     return row;
   }
@@ -107,18 +107,6 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
     },
   };
 }
-
-/** Clocks drift by less between two answers. */
-const DRIFT_MS = 1;
-/** One of the clocks was set. */
-const CLOCK_SET_MS = 1000;
-
-/**
- * A statement that waits at a busy database finds its clock further on, and no statement finds it further back: the least offset is the best.
- * By a larger one we would send before our time.
- */
-export const nearer = (known: number, seen: number): number =>
-  Math.abs(seen - known) < CLOCK_SET_MS ? Math.min(seen, known + DRIFT_MS) : seen;
 
 interface Row {
   state: Partial<BudgetState>;

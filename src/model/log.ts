@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** The logger that Tributary needs: that of the command line fits, pino's, and so does a list in a test. */
+/** The logger that Tributary needs: pino fits, and so does a list in a test. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

@@ -115,7 +115,7 @@ describe('pages of events', () => {
   it('adds no wait of its own to a 429 that names no time', async () => {
     const limiter = {
       ...createLimiter({ requestsPerSecond: 500 }),
-      run: <T>(_lane: Lane, task: (onAnswer: () => void) => Promise<T>) => task(() => {}),
+      run: <T>(_lane: Lane, task: () => Promise<T>) => task(),
     };
     const answers = [() => Promise.reject(new RetryLater('429', { answer: answer(429) })), async () => PAGE];
     const client: Client = { get: () => answers.shift()?.() ?? Promise.resolve(PAGE) };

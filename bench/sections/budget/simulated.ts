@@ -57,10 +57,7 @@ async function simulate(cell: Cell): Promise<Found> {
     const { allowed } = limiter.take(perSecond, agenda.now());
     if (allowed) served += 1;
     else refused += 1;
-    agenda.after(oneWay(), () => {
-      budget.heard(slot);
-      return allowed ? budget.answered(slot) : budget.tooMany(RETRY_AFTER_MS, slot);
-    });
+    agenda.after(oneWay(), () => (allowed ? budget.answered(slot) : budget.tooMany(RETRY_AFTER_MS, slot)));
   };
   agenda.after(0, ask);
   await agenda.runFor(MINUTES * 60_000);
