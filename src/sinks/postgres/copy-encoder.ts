@@ -128,7 +128,8 @@ class Writer {
   /** All rows of a link have the same columns of it, as a rule: from the third one on, they are copied. */
   private joined(kinds: readonly Kind[], values: readonly Value[], from: number, end: number): boolean {
     const id = values[from - 1] ?? null;
-    const written = (this.written[from] ??= new Map());
+    const written = this.written[from] ?? new Map<Value, Joined | undefined>();
+    this.written[from] = written;
     const before = written.get(id);
     if (before && isSame(before.values, values, from, end)) {
       this.raw(before.bytes);
