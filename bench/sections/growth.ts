@@ -12,6 +12,7 @@ export const growth: Section = { title: 'Cost growth', run };
 const MOST_TIME = 11;
 const MOST_REQUESTS = 10.5;
 const LEAST_OF_LIMIT = 0.8;
+const MOST_CPU_SECONDS = { Postgres: 50, Parquet: 85 } as const;
 
 interface Step {
   from: Load;
@@ -64,4 +65,9 @@ const barsOf = ({ to, time, requests }: Step): Bar[] => [
   { says: `time for ten times the rows, into ${to.sink}`, measured: time, most: MOST_TIME },
   { says: `requests for ten times the rows, into ${to.sink}`, measured: requests, most: MOST_REQUESTS },
   { says: `share of the machine's limit, into ${to.sink}`, measured: ofLimit(to), least: LEAST_OF_LIMIT },
+  {
+    says: `CPU seconds a million rows, into ${to.sink}`,
+    measured: perMillion(to, to.cpuSeconds),
+    most: MOST_CPU_SECONDS[to.sink],
+  },
 ];

@@ -106,7 +106,7 @@ async function measure(ground: Ground, number: number, size: Size): Promise<Repo
       {
         says: 'the whole way from HTTP into Postgres, where raw COPY = 1',
         measured: against('raw COPY', 'the whole way into Postgres'),
-        least: 0.6,
+        least: 0.35,
       },
     ],
   };

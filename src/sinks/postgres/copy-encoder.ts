@@ -59,7 +59,7 @@ interface Joined {
   bytes: Buffer;
 }
 
-/** Of so many links a batch is remembered at a time. */
+/** So many links are remembered at a time. */
 const MOST_JOINED = 1000;
 
 function* encodeAll<T>(rows: Iterable<T>, write: (writer: Writer, row: T) => void): Generator<Buffer> {
@@ -82,7 +82,8 @@ class Writer {
   private chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
   private used = 0;
   private rowStart = 0;
-  private readonly written = new Map<Value, Joined | undefined>();
+  /** By the place of the first column, and by id. */
+  private readonly written: Array<Map<Value, Joined | undefined>> = [];
 
   rest(): Buffer {
     return this.chunk.subarray(0, this.used);
@@ -127,17 +128,19 @@ class Writer {
   /** All rows of a link have the same columns of it, as a rule: from the third one on, they are copied. */
   private joined(kinds: readonly Kind[], values: readonly Value[], from: number, end: number): boolean {
     const id = values[from - 1] ?? null;
-    const before = this.written.get(id);
+    const written = this.written[from] ?? new Map<Value, Joined | undefined>();
+    this.written[from] = written;
+    const before = written.get(id);
     if (before && isSame(before.values, values, from, end)) {
       this.raw(before.bytes);
       return true;
     }
     const start = this.used - this.rowStart;
     for (let i = from; i < end; i++) if (!this.cell(kinds[i] as Kind, values[i] ?? null)) return false;
-    const isKnown = this.written.has(id);
-    if (this.written.size > MOST_JOINED) this.written.clear();
+    const isKnown = written.has(id);
+    if (written.size > MOST_JOINED) written.clear();
     const bytes = isKnown ? Buffer.from(this.chunk.subarray(this.rowStart + start, this.used)) : undefined;
-    this.written.set(id, bytes && { values, bytes });
+    written.set(id, bytes && { values, bytes });
     return true;
   }
 
