@@ -57,15 +57,15 @@ then, in a CI job on that tag with the permission id-token: write
 /** Where it goes; git does not see it. */
 const OUT = 'release';
 
-/** What the package is made of, by name, version and licence. */
+/** What the package is made of, by name, version and licence: what is installed with it, and what its bundle contains. */
 function makeBill({ name, version }: Manifest): string {
   const file = `${OUT}/${name}-${version}.cdx.json`;
   mkdirSync(OUT, { recursive: true });
+  const shipped = `${OUT}/shipped`;
+  execFileSync('node', ['scripts/shipped.mjs', shipped]);
   // The lock file has everything: no network is needed.
-  writeFileSync(
-    file,
-    execFileSync('npm', ['sbom', '--omit', 'dev', '--sbom-format', 'cyclonedx', '--package-lock-only']),
-  );
+  const options = ['--omit', 'dev', '--sbom-format', 'cyclonedx', '--package-lock-only'];
+  writeFileSync(file, execFileSync('npm', ['sbom', ...options], { cwd: shipped }));
   return `${file}, the bill of materials`;
 }
 
