@@ -85,7 +85,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     let isCrowded = false;
     // With a few rows before it, that can be compared; unless these fill the page.
     const right = Math.floor(newest) - 1;
-    const near = right - Math.min(24 * HOUR_MS, ROWS_COMPARED * profile.rowGapMs);
+    const near = right - Math.min(20 * HOUR_MS, ROWS_COMPARED * profile.rowGapMs);
     for (const start of [near, right, right - HOUR_MS, right - 26 * HOUR_MS]) {
       const shown = await fetcher.attempt({ order: 'asc', start, step: firstStep(other) });
       if (!shown) break;

@@ -199,6 +199,7 @@ describe('between: every row strictly between the edges of an answer is on it', 
 });
 
 const HOUR = 3_600_000;
+const MINUTE = 60_000;
 const END = NOW + 2 * DAY;
 
 describe('end: the newest rows first, up to the present, shown by another question, and the time since then is covered', () => {
@@ -494,6 +495,39 @@ describe('whole: a long question that leaves out what a short one shows is not b
     const evidence = evidenceOf([short, ...later]);
     expect(evidence.through(NOW - 10 * DAY)).toBeUndefined();
     expect(evidence.wholeMs()).toBeLessThanOrEqual(DAY);
+  });
+
+  describe('answers of about one length', () => {
+    const pages = Array.from({ length: 100 }, (_, i) => NOW - DAY + i * MINUTE);
+    const without = (...left: number[]): number[] => pages.filter((_, i) => !left.includes(i));
+    const all = answer(pages, { start: NOW - DAY - HOUR, end: END, limit: 1000 });
+    const other = (shown: readonly number[], more: Partial<Observation> = {}): Observation =>
+      answer(shown, { start: NOW - DAY - 2 * HOUR, end: END, limit: 500 }, more);
+    const contradict = (...answers: Observation[]): boolean => evidenceOf(answers).isContradicted;
+
+    it('contradict each other where the insides of both are to show a few rows that one lacks, whichever came first', () => {
+      const some = other(without(20, 40, 60, 80));
+      expect([contradict(all, some), contradict(some, all)]).toEqual([true, true]);
+      expect([contradict(all, other(pages)), contradict(all, other(pages.slice(30, 60)))]).toEqual([false, false]);
+    });
+
+    it('not by single rows of many, nor at their edges, nor by what may have come since', () => {
+      expect(contradict(all, other(without(20, 40, 60)))).toBe(false);
+      expect(contradict(all, other(pages.slice(10, 90)))).toBe(false);
+      const early = other(without(60, 70, 80, 90), { answeredAt: NOW - DAY + 100 * MINUTE });
+      const late = { ...all, answeredAt: NOW };
+      expect([0, HOUR].map((settleMs) => evidenceOf([early, late], { settleMs }).isContradicted)).toEqual([
+        true,
+        false,
+      ]);
+    });
+
+    it('and a copy of the evidence knows it', () => {
+      expect(evidenceOf([all, other(without(20, 40, 60, 80))]).fork().isContradicted).toBe(true);
+      const copy = evidenceOf([all]).fork();
+      copy.admit(other(without(20, 40, 60, 80)));
+      expect(copy.isContradicted).toBe(true);
+    });
   });
 });
 

@@ -37,7 +37,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'terminate_after 500 on each of 3 shards',
-    unsound: 'even',
+    soundIn: 'even',
     make: () => (q, e) =>
       paged(
         sorted(
@@ -78,7 +78,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'weekly indices, names stepped by 7 days from start',
-    stuck: 'sparse',
+    live: 'sparse',
     soundIn: 'round',
     make: () => (q, e) => {
       const weeks = new Set<number>();
@@ -114,7 +114,7 @@ const SERVICES: Service[] = [
   {
     name: 'more than 5,000 rows in the window: one in ten',
     live: 'round',
-    unsound: 'heavy',
+    soundIn: 'heavy',
     make: () => (q, e) => {
       const rows = whole(q, e);
       return paged(rows.length > 5000 ? rows.filter((r) => shard(r, 10) === 0) : rows, q);

@@ -52,7 +52,7 @@ export class Evidence {
   /** Whether answers have shown which row is the newest; and also that nothing came since then, so where everything ends. */
   knowsNewest = false;
   knowsEnd = false;
-  /** Two answers for the same time have shown different rows, without a reason that shorter questions avoid: nothing that this run reads is proven. */
+  /** Two answers for the same time have shown different rows: nothing that this run reads is proven. */
   isContradicted = false;
   /** A question of this run has shown the row that it ended right behind: ends are kept. */
   showsEndsKept = false;
@@ -84,9 +84,9 @@ export class Evidence {
     // RULE stream. Rows of another stream: the answer is one to another question.
     if (answer.foreign) return { kind: 'foreign' };
     const sorted = inOrder(answer);
-    const disagrees = this.#rows.compare(answer, sorted ?? answer.rows, sorted && provenBy(sorted));
-    this.isContradicted ||= disagrees === 'other';
-    if (disagrees || this.#doubts.isBack(answer)) this.#startOver();
+    const contradicts = this.#rows.contradicts(answer, sorted ?? answer.rows, sorted && provenBy(sorted));
+    this.isContradicted ||= contradicts;
+    if (contradicts || this.#doubts.isBack(answer)) this.#startOver();
     if (!this.#doubts.isOrdered(answer, sorted)) {
       this.#rows.rememberUnordered(answer.rows);
       return { kind: 'unordered' };

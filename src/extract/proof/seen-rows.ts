@@ -21,7 +21,6 @@ interface KeptPage {
   rows: readonly Stamped[];
   ids: ReadonlySet<string>;
   between: Interval | undefined;
-  length: number;
   answeredAt: Instant;
 }
 
@@ -100,34 +99,14 @@ export class SeenRows {
   }
 
   /**
-   * RULE whole. Where the insides of two answers overlap, they show the same rows. A shorter question shows rows that a longer one has left out: long
-   * ranges are sampled, or read from part of the data, and none that long is believed. Otherwise it is full pages that lack rows, or any answer.
+   * RULE whole. Where the insides of two answers overlap, they show the same rows. Where they do not, long ranges are sampled, or read from part of
+   * the data, or full pages lack rows: which of it, is not known. Returns whether the answer contradicts another.
    */
-  compare(
-    answer: Observation,
-    rows: readonly Stamped[],
-    between: Interval | undefined,
-  ): 'longer' | 'other' | undefined {
-    const page = {
-      rows,
-      ids: new Set(rows.map(({ id }) => id)),
-      between,
-      length: lengthOf(answer),
-      answeredAt: answer.answeredAt,
-    };
-    let found: 'longer' | 'other' | undefined;
-    for (const kept of this.#pages) {
-      if (!this.#leavesOut(kept, page) && !this.#leavesOut(page, kept)) continue;
-      const [shorter, longer] = [page.length, kept.length].sort((a, b) => a - b) as [number, number];
-      found = LONGER * Math.max(NARROW_MS, shorter) <= longer ? 'longer' : 'other';
-      if (found === 'other') break;
-    }
-    if (found) this.#pages = [];
-    if (!found && rows.length > 1) {
-      const last = this.#pages.splice(PAGES_KEPT).slice(1 - PAGES_KEPT);
-      this.#pages.push(...last, page);
-    }
-    return found;
+  contradicts({ answeredAt }: Observation, rows: readonly Stamped[], between: Interval | undefined): boolean {
+    const page = { rows, ids: new Set(rows.map(({ id }) => id)), between, answeredAt };
+    if (this.#pages.some((kept) => this.#leavesOut(kept, page) || this.#leavesOut(page, kept))) return true;
+    if (rows.length > 1) this.#pages.push(...this.#pages.splice(PAGES_KEPT).slice(1 - PAGES_KEPT), page);
+    return false;
   }
 
   /** Whether an answer lacks rows that another one shows, and that were there when it came. */
