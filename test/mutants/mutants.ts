@@ -91,7 +91,7 @@ export const MUTANTS: readonly Mutant[] = [
   seen('whole', 'only what the earlier answer lacks', ' || this.#leavesOut(page, kept)', ''),
   seen('whole', 'whatever came since', ' && at < settled);', ');'),
   evidence('whole', 'answers out of order are not compared', 'sorted ?? answer.rows', 'sorted ?? []'),
-  evidence('whole', 'what was shown before', 'this.#intervals = [];\n    this.#looks = [];', 'this.#looks = [];'),
+  evidence('whole', 'what was shown before', 'this.intervals = [];\n    this.#looks = [];', 'this.#looks = [];'),
   seen(
     'whole',
     'longer ones that say that a row is gone',
@@ -201,7 +201,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'nothing',
     'although something was seen',
-    'if (this.#intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;',
+    'if (this.intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;',
     '',
   ),
   evidence('agreement', 'skipped', "if (missing.length > 0) return { kind: 'contradicts', missing };", ''),
@@ -252,7 +252,7 @@ export const MUTANTS: readonly Mutant[] = [
     'overlap',
     'intervals with a hole between them',
     'const met = intervals.filter((each) => each.before > after && each.after < before);',
-    'const met = this.#intervals;',
+    'const met = intervals;',
   ),
   counting(
     'count',

@@ -26,18 +26,15 @@ import {
   widestPair,
 } from './cover.ts';
 import { Doubts } from './doubts.ts';
-import { CLOSED_MS, withInstant, withInterval } from './intervals.ts';
+import { CLOSED_MS, KnownTime, withInstant, withInterval } from './intervals.ts';
 import type { Admission, Prior } from './prior.ts';
 import { SeenRows } from './seen-rows.ts';
 
-/** So many first pages are kept. */
 const MOST_LOOKS = 200;
 
 /** What the answers of one run have shown, as intervals of time and a few rows at their edges. An answer that breaks a rule is evidence of nothing. */
-export class Evidence {
+export class Evidence extends KnownTime {
   readonly #known: Prior;
-  /** In order, none touching another. */
-  #intervals: Interval[] = [];
   readonly #rows: SeenRows;
   readonly #counts = new Map<Instant, Count[]>();
   #newestSeen: Instant | undefined;
@@ -60,6 +57,7 @@ export class Evidence {
   settledThrough = Number.POSITIVE_INFINITY;
 
   constructor(known: Prior, rows = new SeenRows(known.settleMs)) {
+    super();
     this.#known = known;
     this.#rows = rows;
     this.#newestSeen = known.newestSeen;
@@ -70,7 +68,7 @@ export class Evidence {
   fork(): Evidence {
     const copy = new Evidence(this.#known, this.#rows.fork());
     copy.#newestSeen = this.#newestSeen;
-    copy.#intervals = [...this.#intervals];
+    copy.intervals = [...this.intervals];
     copy.#looks = [...this.#looks];
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
@@ -103,7 +101,7 @@ export class Evidence {
   }
 
   #startOver(): void {
-    this.#intervals = [];
+    this.intervals = [];
     this.#looks = [];
     this.knowsNewest = false;
     this.knowsEnd = false;
@@ -196,9 +194,9 @@ export class Evidence {
 
   /** As RULE ties: the rows of an instant beside a silence are known where several questions with room left show the same ones. */
   admitInstant(at: Instant | undefined): void {
-    const isBeside = this.#intervals.some(({ after, before }) => after === at || before === at);
+    const isBeside = this.intervals.some(({ after, before }) => after === at || before === at);
     if (at !== undefined && isBeside && isInstantSeen(this.#looks, at))
-      this.#intervals = withInstant(this.#intervals, at);
+      this.intervals = withInstant(this.intervals, at);
   }
 
   /** The first row behind an instant, as a long question has shown it: history may begin there. */
@@ -252,12 +250,12 @@ export class Evidence {
   admitCount(at: Instant, count: Count): boolean {
     const passes = [...(this.#counts.get(at) ?? []), count];
     this.#counts.set(at, passes);
-    const isLast = this.knowsEnd && this.#intervals.at(-1)?.after === at;
+    const isLast = this.knowsEnd && this.intervals.at(-1)?.after === at;
     if (!allTiesSeen(passes, isLast)) return false;
     // RULE settled, for what was counted: a row of this instant may still arrive.
     if (passes.some(({ answeredAt }) => at >= answeredAt - this.#known.settleMs)) return false;
     this.#counts.delete(at);
-    this.#intervals = withInstant(this.#intervals, at);
+    this.intervals = withInstant(this.intervals, at);
     return true;
   }
 
@@ -266,7 +264,7 @@ export class Evidence {
    * empty answer proves nothing, however often it comes in one run.
    */
   admitNothing(): void {
-    if (this.#intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;
+    if (this.intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;
     if (this.#looks.some(({ count }) => count > 0)) return;
     for (const { start, end } of this.#known.empty ?? []) {
       const isAsked = (order: 'asc' | 'desc'): boolean =>
@@ -288,28 +286,15 @@ export class Evidence {
     if (shown > settled) this.settledThrough = settled;
     const before = Math.min(shown, settled);
     if (after >= before) return;
-    this.#intervals = withInterval(this.#intervals, { after, before });
+    this.intervals = withInterval(this.intervals, { after, before });
   }
-
-  /** How far everything from `start` on is known; undefined where nothing is. */
-  through = (start: Instant): Instant | undefined => this.around(start)?.before;
-
-  /** The interval that an instant lies in. */
-  around = (at: Instant): Interval | undefined =>
-    this.#intervals.find(({ after, before }) => after < at && at < before);
 
   /** Whether nothing was proven before this run: what this service does with a question is not known at all. */
   get isNew(): boolean {
     return this.#known.newestSeen === undefined || !this.#known.isProven;
   }
 
-  /** The nearest interval that begins at or behind an instant: what a walk from there can be closed by. */
-  nextFrom = (at: Instant): Instant | undefined => this.#intervals.find(({ after }) => after >= at)?.after;
-  /** The interval that ends at an instant. */
-  endingAt = (at: Instant): Interval | undefined => this.#intervals.find(({ before }) => before === at);
-
-  /** Times of rows that were seen before an instant, nearest first, a few. */
+  /** Times of rows that were seen before or after an instant, nearest first, a few. */
   seenBefore = (at: Instant): Instant[] => this.#rows.times((row) => row.at < at).sort((a, b) => b - a);
-  /** Times of rows that were seen after an instant, nearest first, a few. */
   seenAfter = (at: Instant): Instant[] => this.#rows.times((row) => row.at > at).sort((a, b) => a - b);
 }

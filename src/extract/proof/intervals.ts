@@ -23,3 +23,20 @@ export function withInstant(intervals: readonly Interval[], at: Instant): Interv
   const closed = { after: left?.after ?? at - CLOSED_MS, before: right?.before ?? at + CLOSED_MS };
   return [...apart, closed].sort((a, b) => a.after - b.after);
 }
+
+/** The time of which everything is known: intervals in order, none touching another. */
+export class KnownTime {
+  protected intervals: readonly Interval[] = [];
+
+  /** How far everything from `start` on is known; undefined where nothing is. */
+  through = (start: Instant): Instant | undefined => this.around(start)?.before;
+
+  /** The interval that an instant lies in. */
+  around = (at: Instant): Interval | undefined => this.intervals.find(({ after, before }) => after < at && at < before);
+
+  /** The nearest interval that begins at or behind an instant: what a walk from there can be closed by. */
+  nextFrom = (at: Instant): Instant | undefined => this.intervals.find(({ after }) => after >= at)?.after;
+
+  /** The interval that ends at an instant. */
+  endingAt = (at: Instant): Interval | undefined => this.intervals.find(({ before }) => before === at);
+}
