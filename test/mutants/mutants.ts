@@ -321,7 +321,7 @@ export const MUTANTS: readonly Mutant[] = [
   ),
   certified('window', 'not up to its end', ' && at === start && through >= end)', ' && at === start)'),
   certified('window', 'with a hole in it', ' && at === start && through >= end)', ' && through >= end)'),
-  evidence(
+  intervals(
     'window',
     'from the instant where an interval begins',
     '({ after, before }) => after < at && at < before',

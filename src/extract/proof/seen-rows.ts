@@ -103,7 +103,13 @@ export class SeenRows {
    * the data, or full pages lack rows: which of it, is not known. Returns whether the answer contradicts another.
    */
   contradicts({ answeredAt }: Observation, rows: readonly Stamped[], between: Interval | undefined): boolean {
-    const page = { rows, ids: new Set(rows.map(({ id }) => id)), between, answeredAt };
+    // Not the rows themselves: pages of large ones would be kept in memory.
+    const page = {
+      rows: rows.map(({ id, at }) => ({ id, at })),
+      ids: new Set(rows.map(({ id }) => id)),
+      between,
+      answeredAt,
+    };
     if (this.#pages.some((kept) => this.#leavesOut(kept, page) || this.#leavesOut(page, kept))) return true;
     if (rows.length > 1) this.#pages.push(...this.#pages.splice(PAGES_KEPT).slice(1 - PAGES_KEPT), page);
     return false;
