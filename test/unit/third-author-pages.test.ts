@@ -267,6 +267,7 @@ const SERVICES: Service[] = [
   {
     name: 'approximate: a page over 600 rows leaves out one in fifty',
     soundIn: 'even',
+    unsound: 'round',
     make: () => (q, e) => {
       const rows = plainly(q, e);
       return rows.length > 600 ? rows.filter((r) => hash(`${r.id}!`) % 50) : rows;
