@@ -28,8 +28,8 @@ export async function* newestPage(
 
 /** Starts get rounded up, and then nothing shows: from further back each time. */
 const STEPS_BACK_MS = [0, HOUR_MS, 26 * HOUR_MS];
-/** As many as leave room on the page, at most. */
-const ROWS_COMPARED = 200;
+/** At least so many, and as many as leave room on the page. */
+const ROWS_COMPARED = { least: 20, most: 200 };
 const ROOM = 3;
 /** The newest row may turn out not to be: so many times it is asked for again, from closer by. */
 const MOST_CANDIDATES = 3;
@@ -87,7 +87,8 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     let isCrowded = false;
     // With a few rows before it, that can be compared; unless these fill the page.
     const right = Math.floor(newest) - 1;
-    const near = right - Math.min(20 * HOUR_MS, Math.min(ROWS_COMPARED, other / ROOM) * profile.rowGapMs);
+    const compared = Math.max(ROWS_COMPARED.least, Math.min(ROWS_COMPARED.most, other / ROOM));
+    const near = right - Math.min(20 * HOUR_MS, compared * profile.rowGapMs);
     for (const start of [near, right, right - HOUR_MS, right - 26 * HOUR_MS]) {
       const shown = await fetcher.attempt({ order: 'asc', start, step: firstStep(other) });
       if (!shown) break;

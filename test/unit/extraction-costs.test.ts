@@ -192,3 +192,16 @@ test('a window right behind a tie that is larger than a page, where deep pages r
   for await (const _ of reader.sweep({ window, lane: 'backfill', signal: new AbortController().signal }));
   expect(api.queries.length).toBeLessThanOrEqual(60);
 });
+
+test('rows that come late during a first sync contradict nothing: it is complete', async () => {
+  const sync = createSandboxSync({ clicks: 20_000 });
+  sync.api.onRequest = () => {
+    sync.pass(500);
+    const halfAnHourAgo = sync.now() - 30 * MINUTE;
+    sync.service.arrive('clicks', 4, { from: sync.now() - 500, to: sync.now() - 1 });
+    sync.service.arrive('clicks', 1, { from: halfAnHourAgo, to: halfAnHourAgo });
+  };
+  const { hasDoubts, requests } = await sync.run();
+  expect(hasDoubts).toBe(false);
+  expect(requests).toBeLessThanOrEqual(32);
+});

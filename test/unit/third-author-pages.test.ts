@@ -157,7 +157,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'four shards, each gives a quarter of the page',
-    soundIn: 'even',
+    unsound: 'even heavy',
     make: () => (q, e) =>
       sorted(
         [0, 1, 2, 3].flatMap((s) =>
@@ -266,8 +266,7 @@ const SERVICES: Service[] = [
   },
   {
     name: 'approximate: a page over 600 rows leaves out one in fifty',
-    soundIn: 'even',
-    unsound: 'round',
+    unsound: 'burst even heavy round',
     make: () => (q, e) => {
       const rows = plainly(q, e);
       return rows.length > 600 ? rows.filter((r) => hash(`${r.id}!`) % 50) : rows;

@@ -104,7 +104,7 @@ const SERVICES: Service[] = [
   {
     name: 'monthly tables: only the months of start and of end are read',
     live: 'even',
-    soundIn: 'round',
+    unsound: 'burst round',
     make: () => (q, e) =>
       plainly(
         q,

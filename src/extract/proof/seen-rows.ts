@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { MINUTE_MS } from '../../model/window.ts';
+import { HOUR_MS } from '../../model/window.ts';
 import type { Interval, Observation, Stamped } from './answer.ts';
 import { lengthOf, NARROW_MS } from './cover.ts';
 
@@ -9,9 +9,8 @@ const MOST_REMEMBERED = 800;
 /** So many of the first and of the last pages are kept whole, and this part of the rows that another one shows may not be left out. */
 const PAGES_KEPT = 3;
 const LEFT_OUT = 10;
-/** Of so many rows, fewer. */
-const MANY_LEFT_OUT = 3;
-const LEFT_OUT_OF_MANY = 100;
+/** Rows younger than this may have come late meanwhile. */
+const LATE_MS = HOUR_MS;
 /** A question is longer than another when it is so many times as long; so many rows that longer ones leave out say that they are not whole. */
 const LONGER = 4;
 const MOST_LEFT_OUT = 3;
@@ -118,10 +117,10 @@ export class SeenRows {
   /** Whether an answer lacks rows that another one shows, and that were there when it came. */
   #leavesOut({ ids, between, answeredAt }: KeptPage, other: KeptPage): boolean {
     if (!between) return false;
-    const settled = Math.min(answeredAt, other.answeredAt) - Math.max(this.#settleMs, MINUTE_MS);
+    const settled = Math.min(answeredAt, other.answeredAt) - Math.max(this.#settleMs, LATE_MS);
     const both = other.rows.filter(({ at }) => at > between.after && at < between.before && at < settled);
     const left = both.filter(({ id }) => !ids.has(id)).length;
-    return left > 1 && left * (left > MANY_LEFT_OUT ? LEFT_OUT_OF_MANY : LEFT_OUT) > both.length;
+    return left > 1 && left * LEFT_OUT > both.length;
   }
 
   remember(answer: Observation, sorted: readonly Stamped[]): void {
