@@ -113,10 +113,20 @@ it('a run that does not end in time is given up, and not called a bug when its c
   const worker = runWorkerApp({ config, log, signal: stop.signal, timings: { ...FAST, closeMs: 50 } });
   await until('its runs ask', () => sandbox.service.log.entries.length >= 3);
   // Whatever they want to write next has to wait, until long after their worker has left.
-  const lock = await db.begin();
-  await lock.query({
-    text: 'lock table tributary.runs, tributary.leases, tributary.schedules in access exclusive mode',
-  });
+  let lock = await db.begin();
+  const locked = (): Promise<boolean> =>
+    lock
+      .query({
+        text: 'lock table tributary.runs, tributary.leases, tributary.schedules in access exclusive mode nowait',
+      })
+      .then(() => true)
+      // Taken one after the other, they can meet a transaction that takes them the other way round.
+      .catch(async () => {
+        await lock.rollback();
+        lock = await db.begin();
+        return false;
+      });
+  await until('the tables are locked', locked);
   const waiting = `select from pg_locks where not granted and relation = 'tributary.schedules'::regclass`;
   await until('the ticker waits, too', async () => (await db.query({ text: waiting })).length > 0);
   stop.abort();
