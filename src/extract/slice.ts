@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
@@ -39,12 +40,18 @@ export function rowsOf(page: PageResult, after: Instant, before: Instant): Row[]
 /** Pages overlap: so many of the last ones are remembered, to deliver each row once. */
 const PAGES_REMEMBERED = 4;
 
-/** Leaves out rows that were among the last ones already, with the same time. */
-export function createUndelivered(): (rows: readonly Row[]) => Row[] {
-  const last: Array<Map<string, Instant>> = [];
+/** All that two readings of an event can differ in: of those that do, the later one counts. */
+export const contentOf = ({ at, values, extra }: Row): unknown => [at, values, extra];
+
+/** Leaves out rows that were among the last ones already, and no different. */
+export function createUndelivered(versionOf: (row: Row) => unknown): (rows: readonly Row[]) => Row[] {
+  const last: Array<Map<string, unknown>> = [];
   return (rows) => {
-    const fresh = rows.filter(({ id, at }) => !last.some((page) => page.get(id) === at));
-    if (fresh.length > 0) last.push(new Map(fresh.map(({ id, at }) => [id, at])));
+    const fresh = rows.filter((row) => {
+      const before = last.findLast((page) => page.has(row.id));
+      return !before || !isDeepStrictEqual(before.get(row.id), versionOf(row));
+    });
+    if (fresh.length > 0) last.push(new Map(fresh.map((row) => [row.id, versionOf(row)])));
     if (last.length > PAGES_REMEMBERED) last.shift();
     return fresh;
   };

@@ -5,7 +5,7 @@ import type { PageFetcher } from './pages/page-fetcher.ts';
 import type { PageResult } from './pages/received.ts';
 import type { Profile } from './profile.ts';
 import { prove } from './proof/certified.ts';
-import { createUndelivered, delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
+import { contentOf, createUndelivered, delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
 
 /**
  * Reads a window from its start to its end: fetches the page that closes the first gap, until there is none. What no page closes is left
@@ -17,7 +17,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
   let at = window.start;
   let leaps = 0;
   let newest = window.start - 1;
-  const undelivered = createUndelivered();
+  const undelivered = createUndelivered(contentOf);
   while (at < window.end) {
     const rest = { ...delivered([]), window: { start: at, end: window.end } };
     if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };

@@ -14,7 +14,7 @@ import { APART_MS } from './proof/cover.ts';
 import type { Evidence } from './proof/evidence.ts';
 import { CLOSED_MS } from './proof/intervals.ts';
 import type { Prior } from './proof/prior.ts';
-import { createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
+import { contentOf, createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
 
 export interface TailRequest {
   /** Everything older than this is proven already; undefined where nothing is. */
@@ -58,7 +58,7 @@ export async function* readTail(
   const { floor, settleMs, lookback = floor } = request;
   const isJoined = (): boolean =>
     floor === undefined ? evidence.knowsEnd : aroundFloor(evidence, floor) !== undefined;
-  const undelivered = createUndelivered();
+  const undelivered = createUndelivered(contentOf);
   let pages = 0;
   let serverNow: Instant | undefined;
   let first: PageResult | undefined;

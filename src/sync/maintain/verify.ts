@@ -139,7 +139,7 @@ const compare = (
 /** Slices with all of their rows. A row that the reader delivered early is kept for the window it belongs to. */
 async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): AsyncGenerator<Found> {
   const ahead = new Map<string, Row>();
-  const undelivered = createUndelivered();
+  const undelivered = createUndelivered(({ at }) => at);
   for await (const slice of reader.sweep({ window, lane: 'repair', signal })) {
     for (const row of slice.rows) if (holds(window, row.at)) ahead.set(row.id, row);
     if (!slice.window) continue;
