@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import Module, { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
 
@@ -19,8 +19,18 @@ function load(name) {
   const module = { exports: {} };
   loaded.set(name, module);
   const filename = `${FOLDER}/${name}`;
-  const script = new Script(readFileSync(filename, 'utf8'), { filename, cachedData: compiled(name) });
-  script.runInThisContext()(module.exports, require, module, FOLDER);
+  const source = readFileSync(filename, 'utf8');
+  const part = process.sourceMapsEnabled
+    ? mapped(source, filename)
+    : new Script(source, { filename, cachedData: compiled(name) }).runInThisContext();
+  part(module.exports, require, module, FOLDER);
+  return module.exports;
+}
+
+/** Node takes source maps from modules, not from scripts. */
+function mapped(source, filename) {
+  const module = new Module(filename);
+  module._compile(`module.exports = ${source}`, filename);
   return module.exports;
 }
 

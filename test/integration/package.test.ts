@@ -68,6 +68,14 @@ describe('installed into an empty folder', () => {
     ]);
   });
 
+  it('names the lines of its sources in a stack, where Node is told to', async () => {
+    const program = join(folder, 'node_modules/tributary-sync/dist/cli/main.js');
+    const printer = `process.stdout.write = () => { console.error(new Error('printed').stack); return true; };`;
+    const args = ['--enable-source-maps', '--import', `data:text/javascript,${encodeURIComponent(printer)}`];
+    const { code, text } = await typed(process.execPath, ...args, program, '--version');
+    expect([code, text]).toEqual([0, expect.stringMatching(/at .*src\/cli\/program\.ts:\d+:\d+/)]);
+  });
+
   it('is a library with one entry point', async () => {
     expect(await node(`console.log(typeof (await import('tributary-sync')).createTributary)`)).toMatchObject({
       stdout: 'function\n',
