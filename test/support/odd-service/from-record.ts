@@ -10,8 +10,10 @@ export function eventFromRecord(stream: StreamName, record: JsonObject, fallback
   const [link, clicked, customer] = [record.link, record.click, record.customer].map(object) as Parts;
   const { tags, partnerId, programId } = link;
   const seen = { ...record, ...clicked };
+  // A later lead or sale may belong to this click: then it is shown as one that was made.
   const click = {
     ...seen,
+    at: Math.floor(at),
     id: text(clicked.id ?? record.click_id),
     place: seen,
     agent: seen,
@@ -19,6 +21,7 @@ export function eventFromRecord(stream: StreamName, record: JsonObject, fallback
       ...{ id: record.link_id, domain: record.domain, key: record.key, url: record.url },
       ...link,
       ...NO_COUNTS,
+      createdAt: parseInstant(link.createdAt) ?? Math.floor(at),
       utm: link,
       tags: Array.isArray(tags) ? tags : [],
       partner: partnerId ? { id: partnerId, programId, tagIds: [] } : null,
