@@ -1,13 +1,13 @@
 import type { Instant } from '../model/instant.ts';
-import { HOUR_MS, MINUTE_MS } from '../model/window.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/window.ts';
 import { coverSilence, otherLimit, showsOlder } from './limits/silence.ts';
 import { startNear, type Walk, type WalkEnd, walkPages } from './page-forward.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
 import { firstStep, MOST_PAGES } from './pages/page-steps.ts';
 import { unlessTooOld } from './pages/range-limits.ts';
 import { type PageResult, sortedRows } from './pages/received.ts';
-import { SHOWN_MS } from './proof/answer.ts';
-import { APART_MS, isSameMinute, QUIET_MS, surelyReachesNow } from './proof/cover.ts';
+import { WIDENED_MS } from './proof/answer.ts';
+import { APART_MS, QUIET_MS } from './proof/cover.ts';
 
 /** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
 export async function* newestPage(
@@ -23,6 +23,8 @@ export async function* newestPage(
     first = yield* halvedUntilShown(fetcher, start - back);
   }
   if (first && !evidence.knowsEnd) yield* confirmNewest(fetcher, first);
+  // On a new stream another question may show it by the way, before everything is read.
+  if (Number.isFinite(evidence.shownThrough) && !evidence.isNew) yield* testEnds(fetcher);
   return first;
 }
 
@@ -82,8 +84,6 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
   }
 
   async function* fromRightThere(newest: Instant, candidate: PageResult): AsyncGenerator<PageResult, void> {
-    if (!surelyReachesNow(candidate, evidence.showsEndsKept)) yield* endingBehind(fetcher, newest);
-    if (evidence.knowsNewest) return;
     let isCrowded = false;
     // With a few rows before it, that can be compared; unless these fill the page.
     const right = Math.floor(newest) - 1;
@@ -111,14 +111,24 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
   }
 }
 
-/** Where no end may lie far ahead, the present shows only if ends are kept: this question shows the row that it ends right behind, then. */
-export async function* endingBehind(fetcher: PageFetcher, newest: Instant): AsyncGenerator<PageResult, void> {
-  const { evidence, profile } = fetcher;
-  const endOf = (at: Instant): Instant => Math.ceil(at) + SHOWN_MS;
-  const row = [newest, ...evidence.seenBefore(newest)].find((at) => isSameMinute(at, endOf(at))) ?? newest;
-  const start = Math.floor(row) - HOUR_MS - profile.startMarginMs;
-  const shown = await fetcher.attempt({ order: 'desc', start, end: endOf(row) });
-  if (shown) yield shown;
+/**
+ * Whether the present shows: ends are kept, if a question shows the row that it ends right behind. If not, those far ahead may be taken for the present
+ * before they are shifted back or rounded down; unless one at the present hides what they show.
+ */
+export async function* testEnds(
+  fetcher: PageFetcher,
+  newest: Instant = Number.POSITIVE_INFINITY,
+): AsyncGenerator<PageResult, void> {
+  const { evidence, profile, clock } = fetcher;
+  const seen = evidence.seenBefore(newest);
+  const rows = Number.isFinite(newest) ? [newest, ...seen] : seen;
+  const [end] = rows.flatMap((at) => evidence.ends.behindRow(at) ?? []);
+  const now = profile.endsNow || rows.length === 0 ? undefined : clock.now();
+  for (const [until, back] of [[end, 2 * HOUR_MS] as const, [now, WIDENED_MS + DAY_MS] as const]) {
+    if (until === undefined || evidence.ends.areKept) continue;
+    const shown = await fetcher.attempt({ order: 'desc', start: until - back - profile.startMarginMs, end: until });
+    if (shown) yield shown;
+  }
 }
 
 /** Smaller where the full page cannot be had, because of its size or of one row that breaks it. */

@@ -3,7 +3,7 @@ import { DAY_MS, describeInstant, HOUR_MS } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
 import type { Admission } from './proof/prior.ts';
 
-/** What was noticed of this server: hints that save requests and that `doctor` reports. Only `keepsEnds` and `quietThrough` are part of a proof. */
+/** What was noticed of this server: hints that save requests and that `doctor` reports. Only `keepsEnds`, `reachesAhead` and `quietThrough` are part of a proof. */
 export interface Profile {
   /** What becomes of a `start`: kept, widened to whole hours or days, or ignored. */
   granularity: 'exact' | 'hour' | 'day' | 'none';
@@ -41,6 +41,8 @@ export interface Profile {
   endsNow: boolean | undefined;
   /** A question that ended right behind a row has shown it: ends are kept. */
   keepsEnds: boolean;
+  /** An end far ahead has shown what one at the present hides. */
+  reachesAhead: boolean;
   /** Short questions have shown nothing newer than the newest row until then. */
   quietThrough: Instant | undefined;
   /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
@@ -68,6 +70,7 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   limitedAt: undefined,
   endsNow: undefined,
   keepsEnds: false,
+  reachesAhead: false,
   quietThrough: undefined,
 };
 

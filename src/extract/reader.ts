@@ -87,8 +87,9 @@ export function createReader(settings: ReaderOptions): Reader {
   const fair = createFairShare(profile, () => ({ requests, empty }));
   const fetcherFor = (evidence: Evidence, { lane, signal }: RequestContext): PageFetcher =>
     createPageFetcher({ ...options, evidence, profile, mostRows, clock, earliest, lane, signal, onAnswer });
+  const { keepsEnds, reachesAhead } = profile;
   const fresh = (known: Omit<Prior, 'settleMs'> = {}): Evidence =>
-    new Evidence({ keepsEnds: profile.keepsEnds, ...known, settleMs, founded: settings.earliest });
+    new Evidence({ keepsEnds, reachesAhead, ...known, settleMs, founded: settings.earliest });
 
   return {
     profile: () => ({ ...profile }),

@@ -1,6 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import { createGapCloser, type GapEnd } from './gap-closer.ts';
+import { testEnds } from './page-backward.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
 import type { PageResult } from './pages/received.ts';
 import type { Profile } from './profile.ts';
@@ -16,13 +17,22 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
   const gaps = createGapCloser(fetcher, window);
   let at = window.start;
   let leaps = 0;
+  let areEndsTested = false;
   let newest = window.start - 1;
   const undelivered = createUndelivered(contentOf);
   while (at < window.end) {
     const rest = { ...delivered([]), window: { start: at, end: window.end } };
     if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };
     // What is not settled yet cannot be proven whatever is asked, and what shows of it has been delivered.
-    if (at >= evidence.settledThrough) return yield { ...rest, note: TOO_YOUNG };
+    if (at >= Math.min(evidence.settledThrough, evidence.shownThrough)) {
+      if (at >= evidence.settledThrough || areEndsTested) return yield { ...rest, note: TOO_YOUNG };
+      areEndsTested = true;
+      for await (const page of testEnds(fetcher))
+        yield delivered(rowsOf(page, window.start, window.end), page.rejected);
+      fetcher.take();
+      evidence.admitEnd();
+      continue;
+    }
     // Behind a gap, pages may still show rows from within it.
     const from = leaps > 0 ? window.start : at;
     let last: PageResult | undefined;

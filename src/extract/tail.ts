@@ -2,7 +2,7 @@ import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
 import { coverLimited, coverSilence } from './limits/silence.ts';
-import { endingBehind, newestPage, walkBack } from './page-backward.ts';
+import { newestPage, testEnds, walkBack } from './page-backward.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
 import type { PageRequest } from './pages/question.ts';
 import { unlessTooOld } from './pages/range-limits.ts';
@@ -104,7 +104,7 @@ export async function* readTail(
   const { newestSeen } = request.known ?? {};
   if (!isJoined() && profile.mostRangeMs !== undefined && newestSeen !== undefined) {
     // No question can be long enough to show a row that is known.
-    if (!evidence.keepsEnds()) for await (const _ of endingBehind(fetcher, newestSeen)) yield* deliverAll();
+    if (!evidence.ends.areKnownKept) for await (const _ of testEnds(fetcher, newestSeen)) yield* deliverAll();
     for await (const _ of coverLimited(fetcher, { from: newestSeen, to: clock.now() })) yield* deliverAll();
     evidence.admitSilence(newestSeen, evidence.seenAfter(newestSeen)[0]);
   }
@@ -118,20 +118,20 @@ export async function* readTail(
   if (profile.granularity === 'exact') profile.tailRows = undefined;
   else if (first && lookback !== undefined)
     profile.tailRows = sortedRows(first).filter(({ at }) => at >= lookback).length;
-  const settled = Math.min((serverNow ?? clock.now()) - settleMs, evidence.settledThrough);
+  const through = Math.min(evidence.settledThrough, evidence.shownThrough);
+  const settled = Math.min((serverNow ?? clock.now()) - settleMs, through);
   // Not the last of them, so that several show and their order can be told.
   const known = first ? [...new Set(sortedRows(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
   const [only] = known.length === 1 ? known : [];
   const older = only === undefined ? [] : evidence.seenBefore(only);
   profile.anchorAt = older[2] ?? older.at(-1) ?? known.at(-3) ?? known[0] ?? profile.anchorAt;
-  profile.quietThrough = evidence.quietThrough;
   return {
     certified: provenFrom(evidence, request, settled),
     isOnePage: pages === 1,
     isEmpty,
     evidence,
     // The slowest clock that answered: nothing behind it is proven by all of them.
-    serverNow: Math.min(serverNow ?? clock.now(), evidence.settledThrough + settleMs),
+    serverNow: Math.min(serverNow ?? clock.now(), (evidence.isNew ? evidence.settledThrough : through) + settleMs),
   };
 }
 
@@ -207,7 +207,7 @@ async function* newestFrom(
 
 /** What joins the floor. Where no time has passed since it was proven, that ends there too. */
 const aroundFloor = (evidence: Evidence, floor: Instant): Interval | undefined =>
-  evidence.around(Math.min(floor, evidence.settledThrough - CLOSED_MS));
+  evidence.around(Math.min(floor, Math.min(evidence.settledThrough, evidence.shownThrough) - CLOSED_MS));
 
 /** What is complete now around the floor, or from the beginning on where nothing was. */
 function provenFrom(evidence: Evidence, { floor, since }: TailRequest, settled: Instant): Certified | undefined {

@@ -3,7 +3,7 @@ export interface Mutant {
   rule: string;
   /** For people. */
   what: string;
-  file: 'answer' | 'cover' | 'seen-rows' | 'intervals' | 'counting' | 'doubts' | 'evidence' | 'certified';
+  file: 'answer' | 'cover' | 'seen-rows' | 'intervals' | 'counting' | 'doubts' | 'ends' | 'evidence' | 'certified';
   /** Stands in the file exactly once. */
   from: string;
   to: string;
@@ -15,6 +15,7 @@ const intervals = mutantsOf('intervals');
 const seen = mutantsOf('seen-rows');
 const counting = mutantsOf('counting');
 const doubts = mutantsOf('doubts');
+const ends = mutantsOf('ends');
 const evidence = mutantsOf('evidence');
 const certified = mutantsOf('certified');
 
@@ -100,15 +101,15 @@ export const MUTANTS: readonly Mutant[] = [
   ),
   evidence('end', 'any page', 'if (page === 1) this.#looks =', 'this.#looks ='),
   evidence('end', 'any order', "if (candidate.query.order !== 'desc' || !newest", 'if (!newest'),
-  cover('end', 'any end', 'reachesNow(look) && (keepsEnds ||', '(keepsEnds ||'),
-  evidence('end', 'whatever was seen', ' || newest.at < newestHere)', ')'),
-  evidence('end', 'whatever is known', '= this.isNew || newer !== undefined ||', '= this.isNew ||'),
+  evidence('end', 'any end', ' || !reachesNow(candidate)) return', ') return'),
+  evidence('end', 'whatever was seen', ' || newest.at < newestHere ||', ' ||'),
   evidence(
     'end',
-    'one question, on a new stream',
-    '= this.isNew || newer !== undefined ||',
-    '= newer !== undefined ||',
+    'whatever is known',
+    '(candidate.newest && this.newerSeen(candidate.newest.at)) !== undefined ||',
+    '',
   ),
+  evidence('end', 'one question, on a new stream', 'this.isNew ||\n    (candidate.newest', '(candidate.newest'),
   evidence('end', 'a newer row gone that no short question denies', '&& !isGone(this.#looks, newer)', '&& false'),
   evidence('end', 'a row that shows again after it was taken for gone', ' || this.#doubts.isBack(answer)', ''),
   cover('end', 'a newer row gone by a long question', 'lengthOf(look) <= NARROW_MS && quietOf', 'quietOf'),
@@ -122,16 +123,36 @@ export const MUTANTS: readonly Mutant[] = [
     'look.newest?.at === newest.at',
   ),
   cover('end', 'by another row', '!isFull(look) && look.newest?.at === newest.at', '!isFull(look)'),
-  cover('end', 'where ends may be cut', ' && (keepsEnds || look.query.end >= look.answeredAt + FAR_AHEAD_MS)', ''),
-  cover(
+  ends('end', 'where ends may be cut', 'if (!isSure) return Math.min(end, answeredAt) - WIDENED_MS;', ''),
+  ends(
+    'end',
+    'where ends may be cut, by a day',
+    '(end, answeredAt) - WIDENED_MS',
+    '(end, answeredAt) - WIDENED_MS / 2',
+  ),
+  ends('end', 'where ends may be taken for the present', 'Math.min(end, answeredAt) - WIDENED_MS', 'end - WIDENED_MS'),
+  ends(
     'end',
     'where ends may be cut, a little ahead',
-    '>= look.answeredAt + FAR_AHEAD_MS',
-    '> look.answeredAt + CLOCKS_MS',
+    'end >= answeredAt + FAR_AHEAD_MS',
+    'end > answeredAt + CLOCKS_MS',
   ),
-  evidence('end', 'where ends were kept, and a row is missing', 'isDoubtful ? this.showsEndsKept : this', 'this'),
-  cover('end', 'where ends may be cut, by any question', ' && end <= newest.at + 2 * SHOWN_MS', ''),
-  cover('end', 'where ends may be cut, by a row at the end of a minute', ' && isSameMinute(newest.at, end)', ''),
+  ends('end', 'where ends were kept, and a row is missing', 'isDoubtful ? this.areKept : this', 'this'),
+  ends(
+    'end',
+    'where ends may be cut, by any question',
+    ' || end > newest.at + this.#behindMs() + SHOWN_MS) return',
+    ') return',
+  ),
+  ends(
+    'end',
+    'where ends may be cut, by a row at the end of a minute',
+    'this.#isSameUnit(newest.at, end) ||',
+    'true ||',
+  ),
+  ends('end', 'where ends may be cut, by a row beyond', 'first.at < end && end <= newest.at', 'end <= newest.at'),
+  ends('end', 'cut at the present, by any end', 'Math.abs(query.end - answeredAt) <= CLOCKS_MS', 'true'),
+  ends('end', 'cut at the present, by what has not settled', 'answeredAt - this.#known.settleMs', 'answeredAt'),
   evidence('end', 'where ends may be cut, in a silence', 'if (isEnd && !telling.some(', 'if (false && !telling.some('),
   cover('end', 'newest first alone', 'if (!isCrowded || (isOneInstant', 'if ((isOneInstant'),
   cover('end', 'newest first from the same start', 'query.start !== candidate.query.start &&', ''),
@@ -153,7 +174,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'cover',
     'an answer that leaves out a row which is known',
-    '!isRefuted(look, (after, before) => this.#rows.has(after, before))',
+    '!isRefuted(look, (after, before) => this.rows.has(after, before))',
     'true',
   ),
   cover('cover', 'the latest hours, long before', 'until >= to - QUIET_MS && ', ''),
@@ -165,7 +186,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'beginning',
     'although an older row was seen',
-    'return !this.#rows.has(Math.min(edge - CLOSED_MS, query.start + WIDENED_MS), first.at);',
+    'return !this.rows.has(Math.min(edge - CLOSED_MS, query.start + WIDENED_MS), first.at);',
     'return true;',
   ),
   evidence(
@@ -201,7 +222,7 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'nothing',
     'although something was seen',
-    'if (this.intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;',
+    'if (this.intervals.length > 0 || this.rows.size > 0 || this.newestSeen !== undefined) return;',
     '',
   ),
   evidence('agreement', 'skipped', "if (missing.length > 0) return { kind: 'contradicts', missing };", ''),

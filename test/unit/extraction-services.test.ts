@@ -336,6 +336,32 @@ describe('alive where a client can be', () => {
     await runs(sync, 3, 7 * HOUR);
   });
 
+  test.each<[string, (end: number) => number]>([
+    ['shifted back', (end) => end - 5 * HOUR],
+    ['whole hours', (end) => Math.floor(end / HOUR) * HOUR],
+    ['whole days', (end) => Math.floor(end / DAY) * DAY],
+  ])(
+    'an end in the future is taken for the present, and ends are %s: no run certifies what they hide',
+    async (_, kept) => {
+      const answers: Answers = (q, all) => plainly({ ...q, end: kept(Math.min(q.end, q.now)) }, all);
+      // Half an hour ago it fell silent, and later it goes on.
+      const quiet = { from: NOON - HOUR / 2, to: NOON + 8 * HOUR };
+      const events = spread(3300, since30, NOON + 3 * DAY).filter(({ at }) => at < quiet.from || at > quiet.to);
+      const sync = createWrittenSync({ events, answers });
+      await runs(sync, 3, 20 * MINUTE);
+      await runs(sync, 3, 7 * HOUR);
+      // What shows is certified.
+      expect(sync.watermark()).toBeGreaterThan(sync.now() - 1.7 * DAY);
+    },
+  );
+
+  test('ends are whole days, and one in the future is not taken for the present: what it shows is certified', async () => {
+    const answers: Answers = (q, all) => plainly({ ...q, end: Math.floor(q.end / DAY) * DAY }, all);
+    const sync = createWrittenSync({ events: spread(3000, since30, NOON - HOUR), answers });
+    await runs(sync, 2);
+    complete(sync);
+  });
+
   test.each<[string, number, Answers]>([
     ['from the second poll on', 0, (q, all) => plainly({ ...q, end: q.now > NOON ? q.end - 5 * HOUR : q.end }, all)],
     [

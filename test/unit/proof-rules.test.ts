@@ -16,7 +16,8 @@ import {
   EMPTY_BEHIND,
   type Unreadable,
 } from '../../src/extract/proof/counting.ts';
-import { APART_MS, FAR_AHEAD_MS, NARROW_MS } from '../../src/extract/proof/cover.ts';
+import { APART_MS, NARROW_MS } from '../../src/extract/proof/cover.ts';
+import { FAR_AHEAD_MS } from '../../src/extract/proof/ends.ts';
 import { Evidence } from '../../src/extract/proof/evidence.ts';
 import type { Prior } from '../../src/extract/proof/prior.ts';
 import { certified } from '../support/certified.ts';
@@ -206,8 +207,10 @@ describe('end: the newest rows first, up to the present, shown by another questi
   const rows = [NOW - 3 * HOUR, NOW - 2 * HOUR, NOW - HOUR];
   const candidate = newest(rows.toReversed(), { start: NOW - 30 * DAY, end: END, limit: 100 });
   const again = answer(rows.slice(-2), { start: NOW - 2 * HOUR - 1, end: END, limit: 50 });
-  const ends = (answers: readonly Observation[], known: Partial<Prior> = {}): boolean =>
-    proves(NOW - 2 * HOUR, NOW, evidenceOf(answers, known));
+  /** It ends right behind a row, which shows: ends are kept. */
+  const kept = newest([NOW - 4 * HOUR], { start: NOW - 5 * HOUR, end: NOW - 4 * HOUR + 1000 });
+  const ends = (answers: readonly Observation[], known: Partial<Prior> = {}, before: Observation[] = [kept]): boolean =>
+    proves(NOW - 2 * HOUR, NOW, evidenceOf([...before, ...answers], known));
   const proven = { newestSeen: NOW - HOUR, isProven: true };
 
   it('suffices on a new stream; on one that was proven, the page with rows that are known does', () => {
@@ -227,23 +230,73 @@ describe('end: the newest rows first, up to the present, shown by another questi
     }
   });
 
-  it('where it is not asked for beyond the present, a question that ends right behind a row shows it, or did in an earlier run', () => {
-    const untilNow = (one: Observation): Observation => ({ ...one, query: { ...one.query, end: NOW } });
-    const both = [untilNow(candidate), untilNow(again)];
+  it('a question that ends right behind a row shows it, or did in an earlier run', () => {
+    const both = [candidate, again];
     const right = newest(rows.toReversed(), { start: NOW - DAY, end: NOW - HOUR + 1000 });
     const cut = newest(rows.slice(0, 2).toReversed(), { start: NOW - DAY, end: NOW - HOUR + 1000 });
     // An end that is rounded down to the minute shows this row even so.
     const edge = answer([NOW - DAY - 400], { start: NOW - 2 * DAY, end: NOW - DAY + 600 });
     for (const known of [{}, proven, { ...proven, newestSeen: NOW - HOUR + 1000, keepsEnds: true }]) {
-      expect(ends(both, known)).toBe(false);
-      expect(ends([...both, cut], known)).toBe(false);
-      expect(ends([...both, edge], known)).toBe(false);
+      expect(ends(both, known, [])).toBe(false);
+      expect(ends([...both, cut], known, [])).toBe(false);
+      expect(ends([...both, edge], known, [])).toBe(false);
     }
-    expect([ends([...both, right]), ends([...both, right], proven)]).toEqual([true, true]);
-    expect(ends(both, { ...proven, keepsEnds: true })).toBe(true);
+    expect([ends([...both, right], {}, []), ends([...both, right], proven, [])]).toEqual([true, true]);
+    expect(ends(both, { ...proven, keepsEnds: true }, [])).toBe(true);
+    // Rows on both sides of its end: it is widened.
+    const wide = newest(rows.toReversed(), { start: NOW - DAY, end: NOW - 2.5 * HOUR });
+    const beyond = newest([NOW - HOUR], { start: NOW - DAY, end: NOW - 1.5 * HOUR });
+    expect([ends([...both, wide], {}, []), ends([...both, beyond], {}, [])]).toEqual([true, false]);
+  });
+
+  it('a little later where so much is not settled, and in the same hour', () => {
+    const isKept = (at: number, after: number, settleMs: number): boolean =>
+      evidenceOf([newest([at], { start: at - HOUR, end: at + after })], { settleMs }).ends.areKept;
+    const at = NOW - 3 * HOUR;
+    expect([isKept(at, MINUTE, 0), isKept(at, MINUTE, MINUTE), isKept(at, MINUTE, 2 * MINUTE)]).toEqual([
+      ...[false, false, true],
+    ]);
+    expect([isKept(at, 2 * MINUTE + 1, 9 * MINUTE), isKept(at - 1, MINUTE, 9 * MINUTE)]).toEqual([false, false]);
+  });
+
+  it('or one at the present hides what one that lies far ahead shows, which is settled', () => {
+    const known = { ...proven, settleMs: 10 * MINUTE };
+    const reaches = (rows: readonly number[], query: Partial<PageQuery> = {}, first = candidate): boolean =>
+      proves(
+        NOW - 2 * HOUR,
+        NOW - 10 * MINUTE,
+        evidenceOf([first, newest(rows, { start: NOW - DAY, end: NOW, ...query })], known),
+      );
+    expect([reaches([NOW - 2 * HOUR]), reaches([NOW - HOUR]), reaches([])]).toEqual([true, false, false]);
+    expect([reaches([NOW - 2 * HOUR], { order: 'asc' }), reaches([NOW - 2 * HOUR], { end: NOW - HOUR })]).toEqual([
+      ...[false, false],
+    ]);
+    const late = newest([NOW - 9 * MINUTE, NOW - HOUR], { start: NOW - DAY, end: END });
+    const before = newest([NOW - HOUR], { start: NOW - DAY, end: NOW });
+    expect(evidenceOf([late, before], known).ends.reachAhead).toBe(false);
     // A little ahead of the service's clock is not far enough.
     const ahead = (ms: number): Observation => ({ ...candidate, query: { ...candidate.query, end: NOW + ms } });
-    expect([ends([ahead(FAR_AHEAD_MS - 1)], proven), ends([ahead(FAR_AHEAD_MS)], proven)]).toEqual([false, true]);
+    expect([FAR_AHEAD_MS - 1, FAR_AHEAD_MS].map((ms) => reaches([NOW - 2 * HOUR], {}, ahead(ms)))).toEqual([
+      ...[false, true],
+    ]);
+  });
+
+  it('where nothing shows that, up to as long ago as ends may be shifted, or to the newest row', () => {
+    const old = newest([NOW - 50 * HOUR, NOW - 60 * HOUR], { start: NOW - 30 * DAY, end: END, limit: 100 });
+    const known = { newestSeen: NOW - 50 * HOUR, isProven: true, quietThrough: NOW };
+    const evidence = evidenceOf([old], known);
+    const through = NOW - WIDENED_MS;
+    expect([proves(NOW - 59 * HOUR, through, evidence), proves(NOW - 59 * HOUR, through + 1, evidence)]).toEqual([
+      ...[true, false],
+    ]);
+    expect([evidence.knowsEnd, evidence.shownThrough, evidence.quietThrough]).toEqual([true, through, NOW]);
+    expect(evidenceOf([candidate], proven).shownThrough).toBe(NOW - HOUR);
+    expect(evidenceOf([old], { ...known, keepsEnds: true }).shownThrough).toBe(Number.POSITIVE_INFINITY);
+    // What another reading of the run has shown of ends counts, too.
+    const other = evidence.fork();
+    evidence.admit(kept);
+    other.admitEnd();
+    expect(other.shownThrough).toBe(Number.POSITIVE_INFINITY);
   });
 
   it('an end before the present says nothing of the time before it either: ends are rounded down', () => {
@@ -299,7 +352,7 @@ describe('end: the newest rows first, up to the present, shown by another questi
     const pieces = [0, 1, 2, 3, 4].map((i) => piece(at + 2 * i * DAY, at + 2 * (i + 1) * DAY, i === 0 ? [at] : []));
     const latest = piece(NOW - 5 * HOUR, END);
     const quiet = (answers: readonly Observation[], more: Partial<Prior> = {}): boolean =>
-      proves(at - DAY, NOW, evidenceOf([old, ...answers], { ...known, ...more }));
+      proves(at - DAY, NOW, evidenceOf([old, ...answers], { ...known, keepsEnds: true, ...more }));
 
     it('short questions cover it without a hole', () => {
       expect(quiet([...pieces, latest])).toBe(true);
@@ -444,7 +497,7 @@ describe('cover: where long ranges are refused, short questions that overlap sho
     expect(isSilent(first, range(3.5 * HOUR, 4.5 * HOUR), range(4.5 * HOUR, to + 1, [to]))).toBe(false);
   });
 
-  it('up to the present only where a question ends far ahead, or ends are known to be kept', () => {
+  it('up to the present only where ends are known to be kept', () => {
     const isEnd = (end: number, keepsEnds: boolean): boolean => {
       const evidence = new Evidence({ settleMs: 0, keepsEnds });
       evidence.limitRange(1.5 * HOUR);
@@ -453,7 +506,11 @@ describe('cover: where long ranges are refused, short questions that overlap sho
       evidence.admit(range(row, end, [row]));
       return evidence.admitSilence(row);
     };
-    expect([isEnd(NOW + HOUR, false), isEnd(NOW, true), isEnd(NOW + FAR_AHEAD_MS, false)]).toEqual([false, true, true]);
+    expect([isEnd(NOW + HOUR, false), isEnd(NOW, true), isEnd(NOW + FAR_AHEAD_MS, false)]).toEqual([
+      false,
+      true,
+      false,
+    ]);
   });
 
   it('an answer without the row that is known there says nothing of the rest: its end may be rounded down', () => {
@@ -600,7 +657,7 @@ describe('settled: an answer says nothing of what is younger than its clock less
 
   it('holds for the newest page of all, too', () => {
     const page = newest([40, 30, 20], { start: NOW - 1, end: END });
-    const evidence = evidenceOf([page], { settleMs: 100, newestSeen: 40, isProven: true });
+    const evidence = evidenceOf([page], { settleMs: 100, newestSeen: 40, isProven: true, keepsEnds: true });
     expect(proves(21, NOW - 100, evidence)).toBe(true);
     expect(proves(21, NOW - 99, evidence)).toBe(false);
   });

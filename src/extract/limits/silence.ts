@@ -13,6 +13,8 @@ const SHORT_MS = NARROW_MS - 2;
 const LATEST_MS = NARROW_MS / 2;
 /** Ends get rounded down: a question that is to show a row ends so far behind it, if it is long enough for that. */
 const PAD_MS = 26 * HOUR_MS;
+/** Such a page has room for what it shows. */
+const PART_COMPARED = 0.9;
 
 /**
  * Asks for a time in which nothing was shown so far, piece by piece from one of its sides on: long ranges are cut without a word. Ends where
@@ -31,13 +33,16 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     isFirst = false
   ) {
     const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY));
-    const piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
+    let piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
     // The one beside the row shows it on another page than the long question did.
     const limit = isFirst ? otherLimit(profile.pageRows) : profile.pageRows;
     const request: PageRequest = { order: 'asc', ...piece, step: firstStep(limit) };
     let page = await attempt(fetcher, request);
-    // The row beside the silence should show: `[]` comes by chance.
-    if (isFirst && page?.count === 0 && isKnownIn(piece)) page = await attempt(fetcher, request);
+    // The row beside the silence should show: `[]` comes by chance, and ends are shifted.
+    if (isFirst && page?.count === 0 && isKnownIn(piece)) {
+      if (side === 'to') piece = backward(at, longest, isFirst, false);
+      page = await attempt(fetcher, { ...request, ...piece });
+    }
     if (!page || page.admission.kind === 'unordered') return;
     yield page;
     const rows = sortedRows(page);
@@ -87,12 +92,19 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     };
   }
 
-  function backward(to: Instant, longest: number, isFirst: boolean): { start: Instant; end: Instant } {
+  /** Right behind a row that is known, if there is one: whether it shows says whether ends are kept. */
+  function endOf(from: Instant, to: Instant): Instant {
+    const most = otherLimit(profile.pageRows) * PART_COMPARED;
+    const shown = evidence.timesShown(from - 1, to).slice(0, most);
+    return shown.map(evidence.ends.behindRow).findLast((end) => end !== undefined) ?? Math.ceil(to);
+  }
+
+  function backward(to: Instant, longest: number, isFirst: boolean, isOnRow = true): { start: Instant; end: Instant } {
     // Ends get rounded down, where a row is to show; where none is known, no end lies in the future. As many rows as fit are compared with the long question.
     const isShown = isFirst && evidence.seenAfter(silence.to - 1).length > 0;
     const rows = Math.min(longest - (to - silence.from) - PAD_MS, otherLimit(profile.pageRows) * profile.rowGapMs);
     const pad = isShown ? Math.max(rows, Math.min(PAD_MS, Math.max(HOUR_MS, longest / 8))) : 0;
-    const end = Math.ceil(to + pad);
+    const end = pad > 0 && isOnRow ? endOf(to, to + pad) : Math.ceil(to + pad);
     const first = Math.floor(silence.from) - 1;
     const isLast = to - first <= SHORT_MS;
     // Starts get rounded up, too.

@@ -1,7 +1,7 @@
 import type { Instant } from '../../model/instant.ts';
 import type { Profile } from '../profile.ts';
 import { type PageQuery, WIDENED_MS } from '../proof/answer.ts';
-import { FAR_AHEAD_MS } from '../proof/cover.ts';
+import { FAR_AHEAD_MS } from '../proof/ends.ts';
 import type { Evidence } from '../proof/evidence.ts';
 import type { ServiceClock } from '../service-clock.ts';
 import { firstStep, type Step } from './page-steps.ts';

@@ -63,7 +63,10 @@ export function receive(
   const answer = { query, rows, count, answeredAt, foreign: records.length - own.length };
   const admission = evidence.admit(answer);
   noticeAnswer(profile, answer, admission);
-  profile.keepsEnds ||= evidence.showsEndsKept;
+  profile.keepsEnds ||= evidence.ends.areKept;
+  profile.reachesAhead ||= evidence.ends.reachAhead;
+  if (evidence.quietThrough !== undefined)
+    profile.quietThrough = Math.max(evidence.quietThrough, profile.quietThrough ?? evidence.quietThrough);
   profile.contradictsItself ||= evidence.isContradicted;
   const kinds = admission.kind === 'foreign' ? records.map((record) => foreignKind(stream, record)) : [];
   return { ...answer, rejected, admission, foreignKind: kinds.find(Boolean) };

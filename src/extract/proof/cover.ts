@@ -1,5 +1,4 @@
 import type { Instant } from '../../model/instant.ts';
-import { HOUR_MS, MINUTE_MS } from '../../model/window.ts';
 import { CLOCKS_MS, type Observation, type PageQuery, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
 
 /**
@@ -162,22 +161,8 @@ export const isOneInstant = ({ first, newest }: Look): boolean => first?.at === 
 const isFull = ({ count, query }: Look): boolean => count >= query.limit;
 
 /** Whether a question reaches the present, so that its newest row may be the newest of all. */
-const reachesNow = ({ query, answeredAt }: Pick<Look, 'query' | 'answeredAt'>): boolean =>
+export const reachesNow = ({ query, answeredAt }: Pick<Look, 'query' | 'answeredAt'>): boolean =>
   query.end >= answeredAt - CLOCKS_MS;
-
-/** An end so far ahead reaches the present even if it is rounded down to its day, in any zone. */
-export const FAR_AHEAD_MS = 38 * HOUR_MS;
-
-/** The same where ends may be shifted back or rounded down: then only one that lies far ahead reaches the present for certain. */
-export const surelyReachesNow = (look: Pick<Look, 'query' | 'answeredAt'>, keepsEnds: boolean): boolean =>
-  reachesNow(look) && (keepsEnds || look.query.end >= look.answeredAt + FAR_AHEAD_MS);
-
-/** Whether a question shows the row that it ends right behind: ends are neither shifted back nor rounded down. */
-export const keepsEnd = ({ query: { end }, newest }: Look): boolean =>
-  newest !== undefined && end <= newest.at + 2 * SHOWN_MS && isSameMinute(newest.at, end);
-
-export const isSameMinute = (a: Instant, b: Instant): boolean =>
-  Math.floor(a / MINUTE_MS) === Math.floor(b / MINUTE_MS);
 
 /**
  * Whether other questions show the same newest row as one for the newest rows first. A list may come from a stale copy in one order and not in the other,

@@ -14,30 +14,29 @@ import {
   isSeenFirst,
   isSeenNewest,
   isSilent,
-  keepsEnd,
   type Look,
   longestLook,
   lookOf,
   QUIET_MS,
+  reachesNow,
   type Side,
   type Span,
-  surelyReachesNow,
   tellsOrder,
   widestPair,
 } from './cover.ts';
 import { Doubts } from './doubts.ts';
-import { CLOSED_MS, KnownTime, withInstant, withInterval } from './intervals.ts';
+import { Ends } from './ends.ts';
+import { CLOSED_MS, withInstant, withInterval } from './intervals.ts';
 import type { Admission, Prior } from './prior.ts';
 import { SeenRows } from './seen-rows.ts';
+import { SeenTime } from './seen-time.ts';
 
 const MOST_LOOKS = 200;
 
 /** What the answers of one run have shown, as intervals of time and a few rows at their edges. An answer that breaks a rule is evidence of nothing. */
-export class Evidence extends KnownTime {
+export class Evidence extends SeenTime {
   readonly #known: Prior;
-  readonly #rows: SeenRows;
   readonly #counts = new Map<Instant, Count[]>();
-  #newestSeen: Instant | undefined;
   #looks: Look[] = [];
   /** The longest range that an answer has filled with rows. */
   #seenMs = 0;
@@ -51,30 +50,30 @@ export class Evidence extends KnownTime {
   knowsEnd = false;
   /** Two answers for the same time have shown different rows: nothing that this run reads is proven. */
   isContradicted = false;
-  /** A question of this run has shown the row that it ended right behind: ends are kept. */
-  showsEndsKept = false;
+  readonly ends: Ends;
+  /** Until when the newest rows are known to show: where ends may be shifted back or rounded down, the latest do not. */
+  shownThrough = Number.POSITIVE_INFINITY;
   /** Nothing behind this can be proven by the answers so far. */
   settledThrough = Number.POSITIVE_INFINITY;
 
-  constructor(known: Prior, rows = new SeenRows(known.settleMs)) {
-    super();
+  constructor(known: Prior, rows = new SeenRows(known.settleMs), ends = new Ends(known)) {
+    super(rows, known.newestSeen);
+    this.ends = ends;
     this.#known = known;
-    this.#rows = rows;
-    this.#newestSeen = known.newestSeen;
     this.quietThrough = known.quietThrough;
   }
 
   /** A copy to go on from, for a reading that delivers its rows by itself. */
   fork(): Evidence {
-    const copy = new Evidence(this.#known, this.#rows.fork());
-    copy.#newestSeen = this.#newestSeen;
+    const copy = new Evidence(this.#known, this.rows.fork(), this.ends);
+    copy.newestSeen = this.newestSeen;
     copy.intervals = [...this.intervals];
     copy.#looks = [...this.#looks];
     copy.#seenMs = this.#seenMs;
     copy.#mostRangeMs = this.#mostRangeMs;
     copy.#doubts = this.#doubts.fork();
-    const { quietThrough, knowsNewest, knowsEnd, showsEndsKept, settledThrough, isContradicted } = this;
-    return Object.assign(copy, { quietThrough, knowsNewest, knowsEnd, showsEndsKept, settledThrough, isContradicted });
+    const { quietThrough, knowsNewest, knowsEnd, shownThrough, settledThrough, isContradicted } = this;
+    return Object.assign(copy, { quietThrough, knowsNewest, knowsEnd, shownThrough, settledThrough, isContradicted });
   }
 
   /** Takes an answer in, if it agrees with what is known. */
@@ -82,20 +81,20 @@ export class Evidence extends KnownTime {
     // RULE stream. Rows of another stream: the answer is one to another question.
     if (answer.foreign) return { kind: 'foreign' };
     const sorted = inOrder(answer);
-    const contradicts = this.#rows.contradicts(answer, sorted ?? answer.rows, sorted && provenBy(sorted));
+    const contradicts = this.rows.contradicts(answer, sorted ?? answer.rows, sorted && provenBy(sorted));
     this.isContradicted ||= contradicts;
     if (contradicts || this.#doubts.isBack(answer)) this.#startOver();
     if (!this.#doubts.isOrdered(answer, sorted)) {
-      this.#rows.rememberUnordered(answer.rows);
+      this.rows.rememberUnordered(answer.rows);
       return { kind: 'unordered' };
     }
     const between = provenBy(sorted, answer.query.start);
-    const missing = between ? this.#rows.missingFrom(answer, sorted, between) : [];
+    const missing = between ? this.rows.missingFrom(answer, sorted, between) : [];
     if (missing.length > 0) return { kind: 'contradicts', missing };
     if (between) this.#add(between, answer);
-    this.#rows.remember(answer, sorted);
+    this.rows.remember(answer, sorted);
     const past = sorted.findLast(({ at }) => at <= answer.answeredAt);
-    if (past && past.at > (this.#newestSeen ?? Number.NEGATIVE_INFINITY)) this.#newestSeen = past.at;
+    if (past && past.at > (this.newestSeen ?? Number.NEGATIVE_INFINITY)) this.newestSeen = past.at;
     this.#look(answer, sorted);
     return sorted.length === 0 ? { kind: 'empty' } : { kind: 'counts', sorted };
   }
@@ -108,9 +107,6 @@ export class Evidence extends KnownTime {
     this.#seenMs = 0;
   }
 
-  /** The longest range whose answers can be believed, as far as that is known. */
-  wholeMs = (): number => this.#rows.wholeMs;
-
   #look(answer: Observation, sorted: readonly Stamped[]): void {
     this.#looks = this.#looks.map((look) =>
       tellsOrder(look, answer, sorted) ? { ...look, isNewestFirst: true } : look,
@@ -118,41 +114,49 @@ export class Evidence extends KnownTime {
     const { start, end, page } = answer.query;
     const look = lookOf(answer, sorted);
     if (page === 1) this.#looks = [...this.#looks, look].slice(-MOST_LOOKS);
-    this.showsEndsKept ||= keepsEnd(look);
+    this.ends.notice(look, (after, before) => this.rows.has(after, before));
     const within = sorted.filter(({ at }) => at >= start && at <= end);
     this.#seenMs = Math.max(this.#seenMs, (within.at(-1)?.at ?? 0) - (within[0]?.at ?? 0), widestPair(this.#looks));
+    this.admitEnd();
+  }
+
+  /** Where everything ends, by what is known of ends now. */
+  admitEnd(): void {
     const candidates = this.#looks.filter((each) => this.#isNewest(each));
     this.knowsNewest = candidates.length > 0;
-    for (const candidate of candidates) if (this.#isSilentSince(candidate)) this.#addEnd(candidate);
+    const quiet = candidates.filter((each) => this.#isSilentSince(each));
+    for (const candidate of quiet) this.#addEnd(candidate);
+    const isSure = quiet.some((each) => this.ends.isPresent(each, this.#isDoubtful(each)));
+    const shown = quiet.map((each) => Math.max(this.#reachOf(each), each.newest?.at ?? 0));
+    if (quiet.length > 0) this.shownThrough = isSure ? Number.POSITIVE_INFINITY : Math.max(...shown);
   }
 
   /**
    * RULE end. The newest rows first, asked for up to the present and beyond: nothing is newer than its first row, where no newer row is known and the time
-   * since then is covered. An end that does not lie far ahead counts where ends are known to be kept. On a stream that was never proven, or where
+   * since then is covered. Unless ends are known to be kept, that says nothing of the latest time. On a stream that was never proven, or where
    * a row that is known does not show, another question shows that row as the newest, too.
    */
   #isNewest(candidate: Look): boolean {
     const { newest } = candidate;
     const newestHere = Math.max(...this.#looks.map((look) => look.newest?.at ?? Number.NEGATIVE_INFINITY));
-    if (candidate.query.order !== 'desc' || !newest || newest.at < newestHere) return false;
+    if (candidate.query.order !== 'desc' || !newest || newest.at < newestHere || !reachesNow(candidate)) return false;
     const newer = this.newerSeen(newest.at);
     if (newer !== undefined && !isGone(this.#looks, newer)) return false;
-    const isDoubtful = this.isNew || newer !== undefined || (isOneInstant(candidate) && !hasRoom(candidate));
-    // Ends that were kept in an earlier run may be cut now: then a row that is known does not show.
-    if (!surelyReachesNow(candidate, isDoubtful ? this.showsEndsKept : this.keepsEnds())) return false;
-    return !isDoubtful || isSeenNewest(candidate, this.#looks);
+    return !this.#isDoubtful(candidate) || isSeenNewest(candidate, this.#looks);
   }
+
+  #isDoubtful = (candidate: Look): boolean =>
+    this.isNew ||
+    (candidate.newest && this.newerSeen(candidate.newest.at)) !== undefined ||
+    (isOneInstant(candidate) && !hasRoom(candidate));
+
+  /** Ends that were kept in an earlier run may be cut now: then a row that is known does not show. */
+  #reachOf = (look: Look): Instant => this.ends.reachOf(look, this.#isDoubtful(look));
 
   #isSilentSince({ newest, answeredAt }: Look): boolean {
     const silence = this.silenceSince(newest?.at ?? answeredAt, answeredAt);
     return silence.to - silence.from <= QUIET_MS || isCovered(this.#looks, silence, this.#seenMs);
   }
-
-  keepsEnds = (): boolean => this.showsEndsKept || this.#known.keepsEnds === true;
-
-  /** The newest row that was ever seen, where it is newer than that. */
-  newerSeen = (newest: Instant): Instant | undefined =>
-    this.#newestSeen !== undefined && this.#newestSeen > newest ? this.#newestSeen : undefined;
 
   /** What has to be covered since the newest row. */
   silenceSince(newest: Instant, to: Instant): Span {
@@ -162,11 +166,11 @@ export class Evidence extends KnownTime {
   #addEnd(candidate: Look): void {
     const newest = candidate.newest?.at ?? Number.POSITIVE_INFINITY;
     const silence = this.silenceSince(newest, candidate.answeredAt);
+    const before = this.#reachOf(candidate);
     if (isCovered(this.#looks, silence, this.#seenMs))
-      this.quietThrough = Math.max(this.quietThrough ?? newest, candidate.answeredAt);
+      this.quietThrough = Math.max(this.quietThrough ?? newest, Math.min(before, candidate.answeredAt));
     this.knowsEnd = true;
     this.#doubts.takeForGone(this.newerSeen(newest));
-    const before = candidate.query.end < candidate.answeredAt ? candidate.query.end : Number.POSITIVE_INFINITY;
     this.#add({ after: candidate.first?.at ?? newest, before }, candidate);
     this.admitInstant(candidate.first?.at);
   }
@@ -209,7 +213,7 @@ export class Evidence extends KnownTime {
       if (!first || first.at < edge || (query.order === 'desc' && !hasRoom(look))) return false;
       if (query.start > edge - APART_MS && query.start > founded && !this.#isAsLongAsCanBe(look)) return false;
       // A row that is known in its range, and that it does not show: neither does it show what else is there.
-      return !this.#rows.has(Math.min(edge - CLOSED_MS, query.start + WIDENED_MS), first.at);
+      return !this.rows.has(Math.min(edge - CLOSED_MS, query.start + WIDENED_MS), first.at);
     });
   }
 
@@ -219,12 +223,12 @@ export class Evidence extends KnownTime {
    */
   admitSilence(from: Instant, to = Number.POSITIVE_INFINITY): boolean {
     const last = this.#looks.at(-1);
-    if (!Number.isFinite(this.#mostRangeMs) || !last || this.#rows.has(from, to)) return false;
+    if (!Number.isFinite(this.#mostRangeMs) || !last || this.rows.has(from, to)) return false;
     const isEnd = to === Number.POSITIVE_INFINITY;
     const silence = { from, to: isEnd ? last.answeredAt : to };
-    const telling = this.#looks.filter((look) => !isRefuted(look, (after, before) => this.#rows.has(after, before)));
+    const telling = this.#looks.filter((look) => !isRefuted(look, (after, before) => this.rows.has(after, before)));
     if (!isSilent(telling, silence, this.#mostRangeMs, isEnd)) return false;
-    if (isEnd && !telling.some((look) => surelyReachesNow(look, this.keepsEnds()))) return false;
+    if (isEnd && !telling.some((look) => this.ends.isPresent(look))) return false;
     if (isEnd) this.knowsEnd = true;
     this.#add({ after: from, before: to }, last);
     return true;
@@ -264,7 +268,7 @@ export class Evidence extends KnownTime {
    * empty answer proves nothing, however often it comes in one run.
    */
   admitNothing(): void {
-    if (this.intervals.length > 0 || this.#rows.size > 0 || this.#newestSeen !== undefined) return;
+    if (this.intervals.length > 0 || this.rows.size > 0 || this.newestSeen !== undefined) return;
     if (this.#looks.some(({ count }) => count > 0)) return;
     for (const { start, end } of this.#known.empty ?? []) {
       const isAsked = (order: 'asc' | 'desc'): boolean =>
@@ -293,8 +297,4 @@ export class Evidence extends KnownTime {
   get isNew(): boolean {
     return this.#known.newestSeen === undefined || !this.#known.isProven;
   }
-
-  /** Times of rows that were seen before or after an instant, nearest first, a few. */
-  seenBefore = (at: Instant): Instant[] => this.#rows.times((row) => row.at < at).sort((a, b) => b - a);
-  seenAfter = (at: Instant): Instant[] => this.#rows.times((row) => row.at > at).sort((a, b) => a - b);
 }

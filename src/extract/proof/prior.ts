@@ -14,8 +14,9 @@ export interface Prior {
   empty?: readonly Window[];
   /** Short questions have shown that nothing newer than the newest row was there until then. */
   quietThrough?: Instant | undefined;
-  /** A question that ended right behind a row has shown it. */
+  /** A question that ended right behind a row has shown it; one far ahead has shown what one at the present hides. */
   keepsEnds?: boolean;
+  reachesAhead?: boolean;
   /** Nothing younger than this is complete: events arrive late. */
   settleMs: number;
 }

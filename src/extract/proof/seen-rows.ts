@@ -68,6 +68,13 @@ export class SeenRows {
     return [...new Set([...this.#edges.values()].filter(isWanted).map(({ at }) => at))];
   }
 
+  /** The same between two instants, with those of the pages that are kept, oldest first. */
+  timesShown(after: Instant, before: Instant): Instant[] {
+    const isBetween = ({ at }: { at: Instant }): boolean => at > after && at < before;
+    const kept = this.#pages.flatMap(({ rows }) => rows.filter(isBetween).map(({ at }) => at));
+    return [...new Set([...kept, ...this.times(isBetween)])].sort((a, b) => a - b);
+  }
+
   /**
    * RULE agreement. A row that was seen stays known until two questions with other bounds have shown the same times before and behind it and not the row,
    * one of them by its first page: shards may each skip their share of what lies before a later one, and a row from elsewhere at the edge of an
