@@ -15,10 +15,9 @@ import { editedPieces } from '../files/write-file.ts';
 import type { Comparison, Difference, Sink } from '../sink.ts';
 import { shareCommits } from './batch.ts';
 import { CATALOG, createSqlCatalog } from './catalog.ts';
-import { changeTable } from './change-table.ts';
+import { changeTable, type NewFile } from './change-table.ts';
 import { openDataFile, writeDataFile } from './data-file.ts';
 import { erase, refuseUnreachable } from './erase.ts';
-import type { DataFile } from './format/manifest.ts';
 import { createManifestCache } from './format/manifest-cache.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
@@ -159,7 +158,7 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
     return;
   }
   const added = await widenFiles(draft, table, evolved, removed);
-  await changeTable(draft, table, { operation: 'overwrite', added, removed, evolved });
+  await changeTable(draft, table, { added, removed, evolved, sources: [] });
 }
 
 /** Files that hold a value of one of these columns. */
@@ -180,9 +179,9 @@ async function widenFiles(
   table: Table,
   evolved: Evolved,
   files: readonly TableFile[],
-): Promise<DataFile[]> {
+): Promise<NewFile[]> {
   const wider = { ...table, columns: columnsIn(evolved) };
-  const added: DataFile[] = [];
+  const added: NewFile[] = [];
   for (const stranger of await openStrangers(table, files))
     added.push(...(await replaceStranger(draft, wider, stranger)));
   for (const { file, source } of files) {

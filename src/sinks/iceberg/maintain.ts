@@ -4,10 +4,10 @@ import { DAY_MS } from '../../model/window.ts';
 import { dropFile, findTrack } from '../files/event-index.ts';
 import type { Listed as Stored } from '../files/store/store.ts';
 import type { Maintained, MaintainOptions } from '../sink.ts';
-import { changeIfThere, changeTable } from './change-table.ts';
 import { decodeManifestList } from './format/manifest-list.ts';
 import { withoutSnapshots } from './format/metadata.ts';
 import { type Design, entityDesign, streamDesign } from './format/schema.ts';
+import { changeIfThere } from './table-writer.ts';
 import { joinGroups } from './upkeep/join-files.ts';
 import { expirable, KEEP_SNAPSHOTS, type KeepSnapshots, withPatience } from './upkeep/keep-snapshots.ts';
 import {
@@ -71,7 +71,7 @@ export async function maintain(
 }
 
 async function expire(warehouse: Warehouse, design: Design, keep: KeepSnapshots): Promise<number> {
-  const expired = await changeIfThere(warehouse, design, async (draft, table) => {
+  const expired = await changeIfThere(warehouse, design, async ({ draft, table }) => {
     const gone = expirable(table.metadata, keep);
     const next = withoutSnapshots(table.metadata, (snapshot) => gone.includes(snapshot));
     if (gone.length > 0) await warehouse.catalog.replace(draft, design.name, table, next);
@@ -89,12 +89,10 @@ export async function pruneTable(
   source: string,
   before: Instant,
 ): Promise<boolean> {
-  const isMore = await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
+  const isMore = await changeIfThere(warehouse, streamDesign(stream), async ({ draft, table, removed }) => {
     const days = [{ first: Number.MIN_SAFE_INTEGER, last: before / DAY_MS - 1 }];
     const old = (await filesOf(table, { source, days })).filter((file) => file.source === source);
-    const removed = old.slice(0, PRUNED_AT_ONCE);
-    if (removed.length === 0) return false;
-    await changeTable(draft, table, { operation: 'delete', added: [], removed, sources: [source] });
+    removed.push(...old.slice(0, PRUNED_AT_ONCE));
     const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
     const partitions = new Set(removed.map(({ file }) => (file.day ?? 0) * 24));
     if (track !== undefined) for (const partition of partitions) draft.later(dropFile(track, partition));

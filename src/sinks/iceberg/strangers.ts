@@ -7,6 +7,7 @@ import { idsIn, type LakeRow, type PartitionFile } from '../files/partition-file
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
+import type { NewFile } from './change-table.ts';
 import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
@@ -206,8 +207,8 @@ export async function replaceStranger(
   table: Table,
   stranger: Stranger,
   edited?: { source: string; edits: Edits },
-): Promise<DataFile[]> {
-  const made: DataFile[] = [];
+): Promise<NewFile[]> {
+  const made: NewFile[] = [];
   const { day: own } = stranger.entry.file;
   for (const source of stranger.sources) {
     const days = table.design.isByDay
@@ -219,8 +220,8 @@ export async function replaceStranger(
       const edits = edited?.source === source ? edited.edits : new Map();
       const pieces = editedPieces(stranger.of(source, day), table.columns, edits);
       // Its groups are in order, each by itself.
-      for (const file of await writeDataFile(draft, { table, source, day }, pieces))
-        made.push({ ...file, sortOrderId: undefined });
+      for (const { file } of await writeDataFile(draft, { table, source, day }, pieces))
+        made.push({ source, file: { ...file, sortOrderId: undefined } });
     }
   }
   return made;
