@@ -16,7 +16,7 @@ import {
   SANITIZED,
 } from '../merge-rule.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { isOurs } from './holdings.ts';
+import { isOurs, type Of } from './holdings.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
 import { type Stage, type Staged, sendStage } from './staged.ts';
 import { describeTable, type Present } from './table.ts';
@@ -36,29 +36,18 @@ const comparedColumns = (stream: Stream) => [
 export const seenStage = (stream: Stream): Stage => ({ name: 'seen', columns: comparedColumns(stream) });
 
 /** Sends that half of the rows, which are as `createSanitizer` makes them. */
-export function sendSeen(
-  tx: Transaction,
-  stream: Stream,
-  rows: Iterable<readonly Value[]>,
-  count: number,
-): Promise<Staged> {
+export function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonly Value[]>): Promise<Staged> {
   const places = comparedColumns(stream).map(({ place }) => place);
-  return sendStage(tx, seenStage(stream), picked(rows, places), count);
+  return sendStage(tx, seenStage(stream), picked(rows, places));
 }
 
 /** Only these places of each row. */
-export function* picked(rows: Iterable<readonly Value[]>, places: readonly number[]): Generator<Value[]> {
-  for (const values of rows) yield places.map((place) => values[place] ?? null);
-}
+export const picked = (rows: Iterable<readonly Value[]>, places: readonly number[]): Value[][] =>
+  Array.from(rows, (values) => places.map((place) => values[place] ?? null));
 
 /** Those that differ, those that somebody else wrote, and those that were missing and are back; but not where this run has read a newer version already. */
-export function selectChanged(
-  target: Target,
-  staged: Staged,
-  known: readonly Known[],
-  { source, runId }: { source: string; runId: string },
-): Sql {
-  const { stream } = target;
+export function selectChanged(target: Target, staged: Staged, known: readonly Known[]): Sql {
+  const { stream, runId } = target;
   const joined = joinedKeys(stream);
   const own = (row: string): Sql => {
     const values = comparedColumns(stream).map(({ name }) =>
@@ -68,7 +57,7 @@ export function selectChanged(
   };
   const names = [...comparedColumns(stream).map(({ name }) => name), '_missing_since', '_run_id'];
   return sql`
-    select s.event_id from ${staged('s')} ${joinKnown(target, source, known, names.map(quoteIdent).join(', '))}
+    select s.event_id from ${staged('s')} ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
     where (t._missing_since is not null or not ${isOurs('t', stream)} or ${own('t')} is distinct from ${own('s')}) and not ${outdatesSql(runId)}`;
 }
 
@@ -90,7 +79,7 @@ export function findDifferences(db: Database, schema: string, question: Comparis
     const expected = [...newestById(question.rows).values()];
     if (!present) return expected.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
     const rows = createSanitizer(stream, POSTGRES_TEXT).all(expected);
-    const staged = await sendSeen(tx, stream, rows, expected.length);
+    const staged = await sendSeen(tx, stream, rows);
     return tx.query<Difference>(selectDifferences(schema, question, staged, present));
   });
 }
@@ -129,12 +118,7 @@ function selectDifferences(
 const ROWS_AT_A_TIME = 5000;
 
 /** Rows as they were before they were stored, in order of time. Those that have vanished from the service are left out. */
-export async function* readRows(
-  db: Database,
-  schema: string,
-  stream: Stream,
-  { source, window }: { source: string; window: Window },
-): AsyncGenerator<Row[]> {
+export async function* readRows(db: Database, { schema, stream, source }: Of, window: Window): AsyncGenerator<Row[]> {
   const present = await describeTable(db, schema, stream.name);
   if (!present) return;
   // A column that the table does not have yet is null in all of its rows.

@@ -128,7 +128,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
     glance: (stream, source, windows) => glanceAt(db, { schema, stream, source }, windows),
     refillEntities: (source, isThorough) => refillEntities(db, schema, source, isThorough),
     prune: (stream, source, before) => prune(db, { schema, stream, source }, partition, before),
-    read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
+    read: (stream, source, window) => readRows(db, { schema, stream, source }, window),
     close: async () => {},
   } satisfies Sink;
 }

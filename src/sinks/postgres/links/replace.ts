@@ -15,7 +15,7 @@ export async function replaceLinks(tx: Transaction, schema: string, snapshot: Li
   const sanitizer = createSanitizer(LINKS, POSTGRES_TEXT);
   // Without `_extra`, which the table of links does not have.
   const values = picked(sanitizer.all(rows), [...LINKS.columns.keys()]);
-  const staged = await sendStage(tx, entityStage(LINKS), values, rows.length);
+  const staged = await sendStage(tx, entityStage(LINKS), values);
   const [done] = await tx.query<{ new: number; changed: number }>(mergeListing(schema, staged, snapshot));
   const missing = snapshot.isProven ? await tx.query(markMissing(schema, snapshot)) : [];
   if (snapshot.keepHistory) await tx.query(keepHistory(schema, snapshot));
