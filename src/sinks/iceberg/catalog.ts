@@ -6,6 +6,7 @@ import { type Metadata, metadataText, newMetadata, nextVersion, parseMetadata } 
 import { moveHead, recordHead, unsettleTracks } from './heads.ts';
 import { findNewer, newestOf, versionName, versionOf, withoutMetadata } from './upkeep/versions.ts';
 import {
+  CATALOG,
   type Catalog,
   createFile,
   type Draft,
@@ -16,9 +17,6 @@ import {
   tableFolder,
   type Warehouse,
 } from './warehouse.ts';
-
-/** The catalog name under which readers find the tables. */
-export const CATALOG = 'tributary';
 
 /** As pyiceberg's SqlCatalog and Java's JdbcCatalog create and share them. */
 const TABLES = raw(`

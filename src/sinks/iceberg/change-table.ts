@@ -77,7 +77,7 @@ export async function changeTable(draft: Draft, table: Table, change: Change): P
     'manifest-list': locationOf(warehouse, list),
     summary: {
       ...{ operation: change.operation ?? operation, ...OURS },
-      ...summaryOf(proven, change.sources ?? [...sources]),
+      ...(proven && summaryOf(proven, change.sources ?? [...sources])),
       ...figuresOf(parent, { added, removed, deletes }),
     },
     'schema-id': metadata['current-schema-id'],

@@ -14,14 +14,14 @@ import { type Store, whileOpen } from '../files/store/store.ts';
 import { editedPieces } from '../files/write-file.ts';
 import type { Comparison, Difference, Sink } from '../sink.ts';
 import { shareCommits } from './batch.ts';
-import { CATALOG, createSqlCatalog } from './catalog.ts';
+import { createSqlCatalog } from './catalog.ts';
 import { changeTable, type NewFile } from './change-table.ts';
 import { openDataFile, writeDataFile } from './data-file.ts';
 import { erase, refuseUnreachable } from './erase.ts';
 import { createManifestCache } from './format/manifest-cache.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
-import { identifyElsewhere, identifyInState } from './heads.ts';
+import { identify } from './heads.ts';
 import { attestTable, removeForeign, removeMovedRows } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
 import { replaceLinks } from './merge/entities.ts';
@@ -89,8 +89,7 @@ export function createIcebergSink(options: IcebergSinkOptions) {
     tableOf: (stream) => `${namespace}.${stream}`,
     isInState: catalog.isInState,
     recover: ({ stream }) => recover(warehouse, stream),
-    identify: (db, { stream }) =>
-      catalog.isInState ? identifyInState(db, warehouse, CATALOG, stream) : identifyElsewhere(db, warehouse, stream),
+    identify: (db, { stream }) => identify(db, warehouse, stream),
     attest: (stream, source, windows) => attestTable(warehouse, stream, source, windows),
     removeForeign: (stream, _source, windows) => removeForeign(warehouse, stream, windows),
     removeMoved: (stream, source, window) => removeMovedRows(warehouse, stream, source, window),

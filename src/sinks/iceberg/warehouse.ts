@@ -7,11 +7,10 @@ import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
 import type { ReadAgainMs } from '../files/event-index.ts';
-import { META } from '../files/partition-file.ts';
-import { fileName, readSmall, type Staged, type Store, whileOpen, writeSmall } from '../files/store/store.ts';
-import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
+import { fileName, readSmall, type Staged, type Store, writeSmall } from '../files/store/store.ts';
+import { type FileColumn, UnreadableFile } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
-import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
+import { decodeManifest, type Entry } from './format/manifest.ts';
 import type { ManifestCache } from './format/manifest-cache.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
@@ -31,6 +30,9 @@ export interface Warehouse {
   catalog: Catalog;
   manifests: ManifestCache;
 }
+
+/** The catalog name under which readers find tables in the state's database. */
+export const CATALOG = 'tributary';
 
 /** A table, as the catalog returns it. */
 export interface Listed {
@@ -193,34 +195,11 @@ export async function preparedTable(warehouse: Warehouse, design: Design): Promi
 
 export function newDataPath({ warehouse, design }: Table, source: string, day: number | undefined): string {
   const date = day === undefined ? '' : `/${design.sortedBy}_day=${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
-  return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}`)}`;
+  return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}.tributary`)}`;
 }
 
-/** The name of a file of ours, with its source. Other writers give no such name. */
-const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/;
-
-/** Whether files with a name that no source of this sink has are ours, by path: files never change. */
-const footers = new Map<string, boolean>();
-
-async function ownerOf({ warehouse, sources }: Table, file: DataFile): Promise<string | undefined> {
-  const name = NAME.exec(file.path)?.[1];
-  if (name === undefined || sources.has(name)) return name;
-  const isOurs = footers.get(file.path) ?? (await hasOurFooter(warehouse, file, name));
-  footers.set(file.path, isOurs);
-  return isOurs ? name : undefined;
-}
-
-/** A sink that was renamed does not know its sources; their files do. */
-async function hasOurFooter(warehouse: Warehouse, { path }: DataFile, source: string): Promise<boolean> {
-  try {
-    const open = await warehouse.store.open(pathOf(warehouse, path));
-    return open ? (await whileOpen(open, readFooter)).metadata[META.source] === source : false;
-  } catch (error) {
-    // Recovery: the file of another writer, wherever it is.
-    if (isNoFileOfOurs(error)) return false;
-    throw error;
-  }
-}
+/** The name of a file of ours, with its source, whatever the sink is called now. Other writers give no such name. */
+const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tributary\.parquet$/;
 
 /** It is damaged, gone, or out of reach. */
 export const isNoFileOfOurs = (error: unknown): boolean =>
@@ -239,7 +218,7 @@ export async function filesOf(
     for (const entry of await manifestFiles(table.warehouse, table.metadata, manifest)) {
       const { day } = entry.file;
       if (day !== undefined && !overlaps({ first: day, last: day })) continue;
-      const owner = await ownerOf(table, entry.file);
+      const owner = NAME.exec(entry.file.path)?.[1];
       if (source === undefined || owner === undefined || owner === source)
         found.push({ ...entry, manifest, source: owner });
     }
