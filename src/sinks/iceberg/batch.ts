@@ -3,7 +3,7 @@ import { commitOnce, type Load, storeLoad } from '../files/commit.ts';
 import { emptyIndex, enterTrack, indexStart, moveIndex, settleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import type { Held, Receipt } from '../sink.ts';
-import { type Design, entityDesign, streamDesign } from './format/schema.ts';
+import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { settleHead } from './heads.ts';
 import { holdingsOf } from './holdings.ts';
 import { mergeEntity } from './merge/entities.ts';

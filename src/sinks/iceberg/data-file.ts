@@ -48,17 +48,8 @@ export function orderOf({ columns, design }: Table): (a: LakeRow, b: LakeRow) =>
   return (a, b) => compareValues(a[place] ?? null, b[place] ?? null);
 }
 
-export async function openDataFile(warehouse: Warehouse, file: DataFile): Promise<PartitionFile> {
-  const open = await openIfThere(warehouse, file);
-  if (!open) throw notThere(file.path);
-  return open;
-}
-
-export async function openIfThere(
-  warehouse: Warehouse,
-  { path: location }: DataFile,
-): Promise<PartitionFile | undefined> {
-  const path = pathOf(warehouse, location);
+export async function openIfThere(warehouse: Warehouse, data: DataFile): Promise<PartitionFile | undefined> {
+  const path = pathOf(warehouse, data.path);
   const open = await warehouse.store.open(path);
   if (!open) return undefined;
   try {

@@ -4,7 +4,7 @@ import type { StreamName } from '../../model/streams.ts';
 import { databaseNow, dropTrack, findTrack } from '../files/event-index.ts';
 import { eraseIn, type Victim, victimOf } from '../files/rework.ts';
 import type { Erasure } from '../sink.ts';
-import type { Design } from './format/schema.ts';
+import type { Design } from '../table-columns.ts';
 import { designs, removeUnnamed, storedFiles } from './maintain.ts';
 import type { Stranger } from './strangers.ts';
 import { partsOf } from './table-files.ts';

@@ -3,14 +3,13 @@ import { holds, type Window } from '../../model/window.ts';
 import { countRows } from '../files/read.ts';
 import { removeMoved } from '../files/rework.ts';
 import type { Held } from '../sink.ts';
+import { streamDesign } from '../table-columns.ts';
 import type { NewFile } from './change-table.ts';
-import { openIfThere } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import { liveFiles } from './format/manifest-list.ts';
-import { streamDesign } from './format/schema.ts';
 import { noteChanges } from './heads.ts';
-import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
-import { partsOf } from './table-files.ts';
+import { openStrangers, type Stranger } from './strangers.ts';
+import { ownFile, partsOf } from './table-files.ts';
 import { changeIfThere } from './table-writer.ts';
 import {
   type DayRange,
@@ -21,8 +20,6 @@ import {
   type Table,
   type TableFile,
   tableFolder,
-  timeIn,
-  timesOf,
   type Warehouse,
 } from './warehouse.ts';
 
@@ -46,13 +43,7 @@ export async function holdingsOf(
   const parts = (await partsOf(table, { source, days: windows.map(daysOf) })).filter(
     ({ entry: { file } }) => !gone.has(file.path) && isThere(file),
   );
-  const newParts = added
-    .filter((one) => one.source === source)
-    .map(({ file }) => ({
-      ...timesOf({ file }, timeIn(table)),
-      rows: file.rows,
-      open: () => openIfThere(table.warehouse, file),
-    }));
+  const newParts = added.filter((one) => one.source === source).map((one) => ownFile(table, one, source));
   const counts = await countRows([...parts, ...newParts], windows);
   const strangers = parts.flatMap(({ stranger }) => stranger ?? []);
   return windows.map((window, i) => {
@@ -117,15 +108,12 @@ export async function attestTable(
 export async function removeForeign(warehouse: Warehouse, stream: Stream, windows: readonly Window[]): Promise<void> {
   const design = streamDesign(stream);
   const days = windows.map(daysOf);
-  await changeIfThere(warehouse, design, async ({ draft, table, added, removed, publish }) => {
+  await changeIfThere(warehouse, design, async ({ table, takeOver, publish }) => {
     const strangers = await openStrangers(table, await filesOf(table, { days }));
     const unwanted = strangers.filter(({ isCompaction }) => !isCompaction);
     const gone = new Set(deletesOn(table, days));
     if (unwanted.length === 0 && gone.size === 0) return;
-    for (const stranger of unwanted) {
-      removed.push(stranger.entry);
-      added.push(...(await replaceStranger(draft, table, stranger)));
-    }
+    for (const stranger of unwanted) await takeOver(stranger);
     await publish({ operation: 'overwrite', sources: [], deletes: table.deletes.filter((one) => !gone.has(one)) });
   });
 }

@@ -10,24 +10,23 @@ import { compareFiles } from '../files/merge.ts';
 import { columnsOf } from '../files/partition-file.ts';
 import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
-import { type Store, whileOpen } from '../files/store/store.ts';
-import { editedPieces } from '../files/write-file.ts';
+import type { Store } from '../files/store/store.ts';
 import type { Comparison, Difference, Sink } from '../sink.ts';
+import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { shareCommits } from './batch.ts';
 import { createSqlCatalog } from './catalog.ts';
-import { changeTable, type NewFile } from './change-table.ts';
-import { openDataFile, writeDataFile } from './data-file.ts';
 import { erase, refuseUnreachable } from './erase.ts';
 import { createManifestCache } from './format/manifest-cache.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
-import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
+import { columnsIn, evolveSchema } from './format/schema.ts';
 import { identify } from './heads.ts';
 import { attestTable, removeForeign, removeMovedRows } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
 import { replaceLinks } from './merge/entities.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
-import { openStrangers, replaceStranger } from './strangers.ts';
-import { eventFiles, openPart, partsOf } from './table-files.ts';
+import { openStrangers } from './strangers.ts';
+import { eventFiles, openPart, ownFile, partsOf } from './table-files.ts';
+import { createTableWriter } from './table-writer.ts';
 import { publishProgress } from './upkeep/progress.ts';
 import { olderThanTable } from './upkeep/versions.ts';
 import {
@@ -156,8 +155,14 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
     await warehouse.catalog.replace(draft, design.name, table, withColumns(table.metadata, evolved));
     return;
   }
-  const added = await widenFiles(draft, table, evolved, removed);
-  await changeTable(draft, table, { added, removed, evolved, sources: [] });
+  // A widened column has a new field id: without a rewrite, its values in old files would be read as null.
+  const writer = createTableWriter(draft, { ...table, columns: columnsIn(evolved) });
+  for (const stranger of await openStrangers(table, removed)) await writer.takeOver(stranger);
+  for (const entry of removed) {
+    const { source } = entry;
+    if (source !== undefined) await writer.rework(ownFile(table, entry, source), async () => ({ edits: new Map() }));
+  }
+  await writer.publish({ evolved, sources: [] });
 }
 
 /** Files that hold a value of one of these columns. */
@@ -170,27 +175,6 @@ async function filesWith(table: Table, names: readonly string[]): Promise<TableF
       return metrics !== undefined && metrics.nulls < metrics.values;
     }),
   );
-}
-
-/** A widened column has a new field id: without a rewrite, its values in old files would be read as null. */
-async function widenFiles(
-  draft: Draft,
-  table: Table,
-  evolved: Evolved,
-  files: readonly TableFile[],
-): Promise<NewFile[]> {
-  const wider = { ...table, columns: columnsIn(evolved) };
-  const added: NewFile[] = [];
-  for (const stranger of await openStrangers(table, files))
-    added.push(...(await replaceStranger(draft, wider, stranger)));
-  for (const { file, source } of files) {
-    if (source === undefined) continue;
-    const made = await whileOpen(await openDataFile(draft.warehouse, file), (present) =>
-      writeDataFile(draft, { table: wider, source, day: file.day }, editedPieces(present, wider.columns, new Map())),
-    );
-    added.push(...made);
-  }
-  return added;
 }
 
 async function compareTable(warehouse: Warehouse, comparison: Comparison): Promise<Difference[]> {

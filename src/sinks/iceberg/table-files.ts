@@ -1,3 +1,4 @@
+import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { insertKeys, keysIn, type Partition } from '../files/event-index.ts';
@@ -8,8 +9,9 @@ import { whileOpen } from '../files/store/store.ts';
 import type { Incoming } from '../files/survey.ts';
 import { ShapeChanged } from '../sink.ts';
 import { notThere, openIfThere } from './data-file.ts';
+import type { DataFile } from './format/manifest.ts';
 import { openStrangers, type Stranger } from './strangers.ts';
-import { type DayRange, daysOf, filesOf, type Table, type TableFile, timeIn, timesOf } from './warehouse.ts';
+import { type DayRange, daysOf, filesOf, type Table, type TableFile } from './warehouse.ts';
 
 interface TableTrack {
   table: Table;
@@ -85,21 +87,28 @@ export interface Part extends Counted {
   stranger?: Stranger;
 }
 
+/** A file of ours, as it is known without opening it. */
+export function ownFile<E extends { file: DataFile }>(table: Table, entry: E, source: string) {
+  const { file } = entry;
+  const { lower, upper } = file.columns.get(timeIn(table)) ?? {};
+  const instant = (bytes?: Buffer): Instant | undefined => bytes && Number(bytes.readBigInt64LE()) / 1000;
+  return {
+    source,
+    entry,
+    rows: file.rows,
+    oldest: instant(lower) ?? Number.NEGATIVE_INFINITY,
+    newest: instant(upper) ?? Number.POSITIVE_INFINITY,
+    open: () => openIfThere(table.warehouse, file),
+  };
+}
+
+const timeIn = ({ columns }: Table): number => columns.find(({ name }) => name === 'timestamp')?.fieldIds?.[0] ?? 0;
+
 /** Files of ours first. */
 export async function partsOf(table: Table, of: { source: string; days?: readonly DayRange[] }): Promise<Part[]> {
   const { source } = of;
   const listed = await filesOf(table, of);
-  const own = listed
-    .filter((entry) => entry.source === source)
-    .map(
-      (entry): Part => ({
-        source,
-        entry,
-        rows: entry.file.rows,
-        ...timesOf(entry, timeIn(table)),
-        open: () => openIfThere(table.warehouse, entry.file),
-      }),
-    );
+  const own = listed.filter((entry) => entry.source === source).map((entry): Part => ownFile(table, entry, source));
   const strangers = (await openStrangers(table, listed)).map((stranger): Part => {
     const times = stranger.times(source);
     return {

@@ -8,10 +8,10 @@ import { recordRework, type Visit } from '../files/rework.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved } from '../files/survey.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
+import type { Design } from '../table-columns.ts';
 import { type Change, changeTable, type NewFile } from './change-table.ts';
 import { orderOf, writeDataFile } from './data-file.ts';
-import type { Design } from './format/schema.ts';
-import { replaceStranger } from './strangers.ts';
+import { replaceStranger, type Stranger } from './strangers.ts';
 import { openPart, type Part, partitionOf } from './table-files.ts';
 import { type Draft, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
@@ -37,16 +37,19 @@ export function createTableWriter(draft: Draft, table: Table) {
   const [added, removed]: [NewFile[], TableFile[]] = [[], []];
   let isPublished = false;
 
+  /** A file of another writer: rows of ours that it holds are written anew. */
+  const takeOver = async (stranger: Stranger, edited?: { source: string; edits: Edits }): Promise<void> => {
+    removed.push(stranger.entry);
+    added.push(...(await replaceStranger(draft, table, stranger, edited)));
+  };
+
   /** The opened part with some of its groups edited; untouched ones are copied as they are. */
   const replace = async (part: Part, present: PartitionFile, edits: Edits): Promise<void> => {
     const { source, entry, stranger } = part;
+    if (stranger) return takeOver(stranger, { source, edits });
     removed.push(entry);
-    const target = { table, source, day: entry.file.day };
-    added.push(
-      ...(stranger
-        ? await replaceStranger(draft, table, stranger, { source, edits })
-        : await writeDataFile(draft, target, editedPieces(present, table.columns, edits))),
-    );
+    const pieces = editedPieces(present, table.columns, edits);
+    added.push(...(await writeDataFile(draft, { table, source, day: entry.file.day }, pieces)));
   };
 
   return {
@@ -55,6 +58,7 @@ export function createTableWriter(draft: Draft, table: Table) {
     added,
     removed,
     replace,
+    takeOver,
     /** Rows in the table's order, as a new file. */
     async add(source: string, rows: readonly LakeRow[], day?: number): Promise<void> {
       added.push(...(await writeDataFile(draft, { table, source, day }, [{ rows }])));
@@ -72,10 +76,8 @@ export function createTableWriter(draft: Draft, table: Table) {
     },
     /** Rows of other sources that another program joined with it are written anew. */
     async drop({ source, entry, stranger }: Part): Promise<void> {
-      removed.push(entry);
-      if (!stranger) return;
-      const sources = stranger.sources.filter((one) => one !== source);
-      added.push(...(await replaceStranger(draft, table, { ...stranger, sources })));
+      if (!stranger) removed.push(entry);
+      else await takeOver({ ...stranger, sources: stranger.sources.filter((one) => one !== source) });
     },
     /** Once, as one version of the table; without being told how, only where there is something to change. */
     async publish(how?: Omit<Change, 'added' | 'removed'>): Promise<Table> {

@@ -3,18 +3,18 @@ import { resolve } from 'node:path';
 import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { sql } from '../../cursor/database/sql.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
-import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
 import type { ReadAgainMs } from '../files/event-index.ts';
 import { fileName, readSmall, type Staged, type Store, writeSmall } from '../files/store/store.ts';
 import { type FileColumn, UnreadableFile } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
+import type { Design } from '../table-columns.ts';
 import { decodeManifest, type Entry } from './format/manifest.ts';
 import type { ManifestCache } from './format/manifest-cache.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
-import { columnsIn, type Design } from './format/schema.ts';
+import { columnsIn } from './format/schema.ts';
 
 /** What all operations on the tables need. */
 export interface Warehouse {
@@ -248,12 +248,3 @@ export const daysOf = ({ start, end }: Window): DayRange => ({
   first: Math.floor(start / DAY_MS),
   last: Math.floor((end - 1) / DAY_MS),
 });
-
-export const timeIn = ({ columns }: Table): number =>
-  columns.find(({ name }) => name === 'timestamp')?.fieldIds?.[0] ?? 0;
-
-export function timesOf({ file }: Pick<TableFile, 'file'>, time: number): { oldest: Instant; newest: Instant } {
-  const { lower, upper } = file.columns.get(time) ?? {};
-  const instant = (bytes?: Buffer): Instant | undefined => bytes && Number(bytes.readBigInt64LE()) / 1000;
-  return { oldest: instant(lower) ?? Number.NEGATIVE_INFINITY, newest: instant(upper) ?? Number.POSITIVE_INFINITY };
-}

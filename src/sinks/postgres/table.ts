@@ -6,7 +6,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { bare } from '../../model/json.ts';
 import { type Bookkeeping, type Entity, STREAMS, type Stream } from '../../model/streams.ts';
 import { ShapeChanged } from '../sink.ts';
-import { described, entityColumns, POSTGRES_TYPES, streamColumns } from '../table-columns.ts';
+import { type Design, described, entityDesign, POSTGRES_TYPES, streamDesign } from '../table-columns.ts';
 import { type Index, type IndexName, indexOn, optionalIndexes, utcDate } from '../views/postgres-indexes.ts';
 
 /** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
@@ -32,37 +32,25 @@ export interface TableColumn {
 }
 
 /** One row per event. People ask for ranges of time, and for days of the view. */
-export function streamTable(
-  { name, doc, columns }: Stream,
-  partition: Partition = 'none',
-  indexes: readonly IndexName[] = [],
-): Table {
+export function streamTable(stream: Stream, partition: Partition = 'none', indexes: readonly IndexName[] = []): Table {
+  const { key, ...table } = tableOf(streamDesign(stream));
   return {
-    name,
-    doc,
+    ...table,
     // The key of a partitioned table must include the partition column; the table of keys (`months.ts`) keeps each event unique.
-    ...(partition === 'none'
-      ? { key: ['_source', 'event_id'] }
-      : { key: ['_source', 'event_id', 'timestamp'], partitionedBy: 'timestamp' }),
-    columns: streamColumns({ columns }).map(toTableColumn),
+    ...(partition === 'none' ? { key } : { key: [...key, 'timestamp'], partitionedBy: 'timestamp' }),
     indexes: [
       { name: 'timestamp', on: '"timestamp"' },
       { name: 'date', on: `(${utcDate()})` },
-      ...optionalIndexes(indexes, columns),
+      ...optionalIndexes(indexes, stream.columns),
     ],
   };
 }
 
-export function entityTable(entity: Entity): Table {
-  const { name, doc, key } = entity;
-  return {
-    name,
-    doc,
-    key: ['_source', key],
-    columns: entityColumns(entity).map(toTableColumn),
-    indexes: [],
-  };
-}
+export const entityTable = (entity: Entity): Table => tableOf(entityDesign(entity));
+
+const tableOf = ({ name, doc, key, columns }: Design): Table => ({
+  ...{ name, doc, key, columns: columns.map(toTableColumn), indexes: [] },
+});
 
 /** The table's comment carries a digest of its shape, so that a table that is up to date is left alone. */
 export function tableComment({ doc, ...shape }: Table): string {

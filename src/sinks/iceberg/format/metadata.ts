@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { parseJson, stringifyJson } from '../../../model/json.ts';
+import type { Design } from '../../table-columns.ts';
 import type { Long } from './avro.ts';
-import { type Design, type Evolved, evolveSchema, type Present, type Schema } from './schema.ts';
+import { type Evolved, evolveSchema, type Present, type Schema } from './schema.ts';
 
 export type { Schema } from './schema.ts';
 

@@ -10,7 +10,7 @@ import { whileOpen } from '../../files/store/store.ts';
 import type { Incoming } from '../../files/survey.ts';
 import { createSanitizer, newestEntities, UTF8_TEXT } from '../../merge-rule.ts';
 import type { LinksSnapshot, Receipt } from '../../sink.ts';
-import { entityDesign } from '../format/schema.ts';
+import { entityDesign } from '../../table-columns.ts';
 import { entityFiles, partsOf } from '../table-files.ts';
 import { createTableWriter, type TableWriter, writableTable } from '../table-writer.ts';
 import { inDraft, preparedTable, type Table, type Warehouse } from '../warehouse.ts';

@@ -5,8 +5,9 @@ import { GROUP_ROWS } from '../../files/layout.ts';
 import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
 import type { Piece } from '../../files/write-file.ts';
 import { fitsSchema } from '../../parquet/format/index.ts';
-import { compareValues, openDataFile, orderOf, writeDataFile } from '../data-file.ts';
-import type { Design } from '../format/schema.ts';
+import type { Design } from '../../table-columns.ts';
+import { compareValues, orderOf, writeDataFile } from '../data-file.ts';
+import { openPart, ownFile } from '../table-files.ts';
 import { changeIfThere, type TableWriter } from '../table-writer.ts';
 import { filesOf, loadTable, type Table, type TableFile, type Warehouse } from '../warehouse.ts';
 
@@ -78,7 +79,7 @@ async function joinFiles(
   if (source === undefined) throw new Error('files of one source');
   const open: PartitionFile[] = [];
   try {
-    for (const { file } of files) open.push(await openDataFile(draft.warehouse, file));
+    for (const entry of files) open.push(await openPart(ownFile(table, entry, source)));
     const target = { table, source, day: first?.file.day };
     removed.push(...files);
     added.push(...(await writeDataFile(draft, target, joinedPieces(table, open))));

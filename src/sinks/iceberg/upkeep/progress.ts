@@ -3,8 +3,8 @@ import { instantOf, raw, sql } from '../../../cursor/database/sql.ts';
 import { COVERAGE } from '../../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../../model/instant.ts';
 import { LINKS, STREAMS, type StreamName } from '../../../model/streams.ts';
+import { type Design, streamDesign } from '../../table-columns.ts';
 import type { Metadata } from '../format/metadata.ts';
-import { type Design, streamDesign } from '../format/schema.ts';
 import { inDraft, type Warehouse } from '../warehouse.ts';
 
 /**
