@@ -8,6 +8,7 @@ import { quarantine } from '../../cursor/quarantine.ts';
 import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
+import { gather } from '../files/commit.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
@@ -47,8 +48,6 @@ export interface BatchOptions {
 
 /** Collects rows and writes them in one short transaction: none stays open while a page is requested. */
 export function openBatch({ db, schema, state, partition, preparation }: BatchOptions, stream: Stream): Batch {
-  const rows: Row[] = [];
-
   /** If the state is in another database, the data is committed first, with a receipt that recovery reads after a crash. */
   const storeElsewhere = (load: PostgresLoad, advance: Advance, follows: string | undefined): Promise<Stored> => {
     const work = async (tx: Transaction): Promise<Stored> => {
@@ -61,44 +60,36 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     return resolveInDoubt(work, (attempt) => db.transaction(attempt), isThere);
   };
 
-  return {
-    async write(more) {
-      rows.push(...more);
-    },
-    async commit(advance, rejected = []) {
-      const isHere = db === state;
-      // With two databases, rejected records are stored first: a receipt restores the cursor after a crash, not these records.
-      if (!isHere && rejected.length > 0) {
-        await state.transaction(async (tx) => {
-          await checkFence(tx, advance);
-          await quarantine(tx, advance, rejected);
-        });
-      }
-      const times = rows.map(({ at }) => at);
-      if (partition === 'month') await ensureMonths(db, schema, stream.name, times);
-      const work = async (tx: Transaction): Promise<Receipt> => {
-        // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
-        const fence = await checkFence(tx, advance);
-        const { source, runId } = advance;
-        const kept = await withoutForgotten(tx, source, stream, rows);
-        const load = { schema, stream, partition, preparation, source, runId, rows: kept };
-        const stored = isHere
-          ? await store(tx, load, advance.spans)
-          : await storeElsewhere(load, advance, await lastCommit(tx, advance));
-        if (isHere) await quarantine(tx, advance, rejected);
-        await applyAdvance(tx, fence, advance, {
-          ...stored,
-          count: countRows(isHere ? tx : db, load),
-        });
-        return stored.receipt;
-      };
-      const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
-      return resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
-    },
-    async abort() {
-      rows.length = 0;
-    },
-  };
+  return gather(stream, async ({ rows, advance, rejected }) => {
+    const isHere = db === state;
+    // With two databases, rejected records are stored first: a receipt restores the cursor after a crash, not these records.
+    if (!isHere && rejected.length > 0) {
+      await state.transaction(async (tx) => {
+        await checkFence(tx, advance);
+        await quarantine(tx, advance, rejected);
+      });
+    }
+    const times = rows.map(({ at }) => at);
+    if (partition === 'month') await ensureMonths(db, schema, stream.name, times);
+    const work = async (tx: Transaction): Promise<Receipt> => {
+      // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
+      const fence = await checkFence(tx, advance);
+      const { source, runId } = advance;
+      const kept = await withoutForgotten(tx, source, stream, rows);
+      const load = { schema, stream, partition, preparation, source, runId, rows: kept };
+      const stored = isHere
+        ? await store(tx, load, advance.spans)
+        : await storeElsewhere(load, advance, await lastCommit(tx, advance));
+      if (isHere) await quarantine(tx, advance, rejected);
+      await applyAdvance(tx, fence, advance, {
+        ...stored,
+        count: countRows(isHere ? tx : db, load),
+      });
+      return stored.receipt;
+    };
+    const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
+    return resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
+  });
 }
 
 interface PostgresLoad extends Target, Pick<BatchOptions, 'preparation'> {

@@ -4,7 +4,7 @@ import type { Track } from '../../cursor/ledger.ts';
 import { startOfDay } from '../../model/window.ts';
 import type { Batch } from '../sink.ts';
 import { completeDays } from '../views/complete-days.ts';
-import { isThere, type Table, type TableColumn } from './table.ts';
+import type { Table, TableColumn } from './table.ts';
 
 /**
  * What stands beside the data, so that the views can tell what is complete: when each day was first complete, and, where the state is in
@@ -81,8 +81,6 @@ export function createDaysDue() {
 
 /** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
 export async function publishDays(db: Queryable, schema: string, state: Queryable, track: Track): Promise<void> {
-  // A cursor may be moved before the first sync of this version has made the tables.
-  if (!(await isThere(db, schema, DAYS))) return;
   const table = nameIn(schema, DAYS);
   const { source, stream } = track;
   const days = await state.query({
@@ -100,7 +98,6 @@ export async function publishDays(db: Queryable, schema: string, state: Queryabl
 
 /** The log only grows: what is not there yet is taken over. */
 export async function publishColumns(db: Queryable, schema: string, state: Queryable): Promise<void> {
-  if (!(await isThere(db, schema, COLUMNS_COPY))) return;
   const table = nameIn(schema, COLUMNS_COPY);
   const names = raw(columnsCopy.columns.map(({ name }) => name).join(', '));
   const [last] = await db.query<{ id: number }>(sql`select coalesce(max(id), 0) as id from ${table}`);

@@ -99,7 +99,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
         await publishColumns(db, schema, state);
         await settleReceipt(db, schema, track, committed);
       } catch (error) {
-        // Recovery: somebody dropped the tables; the next commit makes them again.
+        // Recovery: somebody dropped the tables, or the first sync has not made them yet; the next commit does.
         if (!isMissing(error)) throw error;
       }
     },

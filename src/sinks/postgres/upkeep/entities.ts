@@ -6,8 +6,7 @@ import type { Refilled } from '../../sink.ts';
 import { POSTGRES_TYPES } from '../../table-columns.ts';
 import { isOurs } from '../holdings.ts';
 import { isKnown } from '../merge.ts';
-import { describeTable, entityTable, formatOf, lockSchema, type Present } from '../table.ts';
-import { bringUpToDate } from './prepare.ts';
+import { bringUpToDate, describeTable, entityTable, formatOf, lockSchema, type Present } from '../table.ts';
 
 /**
  * Writes links and customers again that are gone from their tables, from the events that name them: no request is needed. Each is as it

@@ -1,6 +1,5 @@
 import type { Database, Queryable } from '../../../cursor/database/index.ts';
 import { quoteIdent, raw, sql } from '../../../cursor/database/sql.ts';
-import { ConfigError } from '../../../model/errors.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../../model/streams.ts';
 import type { IndexName } from '../../views/postgres-indexes.ts';
 import { columnsCopy, daysTable } from '../beside.ts';
@@ -8,11 +7,7 @@ import { keysTable } from '../months.ts';
 import { createReceipts, cursorCopy, RECEIPTS } from '../receipts.ts';
 import {
   alterTable,
-  checkLayout,
-  checkWidenable,
-  comments,
-  createIndexes,
-  createTable,
+  bringUpToDate,
   describeTable,
   entityTable,
   evolvedNames,
@@ -21,7 +16,6 @@ import {
   readShape,
   streamTable,
   type Table,
-  tableComment,
 } from '../table.ts';
 import { type Viewed, viewsOf } from '../views.ts';
 import { keepViews, type ViewFault } from './keep-views.ts';
@@ -79,42 +73,4 @@ export function prepareWarehouse(
 export async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
   const there = await tx.query(sql`select from pg_namespace where nspname = ${schema}`);
   if (there.length === 0) await tx.query(raw(`create schema ${quoteIdent(schema)}`));
-}
-
-export async function bringUpToDate(
-  tx: Queryable,
-  schema: string,
-  table: Table,
-  evolved?: ReadonlySet<string>,
-): Promise<void> {
-  const present = await describeTable(tx, schema, table.name);
-  if (present) {
-    checkLayout(schema, table, present);
-    checkWidenable(table, present, evolved);
-  }
-  const change = present ? alterTable(schema, table, present) : createTable(schema, table);
-  if (change === '' && present?.comment === tableComment(table)) return;
-  try {
-    await tx.query(raw([change, createIndexes(schema, table), comments(schema, table)].join('\n')));
-  } catch (error) {
-    throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
-  }
-}
-
-/**
- * Postgres does not change the type of a column that a view uses. Recognized by the error code: the text is in the language of the
- * server and is only quoted.
- */
-function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
-  const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
-  if (code !== '0A000') return error;
-  const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];
-  const who = user ?? 'what uses it';
-  return new ConfigError(
-    `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${user ?? 'something'} uses it: ${user ? message : detail}`,
-    {
-      next: `drop ${who}, run again, and create it again; or set unknownFields of the stream to extra, which leaves the columns as they are`,
-      cause: error,
-    },
-  );
 }
