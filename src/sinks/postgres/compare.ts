@@ -1,6 +1,6 @@
 import type { Database, Transaction } from '../../cursor/database/index.ts';
 import { instantOf, nameIn, quoteIdent, quoteLiteral, raw, type Sql, sql } from '../../cursor/database/sql.ts';
-import type { Kind, Value } from '../../model/columns.ts';
+import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type JsonObject, parseJson } from '../../model/json.ts';
@@ -27,10 +27,12 @@ import { describeTable, type Present } from './table.ts';
  * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
  */
 
+const EXTRA = { name: '_extra', kind: 'json' } as const;
+
 /** With the place of each value in a row of `createSanitizer`. */
 const comparedColumns = (stream: Stream) => [
   ...ownColumns(stream).map((column) => ({ ...column, place: stream.columns.indexOf(column) })),
-  { name: '_extra', kind: 'json' as const, place: stream.columns.length },
+  { ...EXTRA, place: stream.columns.length },
 ];
 
 export const seenStage = (stream: Stream): Stage => ({ name: 'seen', columns: comparedColumns(stream) });
@@ -121,55 +123,39 @@ const ROWS_AT_A_TIME = 5000;
 export async function* readRows(db: Database, { schema, stream, source }: Of, window: Window): AsyncGenerator<Row[]> {
   const present = await describeTable(db, schema, stream.name);
   if (!present) return;
-  // A column that the table does not have yet is null in all of its rows.
-  const columns = [...stream.columns, { name: '_extra', kind: 'json' as const }];
-  const list = columns.map(({ name, kind }) => (name in present.columns ? READ[kind](quoteIdent(name)) : 'null'));
+  // Under its name in JSON, which keeps all digits. A column that the table does not have yet is null in all of its rows.
+  const list = [...stream.columns, EXTRA].map(({ name, kind }) => {
+    const column = quoteIdent(name);
+    return `${name in present.columns ? (kind === 'timestamp' ? instantOf(column) : column) : 'null'} as ${column}`;
+  });
   let after = raw('');
   for (;;) {
     const found = await db.query<StoredRow>(sql`
       select event_id as id, ${instantOf('"timestamp"')} as at, "timestamp"::text as time,
-        ${raw(list.map((read, i) => `${read} as c${i}`).join(', '))}
+        (select to_json(r)::text from (select ${raw(list.join(', '))}) r) as content
       from ${nameIn(schema, stream.name)}
       where _source = ${source} and "timestamp" >= ${toIso(window.start)} and "timestamp" < ${toIso(window.end)}
         and _missing_since is null ${after}
       order by "timestamp", event_id limit ${raw(ROWS_AT_A_TIME)}`);
-    if (found.length > 0) yield found.map((row) => toRow(row, columns));
+    if (found.length > 0) yield found.map((row) => toRow(stream, row));
     const last = found.at(-1);
     if (!last || found.length < ROWS_AT_A_TIME) return;
     after = sql`and ("timestamp", event_id) > (${last.time}::timestamptz, ${last.id})`;
   }
 }
 
-interface StoredRow extends Record<string, string | number | boolean | null> {
+interface StoredRow {
   id: string;
   at: Instant;
   /** As Postgres writes it: to go on from, without rounding. */
   time: string;
+  content: string;
 }
 
-/** Selected as text where JavaScript would round; the result is converted to what `flatten` makes. */
-const READ: Readonly<Record<Kind, (column: string) => string>> = {
-  text: (column) => column,
-  integer: (column) => `${column}::text`,
-  number: (column) => `${column}::text`,
-  boolean: (column) => column,
-  timestamp: (column) => `${instantOf(column)}`,
-  json: (column) => `${column}::text`,
-};
-
-function toRow(stored: StoredRow, columns: ReadonlyArray<{ kind: Kind }>): Row {
-  const values = columns.map(({ kind }, i) => toValue(kind, stored[`c${i}`] ?? null));
-  const extra = values.pop() as JsonObject | null;
-  return { id: stored.id, at: stored.at, values, extra, contradictions: [], typeMismatches: [] };
-}
-
-function toValue(kind: Kind, value: string | number | boolean | null): Value {
-  if (typeof value !== 'string' || kind === 'text') return value;
-  return kind === 'json' ? (parseJson(value) as Value) : exact(value);
-}
-
-/** A number where that says it all, else the digits of an integer. */
-function exact(text: string): Value {
-  const number = Number(text);
-  return text.includes('.') || Number.isSafeInteger(number) ? number : BigInt(text);
+/** As `flatten` makes it. */
+function toRow({ columns }: Stream, { id, at, content }: StoredRow): Row {
+  const stored = parseJson(content) as Record<string, Value>;
+  const extra = stored._extra as JsonObject | null;
+  const values = columns.map(({ name }) => stored[name] ?? null);
+  return { id, at, values, extra, contradictions: [], typeMismatches: [] };
 }
