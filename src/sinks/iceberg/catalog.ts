@@ -57,7 +57,7 @@ export function createSqlCatalog(): Catalog {
       const held = known.get(table);
       if (held?.location === location) return held;
       const bytes = await readIfThere(warehouse, location);
-      if (!bytes) throw withoutMetadata(warehouse, table, location, await newestOf(warehouse, table, undefined));
+      if (!bytes) throw withoutMetadata(warehouse, table, location, await newestOf(warehouse, table));
       const listed = { location, metadata: parseMetadata(bytes.toString('utf8')) };
       known.set(table, listed);
       return listed;

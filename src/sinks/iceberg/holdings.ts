@@ -14,6 +14,7 @@ import { changeIfThere } from './table-writer.ts';
 import {
   type DayRange,
   daysOf,
+  type EventsOf,
   filesOf,
   loadTable,
   pathOf,
@@ -84,12 +85,8 @@ const deletesOn = ({ deletes }: Table, days: readonly DayRange[]) =>
   );
 
 /** After taking note of what others did. Files are looked for in a listing: whatever the catalog says, somebody may have deleted them. */
-export async function attestTable(
-  warehouse: Warehouse,
-  stream: Stream,
-  source: string,
-  windows: readonly Window[],
-): Promise<Held[]> {
+export async function attestTable(warehouse: Warehouse, of: EventsOf, windows: readonly Window[]): Promise<Held[]> {
+  const { stream, source } = of;
   const design = streamDesign(stream);
   await noteChanges(warehouse, design.name);
   const table = await loadTable(warehouse, design);
@@ -118,12 +115,8 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
   });
 }
 
-export async function removeMovedRows(
-  warehouse: Warehouse,
-  stream: Stream,
-  source: string,
-  window: Window,
-): Promise<void> {
+export async function removeMovedRows(warehouse: Warehouse, of: EventsOf, window: Window): Promise<void> {
+  const { stream, source } = of;
   await changeIfThere(warehouse, streamDesign(stream), async ({ table, rework }) =>
     removeMoved(await partsOf(table, { source }), window, rework),
   );

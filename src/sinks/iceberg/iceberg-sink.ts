@@ -32,6 +32,7 @@ import { olderThanTable } from './upkeep/versions.ts';
 import {
   type Draft,
   daysOf,
+  type EventsOf,
   filesOf,
   inDraft,
   loadTable,
@@ -89,11 +90,11 @@ export function createIcebergSink(options: IcebergSinkOptions) {
     isInState: catalog.isInState,
     recover: ({ stream }) => recover(warehouse, stream),
     identify: (db, { stream }) => identify(db, warehouse, stream),
-    attest: (stream, source, windows) => attestTable(warehouse, stream, source, windows),
+    attest: (stream, source, windows) => attestTable(warehouse, { stream, source }, windows),
     removeForeign: (stream, _source, windows) => removeForeign(warehouse, stream, windows),
-    removeMoved: (stream, source, window) => removeMovedRows(warehouse, stream, source, window),
-    prune: (stream, source, before) => pruneTable(warehouse, stream, source, before),
-    read: (stream, source, window) => readTable(warehouse, stream, source, window),
+    removeMoved: (stream, source, window) => removeMovedRows(warehouse, { stream, source }, window),
+    prune: (stream, source, before) => pruneTable(warehouse, { stream, source }, before),
+    read: (stream, source, window) => readTable(warehouse, { stream, source }, window),
     close: () => store.close(),
   } satisfies Sink;
 }
@@ -188,7 +189,7 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
   );
 }
 
-async function* readTable(warehouse: Warehouse, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
+async function* readTable(warehouse: Warehouse, { stream, source }: EventsOf, window: Window): AsyncGenerator<Row[]> {
   const table = await loadTable(warehouse, streamDesign(stream));
   if (!table) return;
   yield* readFiles(stream, window, async (day) =>

@@ -1,5 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
-import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
+import { ENTITIES, STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { dropFile, findTrack } from '../files/event-index.ts';
 import type { Listed as Stored } from '../files/store/store.ts';
@@ -11,6 +11,7 @@ import { changeIfThere } from './table-writer.ts';
 import { joinGroups } from './upkeep/join-files.ts';
 import { expirable, KEEP_SNAPSHOTS, type KeepSnapshots, withPatience } from './upkeep/keep-snapshots.ts';
 import {
+  type EventsOf,
   filesOf,
   isBelow,
   type Listed,
@@ -83,12 +84,8 @@ async function expire(warehouse: Warehouse, design: Design, keep: KeepSnapshots)
 const PRUNED_AT_ONCE = 500;
 
 /** Takes the files of days before a moment out of the table. They are deleted with the snapshots that still name them. */
-export async function pruneTable(
-  warehouse: Warehouse,
-  stream: Stream,
-  source: string,
-  before: Instant,
-): Promise<boolean> {
+export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Instant): Promise<boolean> {
+  const { stream, source } = of;
   const isMore = await changeIfThere(warehouse, streamDesign(stream), async ({ draft, table, removed }) => {
     const days = [{ first: Number.MIN_SAFE_INTEGER, last: before / DAY_MS - 1 }];
     const old = (await filesOf(table, { source, days })).filter((file) => file.source === source);

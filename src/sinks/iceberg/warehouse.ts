@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { sql } from '../../cursor/database/sql.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
+import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
 import type { ReadAgainMs } from '../files/event-index.ts';
@@ -149,6 +150,12 @@ export interface Table extends Listed {
   deletes: readonly Manifest[];
   /** The sources that this sink has written, by name. */
   sources: ReadonlySet<string>;
+}
+
+/** A source in the table of a stream. */
+export interface EventsOf {
+  stream: Stream;
+  source: string;
 }
 
 /** Days from 1970, both ends included. */

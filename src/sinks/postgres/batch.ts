@@ -70,7 +70,7 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
       });
     }
     const times = rows.map(({ at }) => at);
-    if (partition === 'month') await ensureMonths(db, schema, stream.name, times);
+    if (partition === 'month') await ensureMonths(db, { schema, stream: stream.name }, times);
     const work = async (tx: Transaction): Promise<Receipt> => {
       // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
       const fence = await checkFence(tx, advance);

@@ -49,12 +49,7 @@ export async function identifyTable(db: Queryable, schema: string, stream: Strea
  * Of tables in another database than the state: a copy of the whole server, restored, has the same files. Its last receipt is not the
  * last commit that the state knows.
  */
-export async function identifyElsewhere(
-  db: Queryable,
-  schema: string,
-  track: Track,
-  known: string | undefined,
-): Promise<string> {
+export async function identifyElsewhere(db: Queryable, schema: string, track: Track, known?: string): Promise<string> {
   try {
     const [found] = await db.query<{ files: string; last: string | null }>(sql`
       select (${filesOf(schema, track.stream)}) as files,

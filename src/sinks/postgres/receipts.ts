@@ -35,12 +35,7 @@ export const cursorCopy: Table = {
   indexes: [],
 };
 
-export async function writeReceipt(
-  tx: Queryable,
-  schema: string,
-  advance: Advance,
-  follows: string | undefined,
-): Promise<void> {
+export async function writeReceipt(tx: Queryable, schema: string, advance: Advance, follows?: string): Promise<void> {
   const { source, stream, sink, commitId } = advance;
   await tx.query(sql`
     insert into ${nameIn(schema, RECEIPTS)} (source, stream, sink, commit_id, advance)

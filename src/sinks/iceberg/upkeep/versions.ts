@@ -26,7 +26,7 @@ const metadataFolder = (warehouse: Warehouse, table: string): string => `${table
 /** The newest version, if the one at a location is gone or has a successor that is no commit under way. */
 export async function findNewer(warehouse: Warehouse, table: string, location: string): Promise<Listed | undefined> {
   const current = await readVersion(warehouse, location);
-  if (!current) return newestOf(warehouse, table, undefined);
+  if (!current) return newestOf(warehouse, table);
   const version = versionOf(location);
   if (version === undefined) return undefined;
   const next = versionName(version + 1, '').slice(0, DIGITS + 1);
@@ -36,11 +36,7 @@ export async function findNewer(warehouse: Warehouse, table: string, location: s
 }
 
 /** The highest version, and of several with that number the last: of the same table as `than`, written after it, and readable. */
-export async function newestOf(
-  warehouse: Warehouse,
-  table: string,
-  than: Listed | undefined,
-): Promise<Listed | undefined> {
+export async function newestOf(warehouse: Warehouse, table: string, than?: Listed): Promise<Listed | undefined> {
   const byVersion = new Map<number, string[]>();
   for await (const { path } of warehouse.store.list(metadataFolder(warehouse, table))) {
     const version = versionOf(path);
@@ -76,7 +72,7 @@ export const withoutMetadata = (
   { name, namespace }: Warehouse,
   table: string,
   location: string,
-  newest: Listed | undefined,
+  newest?: Listed,
 ): ConfigError =>
   new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
     where: { sink: name },

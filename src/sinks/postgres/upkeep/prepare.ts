@@ -18,7 +18,7 @@ import {
   type Table,
 } from '../table.ts';
 import { type Viewed, viewsOf } from '../views.ts';
-import { keepViews, type ViewFault } from './keep-views.ts';
+import { keepViews } from './keep-views.ts';
 
 /** Makes the tables and views that the sink needs, and brings older ones up to date. */
 
@@ -46,11 +46,7 @@ export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
  * Makes or brings up to date everything that the sink needs: all tables and views, the stream's in its present shape, and tables that not
  * every config has. Returns the shape of it all.
  */
-export function prepareWarehouse(
-  warehouse: Warehouse,
-  stream: Stream | undefined,
-  further: readonly Table[] = [],
-): Promise<{ shape: string; faults: ViewFault[] }> {
+export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefined, further: readonly Table[] = []) {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
