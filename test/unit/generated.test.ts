@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
 import { ENTITIES, entitiesOf, LINKS, STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
-import { HISTORY } from '../../src/sinks/postgres/links/history.ts';
+import { HISTORY } from '../../src/sinks/postgres/links.ts';
 import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { majorPerMinor } from '../../src/sinks/views/money.ts';
 import { jsonSchema } from '../support/json-documents.ts';

@@ -11,6 +11,7 @@ import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
 import { gather } from '../files/commit.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
+import { readReceipt, writeReceipt } from './beside.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy, encodeRows } from './copy-encoder.ts';
 import { countRows, isMissing } from './holdings.ts';
@@ -27,7 +28,6 @@ import {
   type Target,
 } from './merge.ts';
 import { copyIntoKeys, ensureMonths, KEY_KINDS } from './months.ts';
-import { readReceipt, writeReceipt } from './receipts.ts';
 import { sendStage } from './staged.ts';
 import { checkShape, describeTable, type Partition } from './table.ts';
 

@@ -7,7 +7,7 @@ import { ENTITIES, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
 import { KEPT } from '../table-columns.ts';
 import type { Of } from './holdings.ts';
-import { HISTORY } from './links/history.ts';
+import { HISTORY } from './links.ts';
 import { keysName, keysPlace, monthsOf, monthTable } from './months.ts';
 import { describeTable, lockSchema, type Partition } from './table.ts';
 

@@ -6,8 +6,8 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Asked, type Held, UNSETTLED } from '../sink.ts';
+import { RECEIPTS } from './beside.ts';
 import { keysPlace } from './months.ts';
-import { RECEIPTS } from './receipts.ts';
 import { isThere } from './table.ts';
 
 /** What the tables hold, as Postgres tells it: whatever was committed, somebody may have dropped, restored or written to them since. */

@@ -8,7 +8,7 @@ import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
 import { describeColumns, type LinksSnapshot, type Receipt, type Sink } from '../sink.ts';
 import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
-import { createDaysDue, publishColumns, publishDays } from './beside.ts';
+import { copyCursor, createDaysDue, publishColumns, publishDays, readReceipt, settleReceipt } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
 import { countErased, erase, prune } from './erase.ts';
 import {
@@ -21,9 +21,7 @@ import {
   releaseKeys,
   removeOthers,
 } from './holdings.ts';
-import { historyTable } from './links/history.ts';
-import { replaceLinks } from './links/replace.ts';
-import { copyCursor, readReceipt, settleReceipt } from './receipts.ts';
+import { historyTable, replaceLinks } from './links.ts';
 import type { Partition } from './table.ts';
 import { checkPostgres } from './upkeep/check.ts';
 import { refillEntities } from './upkeep/entities.ts';

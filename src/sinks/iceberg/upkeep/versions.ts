@@ -1,4 +1,5 @@
 import { ConfigError } from '../../../model/errors.ts';
+import { groupBy } from '../../files/group-by.ts';
 import { currentSnapshot, parseMetadata } from '../format/metadata.ts';
 import { type Listed, locationOf, readIfThere, tableFolder, type Warehouse } from '../warehouse.ts';
 
@@ -37,11 +38,10 @@ export async function findNewer(warehouse: Warehouse, table: string, location: s
 
 /** The highest version, and of several with that number the last: of the same table as `than`, written after it, and readable. */
 export async function newestOf(warehouse: Warehouse, table: string, than?: Listed): Promise<Listed | undefined> {
-  const byVersion = new Map<number, string[]>();
-  for await (const { path } of warehouse.store.list(metadataFolder(warehouse, table))) {
-    const version = versionOf(path);
-    if (version !== undefined) byVersion.set(version, [...(byVersion.get(version) ?? []), path]);
-  }
+  const paths: string[] = [];
+  for await (const { path } of warehouse.store.list(metadataFolder(warehouse, table)))
+    if (versionOf(path) !== undefined) paths.push(path);
+  const byVersion = groupBy(paths, (path) => Number(versionOf(path)));
   const isNewer = ({ metadata }: Listed): boolean =>
     !than ||
     (metadata['table-uuid'] === than.metadata['table-uuid'] &&

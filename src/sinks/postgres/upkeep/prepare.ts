@@ -2,9 +2,8 @@ import type { Database, Queryable } from '../../../cursor/database/index.ts';
 import { quoteIdent, raw, sql } from '../../../cursor/database/sql.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../../model/streams.ts';
 import type { IndexName } from '../../views/postgres-indexes.ts';
-import { columnsCopy, daysTable } from '../beside.ts';
+import { columnsCopy, createReceipts, cursorCopy, daysTable, RECEIPTS } from '../beside.ts';
 import { keysTable } from '../months.ts';
-import { createReceipts, cursorCopy, RECEIPTS } from '../receipts.ts';
 import {
   alterTable,
   bringUpToDate,
