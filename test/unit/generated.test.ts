@@ -17,7 +17,7 @@ it('dbt/data-dictionary.md describes the columns as they are', async () => {
 });
 
 it('dbt/models/staging/sources.yml describes the tables as they are', async () => {
-  await expect(`${toDbt('attribution')}\n`).toMatchFileSnapshot('../../dbt/models/staging/sources.yml');
+  await expect(`${toDbt()}\n`).toMatchFileSnapshot('../../dbt/models/staging/sources.yml');
 });
 
 it('dbt/macros/major_units.sql knows the currencies of the view', async () => {
