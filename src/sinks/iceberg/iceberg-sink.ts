@@ -3,7 +3,6 @@ import { type Finding, findingOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { entitiesOf, LINKS, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { inChange } from '../files/change.ts';
 import { gather } from '../files/commit.ts';
 import { findTrack, type ReadAgainMs } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
@@ -38,7 +37,6 @@ import {
   loadTable,
   type Table,
   type TableFile,
-  tableLock,
   type Warehouse,
   warehouseUri,
 } from './warehouse.ts';
@@ -103,16 +101,9 @@ const tablesOf = (stream: Stream): Design[] => [streamDesign(stream), ...entitie
 
 /** A catalog, or a folder, that was restored: it goes on with the newest version of a table that is there. */
 async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolean> {
-  const { state, catalog } = warehouse;
   let isMoved = false;
-  for (const { name } of tablesOf(STREAMS[stream])) {
-    if (!(await catalog.findNewer?.(warehouse, name))) continue;
-    await inChange(state, tableLock(warehouse, name), async ({ later }) => {
-      const newer = await catalog.findNewer?.(warehouse, name);
-      if (newer) later(async (tx) => catalog.recover?.(tx, warehouse, name, newer));
-      isMoved ||= newer !== undefined;
-    });
-  }
+  for (const { name } of tablesOf(STREAMS[stream]))
+    if (await warehouse.catalog.recover?.(warehouse, name)) isMoved = true;
   return isMoved;
 }
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { Database, Queryable } from '../../cursor/database/index.ts';
-import { sql } from '../../cursor/database/sql.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
@@ -52,8 +51,8 @@ export interface Catalog {
   replace(draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
   /** The newest version in the table's folder, where the one that the catalog names is gone or older: one of them was restored. */
   findNewer?(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
-  /** Goes on with that one. */
-  recover?(tx: Queryable, warehouse: Warehouse, table: string, newer: Listed): Promise<void>;
+  /** Goes on with that one. Returns whether there is one. */
+  recover?(warehouse: Warehouse, table: string): Promise<boolean>;
 }
 
 /** Between commits, compaction and erasure of one table. */
@@ -148,8 +147,6 @@ export interface Table extends Listed {
   manifests: readonly Manifest[];
   /** Manifests of delete files, which other programs wrote: we rewrite files instead. */
   deletes: readonly Manifest[];
-  /** The sources that this sink has written, by name. */
-  sources: ReadonlySet<string>;
 }
 
 /** A source in the table of a stream. */
@@ -174,9 +171,6 @@ export interface TableFile extends Entry {
 export async function loadTable(warehouse: Warehouse, design: Design): Promise<Table | undefined> {
   const listed = await warehouse.catalog.load(warehouse, design.name);
   if (!listed) return undefined;
-  const found = await warehouse.state.query<{ source: string }>(
-    sql`select distinct source from tributary.lake_tracks where sink = ${warehouse.name}`,
-  );
   const { metadata } = listed;
   const snapshot = currentSnapshot(metadata);
   const all = snapshot ? decodeManifestList(await readBytes(warehouse, snapshot['manifest-list'])) : [];
@@ -189,7 +183,6 @@ export async function loadTable(warehouse: Warehouse, design: Design): Promise<T
     columns: columnsIn(presentColumns(metadata)),
     manifests: live.filter(({ content }) => content === 'data'),
     deletes: live.filter(({ content }) => content === 'deletes'),
-    sources: new Set(found.map(({ source }) => source)),
   };
 }
 
