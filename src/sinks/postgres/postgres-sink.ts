@@ -11,16 +11,7 @@ import { type BatchOptions, openBatch } from './batch.ts';
 import { copyCursor, createDaysDue, publishColumns, publishDays, readReceipt, settleReceipt } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
 import { countErased, erase, prune } from './erase.ts';
-import {
-  attestTable,
-  countRows,
-  glanceAt,
-  identifyElsewhere,
-  identifyTable,
-  isMissing,
-  releaseKeys,
-  removeOthers,
-} from './holdings.ts';
+import { attestTable, countRows, glanceAt, identifyTable, isMissing, releaseKeys, removeOthers } from './holdings.ts';
 import { historyTable, replaceLinks } from './links.ts';
 import type { Partition } from './table.ts';
 import { checkPostgres } from './upkeep/check.ts';
@@ -115,9 +106,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
     countedRows: COUNTED_ROWS,
     tableOf: (stream) => `${schema}.${stream}`,
     identify: (tx, { source, stream }, known) =>
-      isStateHere
-        ? identifyTable(tx, schema, stream)
-        : identifyElsewhere(db, schema, { source, stream, sink: name }, known),
+      identifyTable(isStateHere ? tx : db, warehouse, { source, stream, sink: name }, known),
     attest: (stream, source, windows) => attestTable(db, { schema, stream, source }, windows),
     ...(partition === 'month' && {
       releaseKeys: (stream, source, windows) => releaseKeys(db, { schema, stream, source }, windows),
