@@ -50,18 +50,29 @@ export const picked = (rows: Iterable<readonly Value[]>, places: readonly number
 /** Those that differ, those that somebody else wrote, and those that were missing and are back; but not where this run has read a newer version already. */
 export function selectChanged(target: Target, staged: Staged, known: readonly Known[]): Sql {
   const { stream, runId } = target;
-  const joined = joinedKeys(stream);
-  const own = (row: string): Sql => {
-    const values = comparedColumns(stream).map(({ name }) =>
-      name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`,
-    );
-    return raw(`(${values.join(', ')})`);
-  };
-  const names = [...comparedColumns(stream).map(({ name }) => name), '_missing_since', '_run_id'];
+  const tests = differencesOf(stream);
+  const names = [...tests.map(([name]) => name), '_run_id'];
   return sql`
     select s.event_id from ${staged('s')} ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
-    where (t._missing_since is not null or not ${isOurs('t', stream)} or ${own('t')} is distinct from ${own('s')}) and not ${outdatesSql(runId)}`;
+    where (not ${isOurs('t', stream)} or ${anyOf(tests)}) and not ${outdatesSql(runId)}`;
 }
+
+/** By column, how the row of the table (`t`) may differ from the one that was read (`s`). */
+function differencesOf(stream: Stream): Array<[column: string, test: string]> {
+  const joined = joinedKeys(stream);
+  const own = (row: string, name: string): string =>
+    name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`;
+  return [
+    ...comparedColumns(stream).map(({ name }): [string, string] => [
+      name,
+      `${own('t', name)} is distinct from ${own('s', name)}`,
+    ]),
+    // It is shown, so it has not vanished.
+    ['_missing_since', 't._missing_since is not null'],
+  ];
+}
+
+const anyOf = (tests: ReturnType<typeof differencesOf>): Sql => raw(`(${tests.map(([, test]) => test).join(' or ')})`);
 
 /**
  * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was sanitized. Where nothing
@@ -95,14 +106,7 @@ function selectDifferences(
   const table = nameIn(schema, stream.name);
   const seen = staged('s');
   // Only columns that the table has are compared; the values of others are still in `_extra` on both sides.
-  const own = comparedColumns(stream).filter(({ name }) => name !== '_extra' && name in present.columns);
-  const joined = joinedKeys(stream);
-  const tests = [
-    ...own.map(({ name }) => [name, `t.${quoteIdent(name)} is distinct from s.${quoteIdent(name)}`] as const),
-    ['_extra', `${ownExtra('t', joined)} is distinct from ${ownExtra('s', joined)}`] as const,
-    // It is shown, so it has not vanished.
-    ['_missing_since', 't._missing_since is not null'] as const,
-  ];
+  const tests = differencesOf(stream).filter(([name]) => name in present.columns);
   const differing = tests.map(([name, test]) => `case when ${test} then ${quoteLiteral(name)} end`).join(', ');
   return sql`
     select 'missing' as kind, s.event_id as id, ${instantOf('s."timestamp"')} as at, array[]::text[] as columns from ${seen}
@@ -114,7 +118,7 @@ function selectDifferences(
     union all
     select 'different', t.event_id, ${instantOf('t."timestamp"')}, array_remove(array[${raw(differing)}], null) from ${table} t
     join ${seen} on s.event_id = t.event_id
-    where t._source = ${source} and (${raw(tests.map(([, test]) => test).join(' or '))})`;
+    where t._source = ${source} and ${anyOf(tests)}`;
 }
 
 const ROWS_AT_A_TIME = 5000;
