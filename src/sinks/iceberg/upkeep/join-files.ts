@@ -4,6 +4,7 @@ import { groupBy } from '../../files/group-by.ts';
 import { GROUP_ROWS } from '../../files/layout.ts';
 import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
 import type { Piece } from '../../files/write-file.ts';
+import { fitsSchema } from '../../parquet/format/index.ts';
 import type { Design } from '../../table-columns.ts';
 import { compareValues, orderOf, writeDataFile } from '../data-file.ts';
 import { openPart, ownFile } from '../table-files.ts';
@@ -69,10 +70,8 @@ function likeSized(files: readonly TableFile[]): TableFile[] {
 }
 
 /** Joins files of one day and source. The table's rows and older snapshots stay the same. */
-async function joinFiles(
-  { draft, table, added, removed, publish }: TableWriter,
-  files: readonly TableFile[],
-): Promise<void> {
+async function joinFiles(writer: TableWriter, files: readonly TableFile[]): Promise<void> {
+  const { draft, table, added, removed, publish } = writer;
   const [first] = files;
   const source = first?.source;
   if (source === undefined) throw new Error('files of one source');
@@ -91,23 +90,36 @@ async function joinFiles(
   }
 }
 
-/** The rows of several files in order: they wait until no group that is still to come can hold an earlier one, and until they fill a group. */
+/**
+ * The rows of several files in order, with no more in memory than overlaps. Groups that overlap no other are copied as they are; rows of the
+ * others wait until no group that is still to come can hold an earlier one.
+ */
 async function* joinedPieces(table: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
   const { design, columns } = table;
   const place = columns.findIndex(({ name }) => name === design.sortedBy);
   const key = (row: LakeRow): Value => row[place] ?? null;
   const groups = files
     .flatMap((from) =>
-      from.file.groups.map((group) => ({ from, group, min: group.ranges.get(design.sortedBy)?.min ?? null })),
+      from.file.groups.map((group) => {
+        const { min = null, max = null } = group.ranges.get(design.sortedBy) ?? {};
+        return { from, group, min, max };
+      }),
     )
     .sort((a, b) => compareValues(a.min, b.min));
   let waiting: LakeRow[] = [];
-  for (const { from, group, min } of groups) {
+  for (const [i, { from, group, min, max }] of groups.entries()) {
+    const next = groups[i + 1];
     const later = waiting.findIndex((row) => !(compareValues(key(row), min) < 0));
     const complete = later < 0 ? waiting.length : later;
-    if (complete >= GROUP_ROWS) {
+    const isAlone = complete === waiting.length && (!next || compareValues(max, next.min) < 0);
+    const isCopied = isAlone && group.rows >= GROUP_ROWS / 2 && fitsSchema(from.file, columns);
+    if (complete > 0 && (isCopied || complete >= GROUP_ROWS)) {
       yield { rows: waiting.slice(0, complete) };
       waiting = waiting.slice(complete);
+    }
+    if (isCopied) {
+      yield { copy: group, from };
+      continue;
     }
     const rows = (await from.rows(group)).map(createReshape(from.file.columns, columns));
     waiting = [...waiting, ...rows].sort(orderOf(table));
