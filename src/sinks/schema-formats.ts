@@ -35,19 +35,17 @@ const PRINTERS: Readonly<Record<SchemaFormat, (shape: LakeShape) => string>> = {
     ].join('\n\n'),
   markdown: toMarkdown,
   json: toJson,
-  dbt: () => toDbt(SCHEMA),
+  dbt: toDbt,
   duckdb: ({ lake = './data/lake', isListed = false }) => duckdbViews(SCHEMA, lake, { isListed }),
 };
 
-const views = (schema: string): View[] => viewsOf({ schema, sink: 'warehouse', isStateHere: true });
+const VIEWS = viewsOf({ schema: SCHEMA, sink: 'warehouse', isStateHere: true });
 
 /** They read the state to say what is complete. On a database without one they would fail, and abort the whole script. */
 const VIEWS_WHERE_THE_STATE_IS = `-- The views read the cursors of the sink "warehouse". Where they are not in this database yet, the first sync makes them.
 do $do$ begin
 if to_regclass('tributary.cursors') is not null then execute $view$
-${views(SCHEMA)
-  .map((view) => viewDefinition(SCHEMA, view))
-  .join('\n\n')}
+${VIEWS.map((view) => viewDefinition(SCHEMA, view)).join('\n\n')}
 $view$; end if; end $do$;`;
 
 /** Descriptions of the tables, from the same columns that make them. */
@@ -77,8 +75,8 @@ export function toMarkdown(): string {
   const shown = new Set<string>();
   const shared = (title: string, tables: readonly Described[]): string[] => {
     const [first] = tables;
-    const columns = first?.columns.filter(({ name }) => tables.every((table) => has(table, name))) ?? [];
-    return [`\n## ${title}\n`, ...described(columns, first, shown)];
+    const isShared = (name: string): boolean => tables.every(({ columns }) => columns.some((one) => one.name === name));
+    return [`\n## ${title}\n`, ...described(first?.columns.filter(({ name }) => isShared(name)) ?? [], first, shown)];
   };
   return [
     INTRO,
@@ -89,7 +87,7 @@ export function toMarkdown(): string {
     ...shared('Columns of clicks, leads and sales', streams),
     ...shared('Columns of leads and sales', streams.slice(1)),
     ...shared('Columns of sales', streams.slice(2)),
-    ...views('attribution').flatMap(markdownView(TABLES.flatMap(({ columns }) => columns))),
+    ...VIEWS.flatMap(markdownView(TABLES.flatMap(({ columns }) => columns))),
   ].join('\n');
 }
 
@@ -103,8 +101,6 @@ const COLUMNS: Readonly<Record<string, string>> = {
 
 const rowPer = (doc: string): string => doc.replace(/^One row per /, '').replace(/\.$/, '');
 
-const has = ({ columns }: Described, name: string): boolean => columns.some((column) => column.name === name);
-
 /** Deprecated names repeat a column, so one line lists them all. */
 function described(columns: Table['columns'], table: Described | undefined, shown: Set<string>): string[] {
   const own = columns.filter(({ name }) => !shown.has(name));
@@ -117,17 +113,10 @@ function described(columns: Table['columns'], table: Described | undefined, show
   const rows = own
     .filter(({ comment }) => !comment.startsWith('Deprecated, use'))
     .map((column) => rowOf(column, table));
-  const list =
-    aliases.length === 0
-      ? []
-      : [
-          '',
-          `Deprecated names, filled too: ${aliases
-            .map((alias, i) => (i % 4 === 3 ? `${alias},\n` : `${alias}, `))
-            .join('')
-            .replace(/,\s*$/, '')}.`,
-        ];
-  return ['| column | type | from | |', '|---|---|---|---|', ...rows, ...list];
+  // Four a line.
+  const list = aliases.map((alias, i) => (i === 0 ? alias : i % 4 === 0 ? `,\n${alias}` : `, ${alias}`)).join('');
+  const last = list === '' ? [] : ['', `Deprecated names, filled too: ${list}.`];
+  return ['| column | type | from | |', '|---|---|---|---|', ...rows, ...last];
 }
 
 function rowOf(column: Table['columns'][number], table: Described | undefined): string {
@@ -156,7 +145,7 @@ function markdownView(columns: ReadonlyArray<{ name: string; comment: string }>)
   };
 }
 
-export function toJson(): string {
+function toJson(): string {
   const tables = TABLES.map(({ name, doc, key, columns, details }) => ({
     name,
     doc,
@@ -166,17 +155,17 @@ export function toJson(): string {
       return { ...column, kind, from: from.map(({ path }) => path), deprecated, volatile, personal };
     }),
   }));
-  const described = views('attribution').map(({ name, doc, columns }) => ({ name, doc, columns }));
-  return JSON.stringify({ tables, views: described }, null, 2);
+  const views = VIEWS.map(({ name, doc, columns }) => ({ name, doc, columns }));
+  return JSON.stringify({ tables, views }, null, 2);
 }
 
 /**
  * dbt sources: descriptions, tests on the keys, and freshness where it is proven, on `coverage`. In the form of dbt 1.10, which later
  * versions ask for, and with tests of dbt's own: no package has to be declared. Names of sources hold no slash.
  */
-export function toDbt(schema: string): string {
-  const where = `    schema: "{{ var('tributary_schema', '${schema}') }}"`;
-  const lines = ['version: 2', 'sources:', `  - name: ${schema}`, where, '    tables:'];
+export function toDbt(): string {
+  const where = `    schema: "{{ var('tributary_schema', '${SCHEMA}') }}"`;
+  const lines = ['version: 2', 'sources:', `  - name: ${SCHEMA}`, where, '    tables:'];
   for (const { name, doc, key, columns } of TABLES) {
     lines.push(`      - name: ${name}`, `        description: ${JSON.stringify(doc)}`);
     lines.push('        data_tests:', '          - unique:', `              name: ${name}_have_one_row_per_key`);
@@ -186,7 +175,7 @@ export function toDbt(schema: string): string {
       if (!column.nullable) lines.push('            data_tests: [not_null]');
     }
   }
-  for (const { name, doc, columns } of views(schema)) {
+  for (const { name, doc, columns } of VIEWS) {
     lines.push(`      - name: ${name}`, `        description: ${JSON.stringify(doc)}`);
     if (name === 'coverage') lines.push(...FRESHNESS);
     lines.push('        columns:');

@@ -32,12 +32,29 @@ export const ICEBERG_TYPES = typesOf('iceberg');
 export const streamColumns = ({ columns }: Pick<Stream, 'columns'>): Bookkeeping[] =>
   [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(described);
 
-export const entityColumns = (entity: Entity): Bookkeeping[] =>
-  [
-    SOURCE,
-    ...entity.columns.map((column) => ({ ...column, nullable: column.name !== entity.key })),
-    ...entityBookkeeping(entity),
-  ].map(described);
+/** A table as a sink should have it. */
+export interface Design {
+  name: string;
+  doc: string;
+  key: readonly [source: string, id: string];
+  columns: readonly Bookkeeping[];
+  /** The column that files are in the order of; a table of events is also partitioned by its day. */
+  sortedBy: string;
+  isByDay: boolean;
+}
+
+export function streamDesign(stream: Stream): Design {
+  const { name, doc } = stream;
+  const columns = streamColumns(stream);
+  return { name, doc, key: ['_source', 'event_id'], columns, sortedBy: 'timestamp', isByDay: true };
+}
+
+export function entityDesign(entity: Entity): Design {
+  const { name, doc, key } = entity;
+  const own = entity.columns.map((column) => ({ ...column, nullable: column.name !== key }));
+  const columns = [SOURCE, ...own, ...entityBookkeeping(entity)].map(described);
+  return { name, doc, key: ['_source', key], columns, sortedBy: key, isByDay: false };
+}
 
 /** What every table says of a column. */
 export function described(column: Column | Bookkeeping): Bookkeeping {

@@ -150,14 +150,13 @@ it('reads only the months that are asked for: reports, the merge, and the marks 
   const range = `${all} where "timestamp" >= $1 and "timestamp" < $2`;
   expect(await planOf(range, february)).toEqual(['sales_2024_02', 'sales_2024_03']);
 
-  const target = { schema: 'attribution', stream: SALES, partition: 'month' } as const;
+  const target = { schema: 'attribution', stream: SALES, partition: 'month', source, runId: 'run' } as const;
   const known = [1, 3].map((i) => ({ event_id: `e${i}`, at: Date.parse(times[i] ?? '') }));
-  const by = { source, runId: 'run' };
-  const merge = mergeStage(target, asParameter(changedStage(SALES), []), known, by);
+  const merge = mergeStage(target, asParameter(changedStage(SALES), []), known);
   expect(await planOf(merge.text, merge.values ?? [])).toEqual(['sales_2024_02', 'sales_2024_04']);
-  const compare = selectChanged(target, asParameter(seenStage(SALES), []), known, by);
+  const compare = selectChanged(target, asParameter(seenStage(SALES), []), known);
   expect(await planOf(compare.text, compare.values ?? [])).toEqual(['sales_2024_02', 'sales_2024_04']);
-  const window = { start: times[2] ?? '', end: times[3] ?? '' };
-  const marks = markMissing('attribution', SALES, source, window, []);
+  const window = { start: Date.parse(times[2] ?? ''), end: Date.parse(times[3] ?? '') };
+  const marks = markMissing(target, window, []);
   expect(await planOf(marks.text, marks.values ?? [])).toEqual(['sales_2024_03', 'sales_2024_04']);
 });

@@ -3,12 +3,10 @@ import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { sql } from '../../src/cursor/database/sql.ts';
 import type { Kind, Value } from '../../src/model/columns.ts';
 import { EARLIEST, LATEST } from '../../src/model/instant.ts';
-import { sendStage } from '../../src/sinks/postgres/staged.ts';
+import { asParameter, asTable } from '../../src/sinks/postgres/staged.ts';
 import { stateDatabase } from '../support/postgres.ts';
 
 /** Few rows are sent as JSON, many by binary COPY. The server must hold the same either way. */
-
-const MANY = 1000;
 
 let home: Awaited<ReturnType<typeof stateDatabase>>;
 let db: Database;
@@ -59,8 +57,8 @@ it.each(Object.keys(VALUES) as Kind[])('%s', async (kind) => {
   ];
   const rows: Value[][] = [...VALUES[kind], null].map((value, i) => [i, value]);
   await db.transaction(async (tx) => {
-    const few = await sendStage(tx, { name: 'few', columns }, rows, rows.length);
-    const many = await sendStage(tx, { name: 'many', columns }, rows, MANY);
+    const few = asParameter({ name: 'few', columns }, rows);
+    const many = await asTable(tx, { name: 'many', columns }, rows);
     expect([few('few').values?.length, many('many').values?.length]).toEqual([1, 0]);
     // As text: equal numbers may be written with more or fewer zeros.
     const met = await tx.query<{ few: string; many: string }>(

@@ -49,40 +49,38 @@ describe.each(['none', 'month'] as const)('partition: %s', (partition: Partition
     }
   }
 
-  const target = { schema: ODD_SCHEMA, stream, partition };
+  const target = () => ({ schema: ODD_SCHEMA, stream, partition, source, runId: 'run' });
 
   // Few rows are a parameter of the statement, many are in a temp table.
   it.each([3, 300])('looks up, compares and writes %i known rows by their key', async (count) => {
     const known = Array.from({ length: count }, (_, i) => ({ event_id: `e${i}`, at: NOON + i * MINUTE }));
     const ids = known.map(({ event_id }) => event_id);
     const moved = known.map(({ event_id, at }) => rowOf(stream, event_id, at + 1000));
-    const values = () => createSanitizer(stream, POSTGRES_TEXT).all(moved);
-    const by = { source, runId: 'run' };
+    const values = () => [...createSanitizer(stream, POSTGRES_TEXT).all(moved)];
     const few = 12 * count + FEW;
     expect(few).toBeLessThan(ROWS);
-    expect(await effort(() => selectKnown(target, source, ids))).toBeLessThan(few);
-    const compare = async (tx: Transaction) =>
-      selectChanged(target, await sendSeen(tx, stream, values(), count), known, by);
+    expect(await effort(() => selectKnown(target(), ids))).toBeLessThan(few);
+    const compare = async (tx: Transaction) => selectChanged(target(), await sendSeen(tx, stream, values()), known);
     expect(await effort(compare)).toBeLessThan(few);
-    const changed = (tx: Transaction) => sendStage(tx, changedStage(stream), values(), count);
-    expect(await effort(async (tx) => mergeStage(target, await changed(tx), known, by))).toBeLessThan(few);
+    const changed = (tx: Transaction) => sendStage(tx, changedStage(stream), values());
+    expect(await effort(async (tx) => mergeStage(target(), await changed(tx), known))).toBeLessThan(few);
     if (partition === 'none') return;
-    expect(await effort(async (tx) => followStage(ODD_SCHEMA, stream, await changed(tx), source))).toBeLessThan(few);
+    expect(await effort(async (tx) => followStage(target(), await changed(tx)))).toBeLessThan(few);
   });
 
   it('marks what vanished from a small window by its time', async () => {
-    const window = { start: new Date(NOON).toISOString(), end: new Date(NOON + 10 * MINUTE).toISOString() };
+    const window = { start: NOON, end: NOON + 10 * MINUTE };
     // Rows of other sources in the same window are met, and no others.
-    expect(await effort(() => markMissing(ODD_SCHEMA, stream, source, window, ['e1', 'e2']))).toBeLessThan(3 * FEW);
+    expect(await effort(() => markMissing(target(), window, ['e1', 'e2']))).toBeLessThan(3 * FEW);
   });
 
   it('compares what a window shows with what it has without a join, which a planner gets wrong in a large table', async () => {
     const count = 300;
-    const window = { start: new Date(NOON).toISOString(), end: new Date(NOON + count * MINUTE).toISOString() };
+    const window = { start: NOON, end: NOON + count * MINUTE };
     const ids = Array.from({ length: count }, (_, i) => `e${i}`);
     // What it takes for cheap there.
     const nestedLoops = ['hashjoin', 'mergejoin'].map((way) => ({ text: `set local enable_${way} = off` }));
-    const mark = markMissing(ODD_SCHEMA, stream, source, window, ids);
+    const mark = markMissing(target(), window, ids);
     const withoutHashes = async (tx: Transaction) => {
       for (const setting of nestedLoops) await tx.query(setting);
       return mark;

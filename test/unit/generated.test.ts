@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../src/config/schema.ts';
 import { ENTITIES, entitiesOf, LINKS, STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
-import { HISTORY } from '../../src/sinks/postgres/links/history.ts';
+import { HISTORY } from '../../src/sinks/postgres/links.ts';
 import { toDbt, toMarkdown } from '../../src/sinks/schema-formats.ts';
 import { majorPerMinor } from '../../src/sinks/views/money.ts';
 import { jsonSchema } from '../support/json-documents.ts';
@@ -17,7 +17,7 @@ it('dbt/data-dictionary.md describes the columns as they are', async () => {
 });
 
 it('dbt/models/staging/sources.yml describes the tables as they are', async () => {
-  await expect(`${toDbt('attribution')}\n`).toMatchFileSnapshot('../../dbt/models/staging/sources.yml');
+  await expect(`${toDbt()}\n`).toMatchFileSnapshot('../../dbt/models/staging/sources.yml');
 });
 
 it('dbt/macros/major_units.sql knows the currencies of the view', async () => {

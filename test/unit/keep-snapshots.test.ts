@@ -2,8 +2,8 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS, HOUR_MS } from '../../src/model/window.ts';
 import { type Metadata, newMetadata, withoutSnapshots, withSnapshot } from '../../src/sinks/iceberg/format/metadata.ts';
-import { streamDesign } from '../../src/sinks/iceberg/format/schema.ts';
 import { expirable, KEEP_SNAPSHOTS } from '../../src/sinks/iceberg/upkeep/keep-snapshots.ts';
+import { streamDesign } from '../../src/sinks/table-columns.ts';
 
 const START = Date.UTC(2026, 0, 1);
 afterEach(() => vi.restoreAllMocks());

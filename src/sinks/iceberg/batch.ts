@@ -1,17 +1,15 @@
-import type { Instant } from '../../model/instant.ts';
 import { entitiesOf, type StreamName } from '../../model/streams.ts';
 import { commitOnce, type Load, storeLoad } from '../files/commit.ts';
 import { emptyIndex, enterTrack, indexStart, moveIndex, settleTrack } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import type { Held, Receipt } from '../sink.ts';
-import { changeTable } from './change-table.ts';
-import type { DataFile } from './format/manifest.ts';
-import { type Design, entityDesign, streamDesign } from './format/schema.ts';
+import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { settleHead } from './heads.ts';
 import { holdingsOf } from './holdings.ts';
 import { mergeEntity } from './merge/entities.ts';
-import { checkShape, createTableWriter, eventFiles, indexTable, type NewFiles, writableTable } from './table-files.ts';
-import { type Draft, inDraft, preparedTable, type TableFile, tableLock, type Warehouse } from './warehouse.ts';
+import { checkShape, eventFiles, indexTable } from './table-files.ts';
+import { createTableWriter, type TableWriter, writableTable } from './table-writer.ts';
+import { type Draft, inDraft, preparedTable, tableLock, type Warehouse } from './warehouse.ts';
 
 interface Waiting extends Load {
   done(receipt: Receipt): void;
@@ -70,98 +68,78 @@ function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Rece
     warehouse,
     first.stream.name,
     async (draft) => {
-      const table = await openChanges(draft, streamDesign(first.stream));
-      await settleHead(warehouse, table.now().design.name, table.now());
-      const entities = new Map<string, Changes>();
+      const tables = openTables(draft);
+      const { table } = await tables.writerOf(streamDesign(first.stream));
+      await settleHead(warehouse, table.design.name, table);
       const receipts: Receipt[] = [];
-      for (const load of loads) receipts.push(await writeLoad(draft, { load, table, entities }));
-      for (const one of [...entities.values(), table]) await one.publish();
+      for (const load of loads) {
+        receipts.push(await writeLoad(draft, load, tables));
+        await tables.publishShared();
+      }
+      await tables.publish();
       return receipts;
     },
     commitOnce(state, first.advance),
   );
 }
 
-type Changes = Awaited<ReturnType<typeof openChanges>>;
+type OpenTables = ReturnType<typeof openTables>;
 
-/** What is to change in a table, published as one version of it. */
-async function openChanges(draft: Draft, design: Design) {
-  let table = await preparedTable(draft.warehouse, design);
-  let [added, removed, sources]: [DataFile[], TableFile[], string[]] = [[], [], []];
-  const publish = async (): Promise<void> => {
-    if (added.length + removed.length === 0) return;
-    const operation = removed.length === 0 ? 'append' : 'overwrite';
-    table = await changeTable(draft, table, { operation, added, removed, sources });
-    [added, removed, sources] = [[], [], []];
-  };
+/** The tables that a commit changes, each published as one version. */
+function openTables(draft: Draft) {
+  const writers = new Map<Design['name'], TableWriter>();
   return {
-    now: () => table,
-    async add(source: string, change: NewFiles): Promise<void> {
-      if (change.added.length + change.removed.length === 0) return;
-      added.push(...change.added);
-      removed.push(...change.removed);
-      sources.push(source);
-      // A file that another program joined has rows of several sources: the next one has to see what became of it.
-      if (change.removed.some((entry) => entry.source === undefined)) await publish();
+    async writerOf(design: Design): Promise<TableWriter> {
+      const writer = writers.get(design.name) ?? createTableWriter(draft, await preparedTable(draft.warehouse, design));
+      writers.set(design.name, writer);
+      return writer;
     },
-    publish,
+    /** A file that another program joined has rows of several sources: the next one has to see what became of it. */
+    async publishShared(): Promise<void> {
+      for (const [name, writer] of writers)
+        if (writer.removed.some(({ source }) => source === undefined))
+          writers.set(name, createTableWriter(draft, await writer.publish()));
+    },
+    /** The table of the stream, which was opened first, last. */
+    async publish(): Promise<void> {
+      for (const writer of [...writers.values()].reverse()) await writer.publish();
+    },
   };
 }
 
-async function writeLoad(
-  draft: Draft,
-  { load, table, entities }: { load: Load; table: Changes; entities: Map<string, Changes> },
-): Promise<Receipt> {
+async function writeLoad(draft: Draft, load: Load, tables: OpenTables): Promise<Receipt> {
   const { warehouse } = draft;
   const { state } = warehouse;
   const { stream, advance } = load;
   const { source } = advance;
-  const before = table.now();
+  const writer = await tables.writerOf(streamDesign(stream));
+  const { table, added, removed } = writer;
   const { id: track, isUnsettled, now } = await enterTrack(state, advance, { isMarked: false });
-  let files: NewFiles = { added: [], removed: [] };
   const counted = new Map<string, readonly Held[]>();
   const receipt = await storeLoad(state, draft, load, {
     async merge(rows) {
-      const of = { table: before, track, source };
-      checkShape(stream, before);
+      const of = { table, track, source };
+      checkShape(stream, table);
       // A sink that was renamed, a state that was lost, a table that others changed.
       if (isUnsettled) await emptyIndex(state, track);
       const start = indexStart(now, warehouse.readAgainMs, advance);
       await moveIndex(state, draft, track, start, (end) => indexTable(of, start, end));
-      const writer = createTableWriter(draft, before, source);
-      const writable = writableTable(draft, eventFiles(of), { table: before, track, writer });
-      const merged = await mergeEvents({ stream, rows, advance, now }, writable);
-      files = writer;
-      await storeEntities(draft, { stream, source, rows, now, entities });
+      const merged = await mergeEvents({ stream, rows, advance, now }, writableTable(writer, eventFiles(of), of));
+      // Always in the same order, after the stream's own table, so that two commits cannot deadlock.
+      for (const entity of rows.length === 0 ? [] : entitiesOf(stream)) {
+        await draft.lock(tableLock(warehouse, entity.name));
+        await mergeEntity(await tables.writerOf(entityDesign(entity)), { entity, stream, source, rows, now });
+      }
       return { ...merged, isAfterCrash: isUnsettled };
     },
     // Asked for again when what was foreseen is written: files are read once.
     async count(_, windows) {
       const asked = JSON.stringify(windows);
-      const held = counted.get(asked) ?? (await holdingsOf(before, { source, windows, ...files }));
+      const held = counted.get(asked) ?? (await holdingsOf(table, { source, windows, added, removed }));
       counted.set(asked, held);
       return held.map(({ rows }) => rows);
     },
   });
-  await table.add(source, files);
   draft.later(settleTrack(track));
   return receipt;
-}
-
-interface EntityLoad extends Pick<Load, 'stream' | 'rows'> {
-  source: string;
-  now: Instant;
-  entities: Map<string, Changes>;
-}
-
-async function storeEntities(draft: Draft, { entities, ...load }: EntityLoad): Promise<void> {
-  if (load.rows.length === 0) return;
-  const { warehouse } = draft;
-  // Always in the same order, after the stream's own table, so that two commits cannot deadlock.
-  for (const entity of entitiesOf(load.stream)) {
-    await draft.lock(tableLock(warehouse, entity.name));
-    const changes = entities.get(entity.name) ?? (await openChanges(draft, entityDesign(entity)));
-    entities.set(entity.name, changes);
-    await changes.add(load.source, await mergeEntity({ draft, table: changes.now(), entity, ...load }));
-  }
 }

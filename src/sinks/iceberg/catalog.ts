@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import { RetryLater } from '../../model/errors.ts';
+import { inChange } from '../files/change.ts';
 import { type Metadata, metadataText, newMetadata, nextVersion, parseMetadata } from './format/metadata.ts';
 import { moveHead, recordHead, unsettleTracks } from './heads.ts';
 import { findNewer, newestOf, versionName, versionOf, withoutMetadata } from './upkeep/versions.ts';
 import {
+  CATALOG,
   type Catalog,
   createFile,
   type Draft,
@@ -14,11 +16,9 @@ import {
   locationOf,
   readIfThere,
   tableFolder,
+  tableLock,
   type Warehouse,
 } from './warehouse.ts';
-
-/** The catalog name under which readers find the tables. */
-export const CATALOG = 'tributary';
 
 /** As pyiceberg's SqlCatalog and Java's JdbcCatalog create and share them. */
 const TABLES = raw(`
@@ -43,39 +43,47 @@ export function createSqlCatalog(): Catalog {
     return { location: locationOf(draft.warehouse, path), metadata };
   };
 
-  const currentOf = async (tx: Queryable, { namespace }: Warehouse, table: string): Promise<string | null> => {
+  const currentOf = async ({ state, namespace }: Warehouse, table: string): Promise<string | null> => {
     // Not by to_regclass: after waiting for an advisory lock it may answer from this connection's cache.
-    const [row] = await tx.query<{ location: string | null }>(
+    const [row] = await state.query<{ location: string | null }>(
       sql`select tributary.iceberg_location(${CATALOG}, ${namespace}, ${table}) as location`,
     );
     return row?.location ?? null;
   };
 
+  const findUnnamed = async (warehouse: Warehouse, table: string): Promise<Listed | undefined> => {
+    const location = await currentOf(warehouse, table);
+    if (location === null || checked.get(table) === location || !isBelow(warehouse, location)) return undefined;
+    const newer = await findNewer(warehouse, table, location);
+    if (!newer) checked.set(table, location);
+    return newer;
+  };
+
   return {
     isInState: true,
     async load(warehouse, table) {
-      const location = await currentOf(warehouse.state, warehouse, table);
+      const location = await currentOf(warehouse, table);
       if (location === null) return undefined;
       const held = known.get(table);
       if (held?.location === location) return held;
       const bytes = await readIfThere(warehouse, location);
-      if (!bytes) throw withoutMetadata(warehouse, table, location, await newestOf(warehouse, table, undefined));
+      if (!bytes) throw withoutMetadata(warehouse, table, location, await newestOf(warehouse, table));
       const listed = { location, metadata: parseMetadata(bytes.toString('utf8')) };
       known.set(table, listed);
       return listed;
     },
-    async findNewer(warehouse, table) {
-      const location = await currentOf(warehouse.state, warehouse, table);
-      if (location === null || checked.get(table) === location || !isBelow(warehouse, location)) return undefined;
-      const newer = await findNewer(warehouse, table, location);
-      if (!newer) checked.set(table, location);
-      return newer;
-    },
-    async recover(tx, warehouse, table, newer) {
-      const location = await currentOf(tx, warehouse, table);
-      await tx.query(swap(warehouse, table, newer, location));
-      await tx.query(moveHead(warehouse, table, newer, 1, location));
-      await tx.query(unsettleTracks(warehouse, table));
+    findNewer: findUnnamed,
+    async recover(warehouse, table) {
+      if (!(await findUnnamed(warehouse, table))) return false;
+      return inChange(warehouse.state, tableLock(warehouse, table), async ({ later }) => {
+        const newer = await findUnnamed(warehouse, table);
+        if (!newer) return false;
+        const location = await currentOf(warehouse, table);
+        later(swap(warehouse, table, newer, location));
+        later(moveHead(warehouse, table, newer, 1, location));
+        later(unsettleTracks(warehouse, table));
+        return true;
+      });
     },
     async create(draft, design) {
       const { warehouse } = draft;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Long } from './format/avro.ts';
 import { type DataFile, type Entry, encodeManifest } from './format/manifest.ts';
-import { encodeManifestList, type Manifest } from './format/manifest-list.ts';
+import { encodeManifestList, liveFiles, type Manifest } from './format/manifest-list.ts';
 import {
   currentSnapshot,
   newSnapshotId,
@@ -11,14 +11,12 @@ import {
   withoutSnapshots,
   withSnapshot,
 } from './format/metadata.ts';
-import { columnsIn, type Design, type Evolved } from './format/schema.ts';
+import { columnsIn, type Evolved } from './format/schema.ts';
 import { OURS } from './heads.ts';
 import { provenOf, statesProgress, summaryOf, withProgress } from './upkeep/progress.ts';
 import {
   createFile,
   type Draft,
-  inDraft,
-  loadTable,
   locationOf,
   manifestFiles,
   OWN_SPEC,
@@ -33,11 +31,18 @@ import {
 const SMALL_FILES = 100;
 const MOST_SMALL = 16;
 
-interface Change {
-  operation: 'append' | 'overwrite' | 'delete' | 'replace';
-  added: readonly DataFile[];
+/** A file that no snapshot lists yet. */
+export interface NewFile {
+  file: DataFile;
+  source: string;
+}
+
+export interface Change {
+  added: readonly NewFile[];
   removed: readonly TableFile[];
-  /** Whose progress the snapshot's summary names. */
+  /** Where the files do not say it. */
+  operation?: 'overwrite' | 'replace';
+  /** Whose progress the snapshot's summary names: of all whose files change, unless given. */
   sources?: readonly string[];
   evolved?: Evolved;
   /** Delete files of other writers that stay: all, unless given. */
@@ -46,25 +51,13 @@ interface Change {
   isExpired?(snapshot: Snapshot): boolean;
 }
 
-/** Behind the lock of a table, if it is there: a change with new files, which are removed if it fails. */
-export const changeIfThere = <T>(
-  warehouse: Warehouse,
-  design: Design,
-  work: (draft: Draft, table: Table) => Promise<T>,
-): Promise<T | undefined> =>
-  inDraft(warehouse, design.name, async (draft) => {
-    const table = await loadTable(warehouse, design);
-    return table && work(draft, table);
-  });
-
-export async function changeTable(
-  draft: Draft,
-  table: Table,
-  { operation, added, removed, sources = [], evolved, deletes = table.deletes, isExpired }: Change,
-): Promise<Table> {
+export async function changeTable(draft: Draft, table: Table, change: Change): Promise<Table> {
+  const { added, removed, evolved, deletes = table.deletes, isExpired } = change;
   const { warehouse } = draft;
-  const metadata = evolved ? withColumns(table.metadata, evolved) : table.metadata;
   const { design } = table;
+  const metadata = evolved ? withColumns(table.metadata, evolved) : table.metadata;
+  const operation = added.length === 0 ? 'delete' : removed.length === 0 ? 'append' : 'overwrite';
+  const sources = new Set([...added, ...removed].flatMap(({ source }) => source ?? []));
   const proven = statesProgress(design) ? await draft.foresee((db) => provenOf(db, warehouse, design)) : undefined;
   const parent = currentSnapshot(metadata);
   const id = newSnapshotId();
@@ -72,8 +65,8 @@ export async function changeTable(
   const write = createManifestWriter(draft, { ...table, metadata }, id, sequence);
   const data = await withoutFiles(warehouse, { ...table, metadata }, removed, id, write);
   const isNew = { status: 'added', snapshotId: id, sequence: undefined, fileSequence: undefined } as const;
-  if (added.length > 0) data.push(await write(added.map((file) => ({ ...isNew, file }))));
-  const list = `${tableFolder(warehouse, table.design.name)}/metadata/snap-${id}-1-${randomUUID()}.avro`;
+  if (added.length > 0) data.push(await write(added.map(({ file }) => ({ ...isNew, file }))));
+  const list = `${tableFolder(warehouse, design.name)}/metadata/snap-${id}-1-${randomUUID()}.avro`;
   const parentId = parent?.['snapshot-id'];
   await createFile(draft, list, encodeManifestList({ snapshotId: id, parentId, sequence }, [...data, ...deletes]));
   const snapshot: Snapshot = {
@@ -82,7 +75,11 @@ export async function changeTable(
     'sequence-number': sequence,
     'timestamp-ms': Math.max(Date.now(), metadata['last-updated-ms'] + 1),
     'manifest-list': locationOf(warehouse, list),
-    summary: { operation, ...OURS, ...summaryOf(proven, sources), ...figuresOf(parent, added, removed, deletes) },
+    summary: {
+      ...{ operation: change.operation ?? operation, ...OURS },
+      ...(proven && summaryOf(proven, change.sources ?? [...sources])),
+      ...figuresOf(parent, { added, removed, deletes }),
+    },
     'schema-id': metadata['current-schema-id'],
   };
   const next = withoutSnapshots(
@@ -143,9 +140,9 @@ async function withoutFiles(
   write: WriteManifest,
 ): Promise<Manifest[]> {
   const gone = new Set(removed.map(({ file }) => file.path));
-  const live = manifests.filter(({ added, existing }) => added.files + existing.files > 0);
+  const live = manifests.filter((one) => liveFiles(one) > 0);
   const isOwn = ({ specId }: Manifest): boolean => specId === OWN_SPEC;
-  const small = live.filter((one) => isOwn(one) && one.added.files + one.existing.files < SMALL_FILES);
+  const small = live.filter((one) => isOwn(one) && liveFiles(one) < SMALL_FILES);
   const rewritten = new Set(removed.map(({ manifest }) => manifest.path));
   if (small.length >= MOST_SMALL) for (const { path } of small) rewritten.add(path);
   const entries: Entry[] = [];
@@ -166,34 +163,30 @@ async function withoutFiles(
 
 function figuresOf(
   parent: Snapshot | undefined,
-  added: readonly DataFile[],
-  removed: readonly TableFile[],
-  deletes: readonly Manifest[],
+  { added, removed, deletes }: Required<Pick<Change, 'added' | 'removed' | 'deletes'>>,
 ): Record<string, string> {
-  const gone = removed.map(({ file }) => file);
-  const sum = (files: readonly DataFile[], pick: (file: DataFile) => number): number =>
-    files.reduce((all, file) => all + pick(file), 0);
-  const rows = ({ rows }: DataFile): number => rows;
-  const bytes = ({ bytes }: DataFile): number => bytes;
+  const sum = (files: Change['added' | 'removed'], of: 'rows' | 'bytes'): number =>
+    files.reduce((all, { file }) => all + file[of], 0);
   const total = (key: string, change: number): string => String(Number(parent?.summary[key] ?? 0) + change);
   const figures = {
     'added-data-files': added.length,
-    'added-records': sum(added, rows),
-    'added-files-size': sum(added, bytes),
-    'deleted-data-files': gone.length,
-    'deleted-records': sum(gone, rows),
-    'removed-files-size': sum(gone, bytes),
-    'changed-partition-count': new Set([...added, ...gone].map(({ day }) => day)).size,
+    'added-records': sum(added, 'rows'),
+    'added-files-size': sum(added, 'bytes'),
+    'deleted-data-files': removed.length,
+    'deleted-records': sum(removed, 'rows'),
+    'removed-files-size': sum(removed, 'bytes'),
+    'changed-partition-count': new Set([...added, ...removed].map(({ file }) => file.day)).size,
   };
+  const deletions = (key: string): string => (deletes.length === 0 ? '0' : total(key, 0));
   return {
     ...Object.fromEntries(
       Object.entries(figures).flatMap(([key, value]) => (value === 0 ? [] : [[key, String(value)]])),
     ),
-    'total-data-files': total('total-data-files', added.length - gone.length),
-    'total-records': total('total-records', sum(added, rows) - sum(gone, rows)),
-    'total-files-size': total('total-files-size', sum(added, bytes) - sum(gone, bytes)),
-    'total-delete-files': String(deletes.reduce((all, one) => all + one.added.files + one.existing.files, 0)),
-    'total-position-deletes': deletes.length === 0 ? '0' : total('total-position-deletes', 0),
-    'total-equality-deletes': deletes.length === 0 ? '0' : total('total-equality-deletes', 0),
+    'total-data-files': total('total-data-files', added.length - removed.length),
+    'total-records': total('total-records', figures['added-records'] - figures['deleted-records']),
+    'total-files-size': total('total-files-size', figures['added-files-size'] - figures['removed-files-size']),
+    'total-delete-files': String(liveFiles(...deletes)),
+    'total-position-deletes': deletions('total-position-deletes'),
+    'total-equality-deletes': deletions('total-equality-deletes'),
   };
 }

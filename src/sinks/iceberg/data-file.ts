@@ -4,6 +4,7 @@ import { type LakeRow, META, type PartitionFile, partitionFile } from '../files/
 import { whileStaged } from '../files/store/store.ts';
 import { type Piece, writeFile } from '../files/write-file.ts';
 import { compareText, type FileColumn, leavesOf, type PlacedGroup, readFooter } from '../parquet/format/index.ts';
+import type { NewFile } from './change-table.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
 import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, type Warehouse } from './warehouse.ts';
 
@@ -16,7 +17,7 @@ export async function writeDataFile(
   draft: Draft,
   { table, source, day }: { table: Table; source: string; day: number | undefined },
   pieces: Iterable<Piece> | AsyncIterable<Piece>,
-): Promise<DataFile[]> {
+): Promise<NewFile[]> {
   const path = newDataPath(table, source, day);
   return whileStaged(await stageFile(draft, path), async (staged) => {
     const { columns } = table;
@@ -25,17 +26,16 @@ export async function writeDataFile(
     const file = await writeFile(staged, { columns, compression: COMPRESSION, metadata }, pieces);
     if (!file) return [];
     await staged.publish(undefined);
-    return [
-      {
-        path: locationOf(draft.warehouse, path),
-        day,
-        rows: file.rows,
-        bytes: file.bytes,
-        columns: metricsOf(columns, file.groups),
-        splitOffsets: file.groups.map(({ start }) => start),
-        sortOrderId: table.metadata['default-sort-order-id'],
-      },
-    ];
+    const made: DataFile = {
+      path: locationOf(draft.warehouse, path),
+      day,
+      rows: file.rows,
+      bytes: file.bytes,
+      columns: metricsOf(columns, file.groups),
+      splitOffsets: file.groups.map(({ start }) => start),
+      sortOrderId: table.metadata['default-sort-order-id'],
+    };
+    return [{ source, file: made }];
   });
 }
 
@@ -48,17 +48,8 @@ export function orderOf({ columns, design }: Table): (a: LakeRow, b: LakeRow) =>
   return (a, b) => compareValues(a[place] ?? null, b[place] ?? null);
 }
 
-export async function openDataFile(warehouse: Warehouse, file: DataFile): Promise<PartitionFile> {
-  const open = await openIfThere(warehouse, file);
-  if (!open) throw notThere(file.path);
-  return open;
-}
-
-export async function openIfThere(
-  warehouse: Warehouse,
-  { path: location }: DataFile,
-): Promise<PartitionFile | undefined> {
-  const path = pathOf(warehouse, location);
+export async function openIfThere(warehouse: Warehouse, data: DataFile): Promise<PartitionFile | undefined> {
+  const path = pathOf(warehouse, data.path);
   const open = await warehouse.store.open(path);
   if (!open) return undefined;
   try {
@@ -80,18 +71,17 @@ export const notThere = (location: string): StopStream =>
     next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',
   });
 
-type Compare = (a: Uint8Array, b: Uint8Array) => number;
-
-const longOf = (bytes: Uint8Array): bigint =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readBigInt64LE();
-const doubleOf = (bytes: Uint8Array): number =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readDoubleLE();
-const byLong: Compare = (a, b) => Number(longOf(a) > longOf(b)) - Number(longOf(a) < longOf(b));
-const COMPARE: Readonly<Record<string, Compare>> = {
-  integer: byLong,
-  timestamp: byLong,
-  double: (a, b) => doubleOf(a) - doubleOf(b),
+/** What the bytes of a bound say; of all other types they are in order as they are. */
+const BOUND: Readonly<Record<string, (bytes: Buffer) => number | bigint>> = {
+  integer: (bytes) => bytes.readBigInt64LE(),
+  timestamp: (bytes) => bytes.readBigInt64LE(),
+  double: (bytes) => bytes.readDoubleLE(),
 };
+
+function compareBounds(type: string, a: Buffer, b: Buffer): number {
+  const read = BOUND[type];
+  return read ? Number(read(a) > read(b)) - Number(read(a) < read(b)) : Buffer.compare(a, b);
+}
 
 /** Column statistics of the whole file, from those of its row groups. Iceberg encodes bounds as Parquet's statistics do. */
 function metricsOf(columns: readonly FileColumn[], groups: readonly PlacedGroup[]): Map<number, ColumnMetrics> {
@@ -101,20 +91,19 @@ function metricsOf(columns: readonly FileColumn[], groups: readonly PlacedGroup[
     const chunks = groups.flatMap(({ chunks }) => chunks[i] ?? []);
     const sum = (pick: (chunk: (typeof chunks)[number]) => number): number =>
       chunks.reduce((all, chunk) => all + pick(chunk), 0);
-    const compare = COMPARE[type] ?? Buffer.compare;
     const filled = chunks.filter(({ values, nulls }) => values > nulls);
-    const ends = filled.flatMap(({ min, max }) => (min && max ? [{ min: min.bytes, max: max.bytes }] : []));
-    const isBounded = ends.length > 0 && ends.length === filled.length;
+    const bounds = filled.flatMap(({ min, max }) => (min && max ? [[min, max]] : []));
+    const isBounded = bounds.length === filled.length;
+    const inOrder = bounds
+      .flat()
+      .map(({ bytes }) => Buffer.from(bytes))
+      .sort((a, b) => compareBounds(type, a, b));
     metrics.set(fieldId, {
       bytes: sum(({ length }) => length),
       values: sum(({ values }) => values),
       nulls: sum(({ nulls }) => nulls),
-      lower: isBounded
-        ? Buffer.from(ends.map(({ min }) => min).reduce((a, b) => (compare(b, a) < 0 ? b : a)))
-        : undefined,
-      upper: isBounded
-        ? Buffer.from(ends.map(({ max }) => max).reduce((a, b) => (compare(b, a) > 0 ? b : a)))
-        : undefined,
+      lower: isBounded ? inOrder.at(0) : undefined,
+      upper: isBounded ? inOrder.at(-1) : undefined,
     });
   }
   return metrics;

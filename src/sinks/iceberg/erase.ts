@@ -4,12 +4,12 @@ import type { StreamName } from '../../model/streams.ts';
 import { databaseNow, dropTrack, findTrack } from '../files/event-index.ts';
 import { eraseIn, type Victim, victimOf } from '../files/rework.ts';
 import type { Erasure } from '../sink.ts';
-import { changeIfThere, changeTable } from './change-table.ts';
-import type { Design } from './format/schema.ts';
+import type { Design } from '../table-columns.ts';
 import { designs, removeUnnamed, storedFiles } from './maintain.ts';
 import type { Stranger } from './strangers.ts';
-import { createTableWriter, partsOf } from './table-files.ts';
-import { type Draft, loadTable, type Table, tableFolder, type Warehouse } from './warehouse.ts';
+import { partsOf } from './table-files.ts';
+import { changeIfThere, type TableWriter } from './table-writer.ts';
+import { loadTable, tableFolder, type Warehouse } from './warehouse.ts';
 
 /**
  * Erases from the tables and their history: snapshots, manifests with their bounds, files that a killed
@@ -21,17 +21,11 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
   for (const design of designs()) {
     const victim = victimIn(erasure, design);
     if (victim === undefined) continue;
-    const done = await changeIfThere(warehouse, design, async (draft, table) => {
+    const done = await changeIfThere(warehouse, design, async (writer) => {
       // While we hold the lock, nobody is about to commit a file of this table: files that no snapshot names afterwards are removed.
       const before = await storedFiles(warehouse, design);
-      const { rows, removed, added } = await eraseTable(draft, table, erasure, victim);
-      const listed = await changeTable(draft, table, {
-        operation: added.length === 0 ? 'delete' : 'overwrite',
-        added,
-        removed,
-        isExpired: () => true,
-      });
-      return { rows, before, listed };
+      const rows = await eraseTable(writer, erasure, victim);
+      return { rows, before, listed: await writer.publish({ sources: [], isExpired: () => true }) };
     });
     if (!done) continue;
     await removeUnnamed(warehouse, done.listed, done.before);
@@ -83,11 +77,11 @@ function victimIn(erasure: Erasure, { name, isByDay }: Design): Victim | 'all' |
   return isCustomer ? { column: 'customer_id', id: storableText(erasure.id), empties: undefined } : undefined;
 }
 
-async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victim: Victim | 'all') {
+async function eraseTable(writer: TableWriter, { source }: Erasure, victim: Victim | 'all'): Promise<number> {
+  const { draft, table } = writer;
   const { name: sink, state } = draft.warehouse;
   const track = await findTrack(state, { sink, stream: table.design.name as StreamName, source });
   const now = await databaseNow(state);
-  const writer = createTableWriter(draft, table, source);
   let rows = 0;
   if (victim === 'all' && track !== undefined) draft.later(dropTrack(track));
   // Of other programs' files only those that join files of ours: others were refused.
@@ -105,5 +99,5 @@ async function eraseTable(draft: Draft, table: Table, { source }: Erasure, victi
       return erased.rework;
     });
   }
-  return { ...writer, rows };
+  return rows;
 }

@@ -1,9 +1,9 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { type Sql, sql } from '../../cursor/database/sql.ts';
+import { type Nulled, type Sql, sql } from '../../cursor/database/sql.ts';
 import { inChange } from '../files/change.ts';
 import { UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
-import { type Listed, tableLock, type Warehouse } from './warehouse.ts';
+import { CATALOG, type Listed, tableLock, type Warehouse } from './warehouse.ts';
 
 /**
  * The version of each table that we ourselves left last, kept in the state: while the catalog names that one, nobody else has changed the
@@ -21,9 +21,7 @@ interface Head {
 /** Every snapshot of ours says so in its summary. */
 export const OURS = { 'engine-name': 'tributary' };
 
-/** Versions before this mark named the streams' progress, if anything. */
-export const isOurs = ({ summary }: Snapshot): boolean =>
-  summary['engine-name'] === OURS['engine-name'] || Object.keys(summary).some((key) => key.startsWith('tributary.'));
+const isOurs = ({ summary }: Snapshot): boolean => summary['engine-name'] === OURS['engine-name'];
 
 const idOf = (metadata: Metadata): string | null => {
   const id = currentSnapshot(metadata)?.['snapshot-id'];
@@ -54,32 +52,25 @@ const unsettled = (location: string): string => `${location}${UNSETTLED}`;
 const selectHead = ({ name }: Warehouse, table: string): Sql => sql`
   select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = ${name} and table_name = ${table}`;
 
-/** With the catalog in the state: one statement, and no file. */
-export async function identifyInState(
-  db: Queryable,
-  warehouse: Warehouse,
-  catalog: string,
-  table: string,
-): Promise<string> {
-  const [found] = await db.query<Partial<Head> & { current: string | null }>(sql`
-    select h.*, tributary.iceberg_location(${catalog}, ${warehouse.namespace}, ${table}) as current
-    from (select) one left join (${selectHead(warehouse, table)}) h on true`);
+/** With the catalog in the state: one statement, and no file. After a crash between another catalog and the state, what is ahead is ours. */
+export async function identify(db: Queryable, warehouse: Warehouse, table: string): Promise<string> {
+  const { catalog, namespace } = warehouse;
+  const elsewhere = catalog.isInState ? undefined : await catalog.load(warehouse, table);
+  const location = catalog.isInState
+    ? sql`tributary.iceberg_location(${CATALOG}, ${namespace}, ${table})`
+    : sql`${elsewhere?.location ?? null}::text`;
+  const [found] = await db.query<Nulled<Head> & { current: string | null }>(sql`
+    select h.*, ${location} as current from (select) one left join (${selectHead(warehouse, table)}) h on true`);
   if (!found || found.current === null) return NO_TABLE;
-  return found.location === found.current ? identityOf(found as Head) : unsettled(found.current);
+  if (found.location === null) return unsettled(found.current);
+  const head = found as Head;
+  const change = elsewhere && changeSince(elsewhere.metadata, head);
+  const isSame = head.location === found.current || change === 'none' || change === 'ours';
+  return isSame ? identityOf(head) : unsettled(found.current);
 }
 
-/** With another catalog: one table is loaded. After a crash between catalog and state, what is ahead is ours. */
-export async function identifyElsewhere(db: Queryable, warehouse: Warehouse, table: string): Promise<string> {
-  const listed = await warehouse.catalog.load(warehouse, table);
-  if (!listed) return NO_TABLE;
-  const head = await readHead(db, warehouse, table);
-  const isSame =
-    head && (head.location === listed.location || ['none', 'ours'].includes(changeSince(listed.metadata, head)));
-  return isSame ? identityOf(head) : unsettled(listed.location);
-}
-
-async function readHead(db: Queryable, warehouse: Warehouse, table: string): Promise<Head | undefined> {
-  const [head] = await db.query<Head>(selectHead(warehouse, table));
+async function readHead(warehouse: Warehouse, table: string): Promise<Head | undefined> {
+  const [head] = await warehouse.state.query<Head>(selectHead(warehouse, table));
   return head;
 }
 
@@ -109,7 +100,7 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ou
  */
 export async function settleHead(warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
   const { state } = warehouse;
-  const head = await readHead(state, warehouse, table);
+  const head = await readHead(warehouse, table);
   if (head?.location === listed.location) return;
   const change = head ? changeSince(listed.metadata, head) : 'any';
   const by = change === 'none' || change === 'ours' ? 0 : 1;
@@ -123,7 +114,7 @@ export async function settleHead(warehouse: Warehouse, table: string, listed: Li
 export async function noteChanges(warehouse: Warehouse, table: string): Promise<void> {
   const { state, catalog } = warehouse;
   const listed = await catalog.load(warehouse, table);
-  if (!listed || (await readHead(state, warehouse, table))?.location === listed.location) return;
+  if (!listed || (await readHead(warehouse, table))?.location === listed.location) return;
   await inChange(state, tableLock(warehouse, table), async () => {
     const now = await catalog.load(warehouse, table);
     if (now) await settleHead(warehouse, table, now);

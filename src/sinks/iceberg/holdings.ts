@@ -3,24 +3,24 @@ import { holds, type Window } from '../../model/window.ts';
 import { countRows } from '../files/read.ts';
 import { removeMoved } from '../files/rework.ts';
 import type { Held } from '../sink.ts';
-import { changeIfThere, changeTable } from './change-table.ts';
-import { openIfThere } from './data-file.ts';
+import { streamDesign } from '../table-columns.ts';
+import type { NewFile } from './change-table.ts';
 import type { DataFile } from './format/manifest.ts';
-import { streamDesign } from './format/schema.ts';
+import { liveFiles } from './format/manifest-list.ts';
 import { noteChanges } from './heads.ts';
-import { openStrangers, replaceStranger, type Stranger } from './strangers.ts';
-import { createTableWriter, partsOf } from './table-files.ts';
+import { openStrangers, type Stranger } from './strangers.ts';
+import { ownFile, partsOf } from './table-files.ts';
+import { changeIfThere } from './table-writer.ts';
 import {
   type DayRange,
   daysOf,
+  type EventsOf,
   filesOf,
   loadTable,
   pathOf,
   type Table,
   type TableFile,
   tableFolder,
-  timeIn,
-  timesOf,
   type Warehouse,
 } from './warehouse.ts';
 
@@ -30,7 +30,7 @@ interface Question {
   source: string;
   windows: readonly Window[];
   /** Files that a commit is about to add and to remove. */
-  added?: readonly DataFile[];
+  added?: readonly NewFile[];
   removed?: readonly TableFile[];
 }
 
@@ -44,11 +44,7 @@ export async function holdingsOf(
   const parts = (await partsOf(table, { source, days: windows.map(daysOf) })).filter(
     ({ entry: { file } }) => !gone.has(file.path) && isThere(file),
   );
-  const newParts = added.map((file) => ({
-    ...timesOf({ file }, timeIn(table)),
-    rows: file.rows,
-    open: () => openIfThere(table.warehouse, file),
-  }));
+  const newParts = added.filter((one) => one.source === source).map((one) => ownFile(table, one, source));
   const counts = await countRows([...parts, ...newParts], windows);
   const strangers = parts.flatMap(({ stranger }) => stranger ?? []);
   return windows.map((window, i) => {
@@ -73,10 +69,7 @@ function describeForeign(
     if (theirs > 0) found.push(`${counted(theirs)} of another writer (${stranger.by})`);
     else if (rows.length > 0) found.push(`${counted(rows.length)} that another writer wrote anew (${stranger.by})`);
   }
-  const deletes = deletesOn(table, [{ first, last }]).reduce(
-    (sum, one) => sum + one.added.files + one.existing.files,
-    0,
-  );
+  const deletes = liveFiles(...deletesOn(table, [{ first, last }]));
   if (deletes > 0) found.push(`${deletes} delete ${deletes === 1 ? 'file' : 'files'} of another writer`);
   if (found.length === 0) return undefined;
   return `${table.warehouse.namespace}.${table.design.name} holds ${found.slice(0, 3).join(', ')}; run verify --repair, which removes what is not ours`;
@@ -92,12 +85,8 @@ const deletesOn = ({ deletes }: Table, days: readonly DayRange[]) =>
   );
 
 /** After taking note of what others did. Files are looked for in a listing: whatever the catalog says, somebody may have deleted them. */
-export async function attestTable(
-  warehouse: Warehouse,
-  stream: Stream,
-  source: string,
-  windows: readonly Window[],
-): Promise<Held[]> {
+export async function attestTable(warehouse: Warehouse, of: EventsOf, windows: readonly Window[]): Promise<Held[]> {
+  const { stream, source } = of;
   const design = streamDesign(stream);
   await noteChanges(warehouse, design.name);
   const table = await loadTable(warehouse, design);
@@ -116,33 +105,19 @@ export async function attestTable(
 export async function removeForeign(warehouse: Warehouse, stream: Stream, windows: readonly Window[]): Promise<void> {
   const design = streamDesign(stream);
   const days = windows.map(daysOf);
-  await changeIfThere(warehouse, design, async (draft, table) => {
+  await changeIfThere(warehouse, design, async ({ table, takeOver, publish }) => {
     const strangers = await openStrangers(table, await filesOf(table, { days }));
     const unwanted = strangers.filter(({ isCompaction }) => !isCompaction);
     const gone = new Set(deletesOn(table, days));
     if (unwanted.length === 0 && gone.size === 0) return;
-    const added: DataFile[] = [];
-    for (const stranger of unwanted) added.push(...(await replaceStranger(draft, table, stranger)));
-    await changeTable(draft, table, {
-      operation: 'overwrite',
-      added,
-      removed: unwanted.map(({ entry }) => entry),
-      deletes: table.deletes.filter((one) => !gone.has(one)),
-    });
+    for (const stranger of unwanted) await takeOver(stranger);
+    await publish({ operation: 'overwrite', sources: [], deletes: table.deletes.filter((one) => !gone.has(one)) });
   });
 }
 
-export async function removeMovedRows(
-  warehouse: Warehouse,
-  stream: Stream,
-  source: string,
-  window: Window,
-): Promise<void> {
-  await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
-    const writer = createTableWriter(draft, table, source);
-    await removeMoved(await partsOf(table, { source }), window, writer.rework);
-    const { added, removed } = writer;
-    if (removed.length > 0)
-      await changeTable(draft, table, { operation: 'overwrite', added, removed, sources: [source] });
-  });
+export async function removeMovedRows(warehouse: Warehouse, of: EventsOf, window: Window): Promise<void> {
+  const { stream, source } = of;
+  await changeIfThere(warehouse, streamDesign(stream), async ({ table, rework }) =>
+    removeMoved(await partsOf(table, { source }), window, rework),
+  );
 }

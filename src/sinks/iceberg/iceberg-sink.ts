@@ -3,43 +3,40 @@ import { type Finding, findingOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { entitiesOf, LINKS, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { inChange } from '../files/change.ts';
 import { gather } from '../files/commit.ts';
 import { findTrack, type ReadAgainMs } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
 import { columnsOf } from '../files/partition-file.ts';
 import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
-import { type Store, whileOpen } from '../files/store/store.ts';
-import { editedPieces } from '../files/write-file.ts';
+import type { Store } from '../files/store/store.ts';
 import type { Comparison, Difference, Sink } from '../sink.ts';
+import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { shareCommits } from './batch.ts';
-import { CATALOG, createSqlCatalog } from './catalog.ts';
-import { changeTable } from './change-table.ts';
-import { openDataFile, writeDataFile } from './data-file.ts';
+import { createSqlCatalog } from './catalog.ts';
 import { erase, refuseUnreachable } from './erase.ts';
-import type { DataFile } from './format/manifest.ts';
 import { createManifestCache } from './format/manifest-cache.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
-import { columnsIn, type Design, type Evolved, entityDesign, evolveSchema, streamDesign } from './format/schema.ts';
-import { identifyElsewhere, identifyInState } from './heads.ts';
+import { columnsIn, evolveSchema } from './format/schema.ts';
+import { identify } from './heads.ts';
 import { attestTable, removeForeign, removeMovedRows } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
 import { replaceLinks } from './merge/entities.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
-import { openStrangers, replaceStranger } from './strangers.ts';
-import { eventFiles, openPart, partsOf } from './table-files.ts';
+import { openStrangers } from './strangers.ts';
+import { eventFiles, openPart, ownFile, partsOf } from './table-files.ts';
+import { createTableWriter } from './table-writer.ts';
 import { publishProgress } from './upkeep/progress.ts';
 import { olderThanTable } from './upkeep/versions.ts';
 import {
   type Draft,
   daysOf,
+  type EventsOf,
   filesOf,
   inDraft,
   loadTable,
   type Table,
   type TableFile,
-  tableLock,
   type Warehouse,
   warehouseUri,
 } from './warehouse.ts';
@@ -90,13 +87,12 @@ export function createIcebergSink(options: IcebergSinkOptions) {
     tableOf: (stream) => `${namespace}.${stream}`,
     isInState: catalog.isInState,
     recover: ({ stream }) => recover(warehouse, stream),
-    identify: (db, { stream }) =>
-      catalog.isInState ? identifyInState(db, warehouse, CATALOG, stream) : identifyElsewhere(db, warehouse, stream),
-    attest: (stream, source, windows) => attestTable(warehouse, stream, source, windows),
+    identify: (db, { stream }) => identify(db, warehouse, stream),
+    attest: (stream, source, windows) => attestTable(warehouse, { stream, source }, windows),
     removeForeign: (stream, _source, windows) => removeForeign(warehouse, stream, windows),
-    removeMoved: (stream, source, window) => removeMovedRows(warehouse, stream, source, window),
-    prune: (stream, source, before) => pruneTable(warehouse, stream, source, before),
-    read: (stream, source, window) => readTable(warehouse, stream, source, window),
+    removeMoved: (stream, source, window) => removeMovedRows(warehouse, { stream, source }, window),
+    prune: (stream, source, before) => pruneTable(warehouse, { stream, source }, before),
+    read: (stream, source, window) => readTable(warehouse, { stream, source }, window),
     close: () => store.close(),
   } satisfies Sink;
 }
@@ -105,16 +101,9 @@ const tablesOf = (stream: Stream): Design[] => [streamDesign(stream), ...entitie
 
 /** A catalog, or a folder, that was restored: it goes on with the newest version of a table that is there. */
 async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolean> {
-  const { state, catalog } = warehouse;
   let isMoved = false;
-  for (const { name } of tablesOf(STREAMS[stream])) {
-    if (!(await catalog.findNewer?.(warehouse, name))) continue;
-    await inChange(state, tableLock(warehouse, name), async ({ later }) => {
-      const newer = await catalog.findNewer?.(warehouse, name);
-      if (newer) later(async (tx) => catalog.recover?.(tx, warehouse, name, newer));
-      isMoved ||= newer !== undefined;
-    });
-  }
+  for (const { name } of tablesOf(STREAMS[stream]))
+    if (await warehouse.catalog.recover?.(warehouse, name)) isMoved = true;
   return isMoved;
 }
 
@@ -158,8 +147,14 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
     await warehouse.catalog.replace(draft, design.name, table, withColumns(table.metadata, evolved));
     return;
   }
-  const added = await widenFiles(draft, table, evolved, removed);
-  await changeTable(draft, table, { operation: 'overwrite', added, removed, evolved });
+  // A widened column has a new field id: without a rewrite, its values in old files would be read as null.
+  const writer = createTableWriter(draft, { ...table, columns: columnsIn(evolved) });
+  for (const stranger of await openStrangers(table, removed)) await writer.takeOver(stranger);
+  for (const entry of removed) {
+    const { source } = entry;
+    if (source !== undefined) await writer.rework(ownFile(table, entry, source), async () => ({ edits: new Map() }));
+  }
+  await writer.publish({ evolved, sources: [] });
 }
 
 /** Files that hold a value of one of these columns. */
@@ -174,27 +169,6 @@ async function filesWith(table: Table, names: readonly string[]): Promise<TableF
   );
 }
 
-/** A widened column has a new field id: without a rewrite, its values in old files would be read as null. */
-async function widenFiles(
-  draft: Draft,
-  table: Table,
-  evolved: Evolved,
-  files: readonly TableFile[],
-): Promise<DataFile[]> {
-  const wider = { ...table, columns: columnsIn(evolved) };
-  const added: DataFile[] = [];
-  for (const stranger of await openStrangers(table, files))
-    added.push(...(await replaceStranger(draft, wider, stranger)));
-  for (const { file, source } of files) {
-    if (source === undefined) continue;
-    const made = await whileOpen(await openDataFile(draft.warehouse, file), (present) =>
-      writeDataFile(draft, { table: wider, source, day: file.day }, editedPieces(present, wider.columns, new Map())),
-    );
-    added.push(...made);
-  }
-  return added;
-}
-
 async function compareTable(warehouse: Warehouse, comparison: Comparison): Promise<Difference[]> {
   const { stream, source } = comparison;
   const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
@@ -206,7 +180,7 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
   );
 }
 
-async function* readTable(warehouse: Warehouse, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
+async function* readTable(warehouse: Warehouse, { stream, source }: EventsOf, window: Window): AsyncGenerator<Row[]> {
   const table = await loadTable(warehouse, streamDesign(stream));
   if (!table) return;
   yield* readFiles(stream, window, async (day) =>

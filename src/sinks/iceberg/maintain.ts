@@ -1,16 +1,17 @@
 import type { Instant } from '../../model/instant.ts';
-import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../model/streams.ts';
+import { ENTITIES, STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { dropFile, findTrack } from '../files/event-index.ts';
 import type { Listed as Stored } from '../files/store/store.ts';
 import type { Maintained, MaintainOptions } from '../sink.ts';
-import { changeIfThere, changeTable } from './change-table.ts';
+import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { decodeManifestList } from './format/manifest-list.ts';
 import { withoutSnapshots } from './format/metadata.ts';
-import { type Design, entityDesign, streamDesign } from './format/schema.ts';
+import { changeIfThere } from './table-writer.ts';
 import { joinGroups } from './upkeep/join-files.ts';
 import { expirable, KEEP_SNAPSHOTS, type KeepSnapshots, withPatience } from './upkeep/keep-snapshots.ts';
 import {
+  type EventsOf,
   filesOf,
   isBelow,
   type Listed,
@@ -71,7 +72,7 @@ export async function maintain(
 }
 
 async function expire(warehouse: Warehouse, design: Design, keep: KeepSnapshots): Promise<number> {
-  const expired = await changeIfThere(warehouse, design, async (draft, table) => {
+  const expired = await changeIfThere(warehouse, design, async ({ draft, table }) => {
     const gone = expirable(table.metadata, keep);
     const next = withoutSnapshots(table.metadata, (snapshot) => gone.includes(snapshot));
     if (gone.length > 0) await warehouse.catalog.replace(draft, design.name, table, next);
@@ -83,18 +84,12 @@ async function expire(warehouse: Warehouse, design: Design, keep: KeepSnapshots)
 const PRUNED_AT_ONCE = 500;
 
 /** Takes the files of days before a moment out of the table. They are deleted with the snapshots that still name them. */
-export async function pruneTable(
-  warehouse: Warehouse,
-  stream: Stream,
-  source: string,
-  before: Instant,
-): Promise<boolean> {
-  const isMore = await changeIfThere(warehouse, streamDesign(stream), async (draft, table) => {
+export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Instant): Promise<boolean> {
+  const { stream, source } = of;
+  const isMore = await changeIfThere(warehouse, streamDesign(stream), async ({ draft, table, removed }) => {
     const days = [{ first: Number.MIN_SAFE_INTEGER, last: before / DAY_MS - 1 }];
     const old = (await filesOf(table, { source, days })).filter((file) => file.source === source);
-    const removed = old.slice(0, PRUNED_AT_ONCE);
-    if (removed.length === 0) return false;
-    await changeTable(draft, table, { operation: 'delete', added: [], removed, sources: [source] });
+    removed.push(...old.slice(0, PRUNED_AT_ONCE));
     const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
     const partitions = new Set(removed.map(({ file }) => (file.day ?? 0) * 24));
     if (track !== undefined) for (const partition of partitions) draft.later(dropFile(track, partition));

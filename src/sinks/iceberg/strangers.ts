@@ -1,4 +1,4 @@
-import { storableText } from '../../cursor/database/sql.ts';
+import { sql, storableText } from '../../cursor/database/sql.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
@@ -7,6 +7,7 @@ import { idsIn, type LakeRow, type PartitionFile } from '../files/partition-file
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
+import type { NewFile } from './change-table.ts';
 import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
@@ -43,10 +44,11 @@ export async function openStrangers(table: Table, files: readonly TableFile[]): 
   const strange = files
     .filter(({ source }) => source === undefined)
     .sort((a, b) => Number(a.sequence ?? 0) - Number(b.sequence ?? 0) || (a.file.path < b.file.path ? -1 : 1));
+  const sources = strange.length === 0 ? new Set<string>() : await writtenSources(table);
   const found: Stranger[] = [];
   for (const entries of groupBy(strange, ({ file }) => file.day).values()) {
     const read = await Promise.all(entries.map((entry) => readStranger(table, entry)));
-    const rows = read.flatMap((one) => one.rows);
+    const rows = read.flatMap((one) => one.rows).filter(({ source }) => sources.has(source));
     const seen = await ownIds(table, rows);
     for (const one of read) found.push(strangerOf(table, one, seen));
   }
@@ -88,12 +90,19 @@ async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: An
   return whileOpen(open, async () => work(await readAny(open)));
 }
 
+/** The sources that this sink has written, by name. */
+async function writtenSources({ warehouse: { name, state } }: Table): Promise<Set<string>> {
+  const found = await state.query<{ source: string }>(
+    sql`select distinct source from tributary.lake_tracks where sink = ${name}`,
+  );
+  return new Set(found.map(({ source }) => source));
+}
+
 /** By source: the ids of our own files, on the days that strangers hold rows of. */
 async function ownIds(table: Table, rows: readonly PlacedRow[]): Promise<Map<string, Set<string>>> {
-  const sources = new Set(rows.filter(({ source }) => table.sources.has(source)).map(({ source }) => source));
   const days = [...new Set(rows.map(({ at }) => Math.floor(at / DAY_MS)))].map((day) => ({ first: day, last: day }));
-  const seen = new Map([...sources].map((source) => [source, new Set<string>()]));
-  if (sources.size === 0) return seen;
+  const seen = new Map(rows.map(({ source }) => [source, new Set<string>()]));
+  if (seen.size === 0) return seen;
   for (const { file, source } of await filesOf(table, table.design.isByDay ? { days } : {})) {
     const ids = source === undefined ? undefined : seen.get(source);
     // A file that somebody deleted has no ids: it is counted, and named, elsewhere.
@@ -206,8 +215,8 @@ export async function replaceStranger(
   table: Table,
   stranger: Stranger,
   edited?: { source: string; edits: Edits },
-): Promise<DataFile[]> {
-  const made: DataFile[] = [];
+): Promise<NewFile[]> {
+  const made: NewFile[] = [];
   const { day: own } = stranger.entry.file;
   for (const source of stranger.sources) {
     const days = table.design.isByDay
@@ -219,8 +228,8 @@ export async function replaceStranger(
       const edits = edited?.source === source ? edited.edits : new Map();
       const pieces = editedPieces(stranger.of(source, day), table.columns, edits);
       // Its groups are in order, each by itself.
-      for (const file of await writeDataFile(draft, { table, source, day }, pieces))
-        made.push({ ...file, sortOrderId: undefined });
+      for (const { file } of await writeDataFile(draft, { table, source, day }, pieces))
+        made.push({ source, file: { ...file, sortOrderId: undefined } });
     }
   }
   return made;

@@ -1,21 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { Database, Queryable } from '../../cursor/database/index.ts';
-import { sql } from '../../cursor/database/sql.ts';
+import type { Database } from '../../cursor/database/index.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
-import type { Instant } from '../../model/instant.ts';
+import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
 import type { ReadAgainMs } from '../files/event-index.ts';
-import { META } from '../files/partition-file.ts';
-import { fileName, readSmall, type Staged, type Store, whileOpen, writeSmall } from '../files/store/store.ts';
-import { type FileColumn, readFooter, UnreadableFile } from '../parquet/format/index.ts';
+import { fileName, readSmall, type Staged, type Store, writeSmall } from '../files/store/store.ts';
+import { type FileColumn, UnreadableFile } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
-import { type DataFile, decodeManifest, type Entry } from './format/manifest.ts';
+import type { Design } from '../table-columns.ts';
+import { decodeManifest, type Entry } from './format/manifest.ts';
 import type { ManifestCache } from './format/manifest-cache.ts';
 import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
-import { columnsIn, type Design } from './format/schema.ts';
+import { columnsIn } from './format/schema.ts';
 
 /** What all operations on the tables need. */
 export interface Warehouse {
@@ -31,6 +30,9 @@ export interface Warehouse {
   catalog: Catalog;
   manifests: ManifestCache;
 }
+
+/** The catalog name under which readers find tables in the state's database. */
+export const CATALOG = 'tributary';
 
 /** A table, as the catalog returns it. */
 export interface Listed {
@@ -49,8 +51,8 @@ export interface Catalog {
   replace(draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
   /** The newest version in the table's folder, where the one that the catalog names is gone or older: one of them was restored. */
   findNewer?(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
-  /** Goes on with that one. */
-  recover?(tx: Queryable, warehouse: Warehouse, table: string, newer: Listed): Promise<void>;
+  /** Goes on with that one. Returns whether there is one. */
+  recover?(warehouse: Warehouse, table: string): Promise<boolean>;
 }
 
 /** Between commits, compaction and erasure of one table. */
@@ -145,8 +147,12 @@ export interface Table extends Listed {
   manifests: readonly Manifest[];
   /** Manifests of delete files, which other programs wrote: we rewrite files instead. */
   deletes: readonly Manifest[];
-  /** The sources that this sink has written, by name. */
-  sources: ReadonlySet<string>;
+}
+
+/** A source in the table of a stream. */
+export interface EventsOf {
+  stream: Stream;
+  source: string;
 }
 
 /** Days from 1970, both ends included. */
@@ -165,9 +171,6 @@ export interface TableFile extends Entry {
 export async function loadTable(warehouse: Warehouse, design: Design): Promise<Table | undefined> {
   const listed = await warehouse.catalog.load(warehouse, design.name);
   if (!listed) return undefined;
-  const found = await warehouse.state.query<{ source: string }>(
-    sql`select distinct source from tributary.lake_tracks where sink = ${warehouse.name}`,
-  );
   const { metadata } = listed;
   const snapshot = currentSnapshot(metadata);
   const all = snapshot ? decodeManifestList(await readBytes(warehouse, snapshot['manifest-list'])) : [];
@@ -180,7 +183,6 @@ export async function loadTable(warehouse: Warehouse, design: Design): Promise<T
     columns: columnsIn(presentColumns(metadata)),
     manifests: live.filter(({ content }) => content === 'data'),
     deletes: live.filter(({ content }) => content === 'deletes'),
-    sources: new Set(found.map(({ source }) => source)),
   };
 }
 
@@ -193,34 +195,11 @@ export async function preparedTable(warehouse: Warehouse, design: Design): Promi
 
 export function newDataPath({ warehouse, design }: Table, source: string, day: number | undefined): string {
   const date = day === undefined ? '' : `/${design.sortedBy}_day=${new Date(day * DAY_MS).toISOString().slice(0, 10)}`;
-  return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}`)}`;
+  return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}.tributary`)}`;
 }
 
-/** The name of a file of ours, with its source. Other writers give no such name. */
-const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$/;
-
-/** Whether files with a name that no source of this sink has are ours, by path: files never change. */
-const footers = new Map<string, boolean>();
-
-async function ownerOf({ warehouse, sources }: Table, file: DataFile): Promise<string | undefined> {
-  const name = NAME.exec(file.path)?.[1];
-  if (name === undefined || sources.has(name)) return name;
-  const isOurs = footers.get(file.path) ?? (await hasOurFooter(warehouse, file, name));
-  footers.set(file.path, isOurs);
-  return isOurs ? name : undefined;
-}
-
-/** A sink that was renamed does not know its sources; their files do. */
-async function hasOurFooter(warehouse: Warehouse, { path }: DataFile, source: string): Promise<boolean> {
-  try {
-    const open = await warehouse.store.open(pathOf(warehouse, path));
-    return open ? (await whileOpen(open, readFooter)).metadata[META.source] === source : false;
-  } catch (error) {
-    // Recovery: the file of another writer, wherever it is.
-    if (isNoFileOfOurs(error)) return false;
-    throw error;
-  }
-}
+/** The name of a file of ours, with its source, whatever the sink is called now. Other writers give no such name. */
+const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tributary\.parquet$/;
 
 /** It is damaged, gone, or out of reach. */
 export const isNoFileOfOurs = (error: unknown): boolean =>
@@ -239,7 +218,7 @@ export async function filesOf(
     for (const entry of await manifestFiles(table.warehouse, table.metadata, manifest)) {
       const { day } = entry.file;
       if (day !== undefined && !overlaps({ first: day, last: day })) continue;
-      const owner = await ownerOf(table, entry.file);
+      const owner = NAME.exec(entry.file.path)?.[1];
       if (source === undefined || owner === undefined || owner === source)
         found.push({ ...entry, manifest, source: owner });
     }
@@ -269,12 +248,3 @@ export const daysOf = ({ start, end }: Window): DayRange => ({
   first: Math.floor(start / DAY_MS),
   last: Math.floor((end - 1) / DAY_MS),
 });
-
-export const timeIn = ({ columns }: Table): number =>
-  columns.find(({ name }) => name === 'timestamp')?.fieldIds?.[0] ?? 0;
-
-export function timesOf({ file }: Pick<TableFile, 'file'>, time: number): { oldest: Instant; newest: Instant } {
-  const { lower, upper } = file.columns.get(time) ?? {};
-  const instant = (bytes?: Buffer): Instant | undefined => bytes && Number(bytes.readBigInt64LE()) / 1000;
-  return { oldest: instant(lower) ?? Number.NEGATIVE_INFINITY, newest: instant(upper) ?? Number.POSITIVE_INFINITY };
-}

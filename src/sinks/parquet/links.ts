@@ -4,13 +4,13 @@ import { storeListing } from '../files/merge-link.ts';
 import { META, openPartition } from '../files/partition-file.ts';
 import { fileName, whileOpen, whileStaged } from '../files/store/store.ts';
 import type { LinksSnapshot, Receipt } from '../sink.ts';
-import { entityColumns } from '../table-columns.ts';
+import { entityDesign } from '../table-columns.ts';
 import { hideCoverage, showCoverage } from './catalog.ts';
 import type { Lake } from './lake.ts';
 import { writeNext } from './lake-files.ts';
 
 const FOLDER = 'links';
-const COLUMNS = entityColumns(LINKS).map(({ doc, ...column }) => column);
+const COLUMNS = entityDesign(LINKS).columns.map(({ doc, ...column }) => column);
 
 const pathOf = (source: string): string => `${FOLDER}/${fileName(source)}`;
 

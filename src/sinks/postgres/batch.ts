@@ -7,10 +7,11 @@ import { type Advance, applyAdvance } from '../../cursor/ledger.ts';
 import { quarantine } from '../../cursor/quarantine.ts';
 import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
-import { toIso } from '../../model/instant.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
+import { gather } from '../files/commit.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
 import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
+import { readReceipt, writeReceipt } from './beside.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy, encodeRows } from './copy-encoder.ts';
 import { countRows, isMissing } from './holdings.ts';
@@ -27,7 +28,6 @@ import {
   type Target,
 } from './merge.ts';
 import { copyIntoKeys, ensureMonths, KEY_KINDS } from './months.ts';
-import { readReceipt, writeReceipt } from './receipts.ts';
 import { sendStage } from './staged.ts';
 import { checkShape, describeTable, type Partition } from './table.ts';
 
@@ -48,17 +48,10 @@ export interface BatchOptions {
 
 /** Collects rows and writes them in one short transaction: none stays open while a page is requested. */
 export function openBatch({ db, schema, state, partition, preparation }: BatchOptions, stream: Stream): Batch {
-  const rows: Row[] = [];
-  const target = { schema, stream, partition, preparation };
-
   /** If the state is in another database, the data is committed first, with a receipt that recovery reads after a crash. */
-  const storeElsewhere = async (
-    kept: readonly Row[],
-    advance: Advance,
-    follows: string | undefined,
-  ): Promise<Stored> => {
+  const storeElsewhere = (load: PostgresLoad, advance: Advance, follows: string | undefined): Promise<Stored> => {
     const work = async (tx: Transaction): Promise<Stored> => {
-      const stored = await store(tx, { ...target, rows: kept }, advance);
+      const stored = await store(tx, load, advance.spans);
       await writeReceipt(tx, schema, advance, follows);
       return stored;
     };
@@ -67,57 +60,50 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     return resolveInDoubt(work, (attempt) => db.transaction(attempt), isThere);
   };
 
-  return {
-    async write(more) {
-      rows.push(...more);
-    },
-    async commit(advance, rejected = []) {
-      const isHere = db === state;
-      // With two databases, rejected records are stored first: a receipt restores the cursor after a crash, not these records.
-      if (!isHere && rejected.length > 0) {
-        await state.transaction(async (tx) => {
-          await checkFence(tx, advance);
-          await quarantine(tx, advance, rejected);
-        });
-      }
-      const times = rows.map(({ at }) => at);
-      if (partition === 'month') await ensureMonths(db, schema, stream.name, times);
-      const work = async (tx: Transaction): Promise<Receipt> => {
-        // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
-        const fence = await checkFence(tx, advance);
-        const kept = await withoutForgotten(tx, advance.source, stream, rows);
-        const stored = isHere
-          ? await store(tx, { ...target, rows: kept }, advance)
-          : await storeElsewhere(kept, advance, await lastCommit(tx, advance));
-        if (isHere) await quarantine(tx, advance, rejected);
-        await applyAdvance(tx, fence, advance, {
-          ...stored,
-          count: countRows(isHere ? tx : db, { schema, stream, source: advance.source }),
-        });
-        return stored.receipt;
-      };
-      const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
-      return resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
-    },
-    async abort() {
-      rows.length = 0;
-    },
-  };
+  return gather(stream, async ({ rows, advance, rejected }) => {
+    const isHere = db === state;
+    // With two databases, rejected records are stored first: a receipt restores the cursor after a crash, not these records.
+    if (!isHere && rejected.length > 0) {
+      await state.transaction(async (tx) => {
+        await checkFence(tx, advance);
+        await quarantine(tx, advance, rejected);
+      });
+    }
+    const times = rows.map(({ at }) => at);
+    if (partition === 'month') await ensureMonths(db, { schema, stream: stream.name }, times);
+    const work = async (tx: Transaction): Promise<Receipt> => {
+      // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
+      const fence = await checkFence(tx, advance);
+      const { source, runId } = advance;
+      const kept = await withoutForgotten(tx, source, stream, rows);
+      const load = { schema, stream, partition, preparation, source, runId, rows: kept };
+      const stored = isHere
+        ? await store(tx, load, advance.spans)
+        : await storeElsewhere(load, advance, await lastCommit(tx, advance));
+      if (isHere) await quarantine(tx, advance, rejected);
+      await applyAdvance(tx, fence, advance, {
+        ...stored,
+        count: countRows(isHere ? tx : db, load),
+      });
+      return stored.receipt;
+    };
+    const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
+    return resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
+  });
 }
 
-interface StoreOptions extends Target, Pick<BatchOptions, 'preparation'> {
+interface PostgresLoad extends Target, Pick<BatchOptions, 'preparation'> {
   /** In the order they were read. The same event may come twice. */
   rows: readonly Row[];
 }
 
 /** Writes a batch inside a transaction: new rows straight into the table, known ones by way of a stage that is compared. */
-async function store(tx: Transaction, options: StoreOptions, advance: Advance): Promise<Stored> {
-  const { schema, stream, partition, rows } = options;
-  const { source, runId, spans } = advance;
-  await holdShape(tx, options);
+async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans']): Promise<Stored> {
+  const { schema, stream, partition, source, runId, rows } = load;
+  await holdShape(tx, load);
   const distinct = newestById(rows);
   const ids = [...distinct.keys()];
-  const found = ids.length > 0 ? await tx.query<Known>(selectKnown(options, source, ids)) : [];
+  const found = ids.length > 0 ? await tx.query<Known>(selectKnown(load, ids)) : [];
   const known = new Map(found.map(({ event_id, at }) => [event_id, at]));
 
   const [newRows, hits]: [Row[], Row[]] = [[], []];
@@ -130,11 +116,9 @@ async function store(tx: Transaction, options: StoreOptions, advance: Advance): 
     const keys = newRows.map(({ id, at }) => [source, storableText(id), at]);
     if (partition === 'month') await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keys));
   }
-  const changed = await storeKnown(tx, options, hits, found, sanitizer, advance);
-  for (const entity of entitiesOf(stream)) await storeEntity(tx, entity, options, source);
-  for (const { start, end } of spans.filter((span) => span.whole)) {
-    await tx.query(markMissing(schema, stream, source, { start: toIso(start), end: toIso(end) }, ids));
-  }
+  const changed = await storeKnown(tx, { ...load, rows: hits }, found, sanitizer);
+  for (const entity of entitiesOf(stream)) await storeEntity(tx, load, entity);
+  for (const span of spans) if (span.whole) await tx.query(markMissing(load, span, ids));
   const moved = changed.filter(({ id, at }) => known.get(storableText(id)) !== at);
   return {
     receipt: {
@@ -153,22 +137,17 @@ const swallowed = (schema: string, { name }: Stream, rows: number): RetryLater =
     next: 'remove what drops them (\\d+ of the table shows triggers and rules), and run again',
   });
 
-async function storeEntity(
-  tx: Transaction,
-  entity: Entity,
-  { schema, stream, rows }: StoreOptions,
-  source: string,
-): Promise<void> {
+async function storeEntity(tx: Transaction, load: PostgresLoad, entity: Entity): Promise<void> {
+  const { stream, rows } = load;
   const newest = newestEntities(entity, stream, rows, POSTGRES_TEXT);
   if (newest.length === 0) return;
   const places = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
   const values = picked(createSanitizer(stream, POSTGRES_TEXT).all(newest), places);
-  const staged = await sendStage(tx, entityStage(entity), values, newest.length);
-  await tx.query(mergeEntity(schema, entity, staged, source));
+  await tx.query(mergeEntity(load, entity, await sendStage(tx, entityStage(entity), values)));
 }
 
 /** Locks the columns of the table until the end of the transaction and checks that the rows fit them. */
-async function holdShape(tx: Transaction, { schema, stream, preparation }: StoreOptions): Promise<void> {
+async function holdShape(tx: Transaction, { schema, stream, preparation }: PostgresLoad): Promise<void> {
   try {
     await tx.query(raw(`lock table only ${nameIn(schema, stream.name)} in row exclusive mode`));
   } catch (error) {
@@ -186,24 +165,22 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Store
 /** Rows that the table has already: compared, and written where they changed. Returns those. */
 async function storeKnown(
   tx: Transaction,
-  target: Target,
-  rows: readonly Row[],
+  load: PostgresLoad,
   known: readonly Known[],
   sanitizer: Sanitizer,
-  by: { source: string; runId: string },
 ): Promise<Row[]> {
-  const { stream } = target;
+  const { stream, partition, rows } = load;
   if (rows.length === 0) return [];
-  const seen = await sendSeen(tx, stream, sanitizer.all(rows), rows.length);
-  const found = await tx.query<{ event_id: string }>(selectChanged(target, seen, known, by));
+  const seen = await sendSeen(tx, stream, sanitizer.all(rows));
+  const found = await tx.query<{ event_id: string }>(selectChanged(load, seen, known));
   if (found.length === 0) return [];
 
   const ids = new Set(found.map(({ event_id }) => event_id));
   const changed = rows.filter(({ id }) => ids.has(storableText(id)));
-  const values = createSanitizer(stream, POSTGRES_TEXT).all(changed);
-  const staged = await sendStage(tx, changedStage(stream), values, changed.length);
+  const values = [...createSanitizer(stream, POSTGRES_TEXT).all(changed)];
+  const staged = await sendStage(tx, changedStage(stream), values);
   const places = known.filter(({ event_id }) => ids.has(event_id));
-  await tx.query(mergeStage(target, staged, places, by));
-  if (target.partition === 'month') await tx.query(followStage(target.schema, stream, staged, by.source));
+  await tx.query(mergeStage(load, staged, places));
+  if (partition === 'month') await tx.query(followStage(load, staged));
   return changed;
 }

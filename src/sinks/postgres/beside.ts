@@ -1,6 +1,7 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import { nameIn, raw, sql } from '../../cursor/database/sql.ts';
-import type { Track } from '../../cursor/ledger.ts';
+import { nameIn, raw, type Sql, sql, storableJson } from '../../cursor/database/sql.ts';
+import { ofTrack } from '../../cursor/holdings/window-rows.ts';
+import { type Advance, type CoverageRow, readBack, type Track } from '../../cursor/ledger.ts';
 import { startOfDay } from '../../model/window.ts';
 import type { Batch } from '../sink.ts';
 import { completeDays } from '../views/complete-days.ts';
@@ -13,12 +14,32 @@ import { isThere, type Table, type TableColumn } from './table.ts';
 
 /** Where the cursors of this sink stand. */
 export const CURSOR_COPY = '_cursors';
+export const RECEIPTS = '_receipts';
 export const DAYS = '_days';
 export const COLUMNS_COPY = '_columns';
 
-export const column = (name: string, type: string, nullable = true, comment = ''): TableColumn => ({
+const column = (name: string, type: string, nullable = true, comment = ''): TableColumn => ({
   ...{ name, type, nullable, comment },
 });
+
+/** A copy of the cursors beside the data, for the view `coverage`. */
+export const cursorCopy: Table = {
+  name: CURSOR_COPY,
+  doc: 'A copy of what the state says of this sink. The view coverage shows it.',
+  key: ['source', 'stream'],
+  columns: [
+    column('source', 'text', false),
+    column('stream', 'text', false),
+    column('complete_through', 'timestamp with time zone'),
+    column('newest_seen', 'timestamp with time zone'),
+    column('updated_at', 'timestamp with time zone', false),
+    column('since', 'timestamp with time zone'),
+    column('filters', 'text'),
+    column('set_aside', 'bigint'),
+    column('also_complete', 'tstzmultirange'),
+  ],
+  indexes: [],
+};
 
 /** In one database with the state too: the ledger says what is complete, not since when. */
 export const daysTable: Table = {
@@ -52,27 +73,16 @@ export const columnsCopy: Table = {
 /** Nearly every poll stays within today, and changes no day that is complete: it need not look. */
 export function createDaysDue() {
   const settled = new Set<string>();
-  /** The day that each has come to. */
-  const ends = new Map<string, number>();
   const keyOf = ({ source, stream }: Omit<Track, 'sink'>): string => `${source}/${stream}`;
   return {
     isDue: (track: Omit<Track, 'sink'>): boolean => !settled.has(keyOf(track)),
     settle: (track: Omit<Track, 'sink'>): unknown => settled.add(keyOf(track)),
-    /** A batch whose commit may change them. */
+    /** A batch whose commit may change them: it reaches over a midnight, or is all of an earlier day. */
     watched: (batch: Batch): Batch => ({
       ...batch,
       async commit(advance, rejected) {
         const receipt = await batch.commit(advance, rejected);
-        const [key, today] = [keyOf(advance), startOfDay(Date.now())];
-        const isNew = receipt.new + receipt.changed > 0;
-        const reached = Math.max(0, ...advance.spans.map(({ end }) => startOfDay(end)));
-        // A day ended, a window of an earlier day was read, or rows of one came late.
-        if (
-          reached > (ends.get(key) ?? 0) ||
-          advance.spans.some(({ start, end }) => end <= today || (isNew && start < today))
-        )
-          settled.delete(key);
-        ends.set(key, Math.max(reached, ends.get(key) ?? 0));
+        if (advance.spans.some(({ start }) => start < startOfDay(Date.now()))) settled.delete(keyOf(advance));
         return receipt;
       },
     }),
@@ -81,8 +91,6 @@ export function createDaysDue() {
 
 /** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
 export async function publishDays(db: Queryable, schema: string, state: Queryable, track: Track): Promise<void> {
-  // A cursor may be moved before the first sync of this version has made the tables.
-  if (!(await isThere(db, schema, DAYS))) return;
   const table = nameIn(schema, DAYS);
   const { source, stream } = track;
   const days = await state.query({
@@ -100,7 +108,6 @@ export async function publishDays(db: Queryable, schema: string, state: Queryabl
 
 /** The log only grows: what is not there yet is taken over. */
 export async function publishColumns(db: Queryable, schema: string, state: Queryable): Promise<void> {
-  if (!(await isThere(db, schema, COLUMNS_COPY))) return;
   const table = nameIn(schema, COLUMNS_COPY);
   const names = raw(columnsCopy.columns.map(({ name }) => name).join(', '));
   const [last] = await db.query<{ id: number }>(sql`select coalesce(max(id), 0) as id from ${table}`);
@@ -109,4 +116,61 @@ export async function publishColumns(db: Queryable, schema: string, state: Query
   await db.query(sql`
     insert into ${table} (${names})
     select ${names} from jsonb_populate_recordset(null::${table}, ${JSON.stringify(rows)}) on conflict do nothing`);
+}
+
+/**
+ * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what
+ * the state is about to be told. After a crash in between, recovery reads the receipt and tells the state.
+ */
+export const createReceipts = (schema: string): Sql => sql`
+  create table if not exists ${nameIn(schema, RECEIPTS)} (
+    source text not null, stream text not null, sink text not null, commit_id text not null, advance jsonb not null,
+    committed_at timestamptz not null default now(), primary key (source, stream, sink));`;
+
+export async function writeReceipt(tx: Queryable, schema: string, advance: Advance, follows?: string): Promise<void> {
+  const { source, stream, sink, commitId } = advance;
+  await tx.query(sql`
+    insert into ${nameIn(schema, RECEIPTS)} (source, stream, sink, commit_id, advance)
+    values (${source}, ${stream}, ${sink}, ${commitId}, ${storableJson(JSON.stringify({ ...advance, follows }))})
+    on conflict (source, stream, sink) do update
+      set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`);
+}
+
+/**
+ * The receipt of the last commit of a track. It stays: one that is not the state's last commit says that the tables were restored from
+ * a backup, or the state was.
+ */
+export async function readReceipt(db: Queryable, schema: string, track: Track) {
+  if (!(await isThere(db, schema, RECEIPTS))) return undefined;
+  const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>(
+    sql`select commit_id as id, advance from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)}`,
+  );
+  if (!receipt) return undefined;
+  const { follows, ...advance } = receipt.advance;
+  return {
+    commitId: receipt.id,
+    /** Undefined once the state has been told; otherwise it would undo a later reset of the cursor. */
+    advance: advance.commitId ? readBack(advance as Advance) : undefined,
+    /** The commit that the state knew before this one: only then may the state be told of it. */
+    follows,
+  };
+}
+
+/** The state knows of the commit. Its name stays: it tells whether the tables are those of the state's last commit. */
+export async function settleReceipt(db: Queryable, schema: string, track: Track, commitId: string): Promise<void> {
+  await db.query(sql`
+    update ${nameIn(schema, RECEIPTS)} set advance = '{}'
+    where ${ofTrack(track)} and commit_id = ${commitId} and advance <> '{}'`);
+}
+
+/** It may be a commit behind, never ahead. */
+export async function copyCursor(db: Queryable, schema: string, row: CoverageRow): Promise<void> {
+  const ranges = row.also_complete.map(({ start, end }) => `[${start},${end})`);
+  const names = cursorCopy.columns.map(({ name }) => name);
+  await db.query({
+    text: `
+      insert into ${nameIn(schema, CURSOR_COPY)} (${names.join(', ')}) values (${names.map((_, i) => `$${i + 1}`).join(', ')})
+      on conflict (source, stream) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+    values: names.map((name) => (name === 'also_complete' ? `{${ranges.join(',')}}` : row[name as keyof CoverageRow])),
+  });
 }

@@ -1,6 +1,6 @@
 import type { Database, Transaction } from '../../cursor/database/index.ts';
 import { instantOf, nameIn, quoteIdent, quoteLiteral, raw, type Sql, sql } from '../../cursor/database/sql.ts';
-import type { Kind, Value } from '../../model/columns.ts';
+import type { Value } from '../../model/columns.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { type JsonObject, parseJson } from '../../model/json.ts';
@@ -16,7 +16,7 @@ import {
   SANITIZED,
 } from '../merge-rule.ts';
 import type { Comparison, Difference } from '../sink.ts';
-import { isOurs } from './holdings.ts';
+import { isOurs, type Of } from './holdings.ts';
 import { joinKnown, type Known, type Target } from './merge.ts';
 import { type Stage, type Staged, sendStage } from './staged.ts';
 import { describeTable, type Present } from './table.ts';
@@ -27,50 +27,52 @@ import { describeTable, type Present } from './table.ts';
  * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
  */
 
+const EXTRA = { name: '_extra', kind: 'json' } as const;
+
 /** With the place of each value in a row of `createSanitizer`. */
 const comparedColumns = (stream: Stream) => [
   ...ownColumns(stream).map((column) => ({ ...column, place: stream.columns.indexOf(column) })),
-  { name: '_extra', kind: 'json' as const, place: stream.columns.length },
+  { ...EXTRA, place: stream.columns.length },
 ];
 
 export const seenStage = (stream: Stream): Stage => ({ name: 'seen', columns: comparedColumns(stream) });
 
 /** Sends that half of the rows, which are as `createSanitizer` makes them. */
-export function sendSeen(
-  tx: Transaction,
-  stream: Stream,
-  rows: Iterable<readonly Value[]>,
-  count: number,
-): Promise<Staged> {
+export function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonly Value[]>): Promise<Staged> {
   const places = comparedColumns(stream).map(({ place }) => place);
-  return sendStage(tx, seenStage(stream), picked(rows, places), count);
+  return sendStage(tx, seenStage(stream), picked(rows, places));
 }
 
 /** Only these places of each row. */
-export function* picked(rows: Iterable<readonly Value[]>, places: readonly number[]): Generator<Value[]> {
-  for (const values of rows) yield places.map((place) => values[place] ?? null);
-}
+export const picked = (rows: Iterable<readonly Value[]>, places: readonly number[]): Value[][] =>
+  Array.from(rows, (values) => places.map((place) => values[place] ?? null));
 
 /** Those that differ, those that somebody else wrote, and those that were missing and are back; but not where this run has read a newer version already. */
-export function selectChanged(
-  target: Target,
-  staged: Staged,
-  known: readonly Known[],
-  { source, runId }: { source: string; runId: string },
-): Sql {
-  const { stream } = target;
-  const joined = joinedKeys(stream);
-  const own = (row: string): Sql => {
-    const values = comparedColumns(stream).map(({ name }) =>
-      name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`,
-    );
-    return raw(`(${values.join(', ')})`);
-  };
-  const names = [...comparedColumns(stream).map(({ name }) => name), '_missing_since', '_run_id'];
+export function selectChanged(target: Target, staged: Staged, known: readonly Known[]): Sql {
+  const { stream, runId } = target;
+  const tests = differencesOf(stream);
+  const names = [...tests.map(([name]) => name), '_run_id'];
   return sql`
-    select s.event_id from ${staged('s')} ${joinKnown(target, source, known, names.map(quoteIdent).join(', '))}
-    where (t._missing_since is not null or not ${isOurs('t', stream)} or ${own('t')} is distinct from ${own('s')}) and not ${outdatesSql(runId)}`;
+    select s.event_id from ${staged('s')} ${joinKnown(target, known, names.map(quoteIdent).join(', '))}
+    where (not ${isOurs('t', stream)} or ${anyOf(tests)}) and not ${outdatesSql(runId)}`;
 }
+
+/** By column, how the row of the table (`t`) may differ from the one that was read (`s`). */
+function differencesOf(stream: Stream): Array<[column: string, test: string]> {
+  const joined = joinedKeys(stream);
+  const own = (row: string, name: string): string =>
+    name === '_extra' ? ownExtra(row, joined) : `${row}.${quoteIdent(name)}`;
+  return [
+    ...comparedColumns(stream).map(({ name }): [string, string] => [
+      name,
+      `${own('t', name)} is distinct from ${own('s', name)}`,
+    ]),
+    // It is shown, so it has not vanished.
+    ['_missing_since', 't._missing_since is not null'],
+  ];
+}
+
+const anyOf = (tests: ReturnType<typeof differencesOf>): Sql => raw(`(${tests.map(([, test]) => test).join(' or ')})`);
 
 /**
  * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was sanitized. Where nothing
@@ -90,7 +92,7 @@ export function findDifferences(db: Database, schema: string, question: Comparis
     const expected = [...newestById(question.rows).values()];
     if (!present) return expected.map(({ id, at }) => ({ kind: 'missing', id, at, columns: [] }));
     const rows = createSanitizer(stream, POSTGRES_TEXT).all(expected);
-    const staged = await sendSeen(tx, stream, rows, expected.length);
+    const staged = await sendSeen(tx, stream, rows);
     return tx.query<Difference>(selectDifferences(schema, question, staged, present));
   });
 }
@@ -104,14 +106,7 @@ function selectDifferences(
   const table = nameIn(schema, stream.name);
   const seen = staged('s');
   // Only columns that the table has are compared; the values of others are still in `_extra` on both sides.
-  const own = comparedColumns(stream).filter(({ name }) => name !== '_extra' && name in present.columns);
-  const joined = joinedKeys(stream);
-  const tests = [
-    ...own.map(({ name }) => [name, `t.${quoteIdent(name)} is distinct from s.${quoteIdent(name)}`] as const),
-    ['_extra', `${ownExtra('t', joined)} is distinct from ${ownExtra('s', joined)}`] as const,
-    // It is shown, so it has not vanished.
-    ['_missing_since', 't._missing_since is not null'] as const,
-  ];
+  const tests = differencesOf(stream).filter(([name]) => name in present.columns);
   const differing = tests.map(([name, test]) => `case when ${test} then ${quoteLiteral(name)} end`).join(', ');
   return sql`
     select 'missing' as kind, s.event_id as id, ${instantOf('s."timestamp"')} as at, array[]::text[] as columns from ${seen}
@@ -123,69 +118,48 @@ function selectDifferences(
     union all
     select 'different', t.event_id, ${instantOf('t."timestamp"')}, array_remove(array[${raw(differing)}], null) from ${table} t
     join ${seen} on s.event_id = t.event_id
-    where t._source = ${source} and (${raw(tests.map(([, test]) => test).join(' or '))})`;
+    where t._source = ${source} and ${anyOf(tests)}`;
 }
 
 const ROWS_AT_A_TIME = 5000;
 
 /** Rows as they were before they were stored, in order of time. Those that have vanished from the service are left out. */
-export async function* readRows(
-  db: Database,
-  schema: string,
-  stream: Stream,
-  { source, window }: { source: string; window: Window },
-): AsyncGenerator<Row[]> {
+export async function* readRows(db: Database, { schema, stream, source }: Of, window: Window): AsyncGenerator<Row[]> {
   const present = await describeTable(db, schema, stream.name);
   if (!present) return;
-  // A column that the table does not have yet is null in all of its rows.
-  const columns = [...stream.columns, { name: '_extra', kind: 'json' as const }];
-  const list = columns.map(({ name, kind }) => (name in present.columns ? READ[kind](quoteIdent(name)) : 'null'));
+  // Under its name in JSON, which keeps all digits. A column that the table does not have yet is null in all of its rows.
+  const list = [...stream.columns, EXTRA].map(({ name, kind }) => {
+    const column = quoteIdent(name);
+    return `${name in present.columns ? (kind === 'timestamp' ? instantOf(column) : column) : 'null'} as ${column}`;
+  });
   let after = raw('');
   for (;;) {
     const found = await db.query<StoredRow>(sql`
       select event_id as id, ${instantOf('"timestamp"')} as at, "timestamp"::text as time,
-        ${raw(list.map((read, i) => `${read} as c${i}`).join(', '))}
+        (select to_json(r)::text from (select ${raw(list.join(', '))}) r) as content
       from ${nameIn(schema, stream.name)}
       where _source = ${source} and "timestamp" >= ${toIso(window.start)} and "timestamp" < ${toIso(window.end)}
         and _missing_since is null ${after}
       order by "timestamp", event_id limit ${raw(ROWS_AT_A_TIME)}`);
-    if (found.length > 0) yield found.map((row) => toRow(row, columns));
+    if (found.length > 0) yield found.map((row) => toRow(stream, row));
     const last = found.at(-1);
     if (!last || found.length < ROWS_AT_A_TIME) return;
     after = sql`and ("timestamp", event_id) > (${last.time}::timestamptz, ${last.id})`;
   }
 }
 
-interface StoredRow extends Record<string, string | number | boolean | null> {
+interface StoredRow {
   id: string;
   at: Instant;
   /** As Postgres writes it: to go on from, without rounding. */
   time: string;
+  content: string;
 }
 
-/** Selected as text where JavaScript would round; the result is converted to what `flatten` makes. */
-const READ: Readonly<Record<Kind, (column: string) => string>> = {
-  text: (column) => column,
-  integer: (column) => `${column}::text`,
-  number: (column) => `${column}::text`,
-  boolean: (column) => column,
-  timestamp: (column) => `${instantOf(column)}`,
-  json: (column) => `${column}::text`,
-};
-
-function toRow(stored: StoredRow, columns: ReadonlyArray<{ kind: Kind }>): Row {
-  const values = columns.map(({ kind }, i) => toValue(kind, stored[`c${i}`] ?? null));
-  const extra = values.pop() as JsonObject | null;
-  return { id: stored.id, at: stored.at, values, extra, contradictions: [], typeMismatches: [] };
-}
-
-function toValue(kind: Kind, value: string | number | boolean | null): Value {
-  if (typeof value !== 'string' || kind === 'text') return value;
-  return kind === 'json' ? (parseJson(value) as Value) : exact(value);
-}
-
-/** A number where that says it all, else the digits of an integer. */
-function exact(text: string): Value {
-  const number = Number(text);
-  return text.includes('.') || Number.isSafeInteger(number) ? number : BigInt(text);
+/** As `flatten` makes it. */
+function toRow({ columns }: Stream, { id, at, content }: StoredRow): Row {
+  const stored = parseJson(content) as Record<string, Value>;
+  const extra = stored._extra as JsonObject | null;
+  const values = columns.map(({ name }) => stored[name] ?? null);
+  return { id, at, values, extra, contradictions: [], typeMismatches: [] };
 }

@@ -7,44 +7,45 @@ import { ENTITIES, STREAM_NAMES } from '../../model/streams.ts';
 import type { Erasure } from '../sink.ts';
 import { KEPT } from '../table-columns.ts';
 import type { Of } from './holdings.ts';
-import { HISTORY } from './links/history.ts';
+import { HISTORY } from './links.ts';
 import { keysName, keysPlace, monthsOf, monthTable } from './months.ts';
 import { describeTable, lockSchema, type Partition } from './table.ts';
 
 /** How many rows of which table were touched. */
 type Touched = Record<string, number>;
 
-/**
- * One transaction. Tables that do not exist are skipped: not every stream may have been synced. Also returns the times of deleted
- * clicks, for the ledger.
- */
-export async function erase(
-  db: Database,
-  schema: string,
-  erasure: Erasure,
-): Promise<{ touched: Touched; clicks: Instant[] }> {
-  return db.transaction(async (tx) => {
-    const touched: Touched = {};
-    const clicks: Instant[] = [];
-    for (const change of changesFor(erasure)) {
-      const present = await columnsOf(tx, schema, change.table);
-      if (!present) continue;
-      const done = await tx.query<{ at?: Instant }>(sqlOf(change, nameIn(schema, change.table), present));
-      touched[`${schema}.${change.table}`] = done.length;
+/** One transaction. Also returns the times of deleted clicks, for the ledger. */
+export async function erase(db: Database, schema: string, erasure: Erasure) {
+  const clicks: Instant[] = [];
+  const touched = await db.transaction((tx) =>
+    eachTable(tx, schema, erasure, async (change, place, columns) => {
+      const done = await tx.query<{ at?: Instant }>(sqlOf(change, place, columns));
       if (change.table === 'clicks') clicks.push(...done.flatMap(({ at }) => at ?? []));
-    }
-    return { touched, clicks };
-  });
+      return done.length;
+    }),
+  );
+  return { touched, clicks };
 }
 
-export async function countErased(db: Queryable, schema: string, erasure: Erasure): Promise<Touched> {
+export const countErased = (db: Queryable, schema: string, erasure: Erasure): Promise<Touched> =>
+  eachTable(db, schema, erasure, async ({ where }, place) => {
+    const [found] = await db.query<{ rows: number }>(sql`select count(*)::int as rows from ${place} where ${where}`);
+    return found?.rows ?? 0;
+  });
+
+/** Tables that do not exist are skipped: not every stream may have been synced. */
+async function eachTable(
+  db: Queryable,
+  schema: string,
+  erasure: Erasure,
+  work: (change: Change, place: Sql, columns: readonly string[]) => Promise<number>,
+): Promise<Touched> {
   const touched: Touched = {};
-  for (const { table, where } of changesFor(erasure)) {
-    if (!(await columnsOf(db, schema, table))) continue;
-    const [found] = await db.query<{ rows: number }>(
-      sql`select count(*)::int as rows from ${nameIn(schema, table)} where ${where}`,
-    );
-    touched[`${schema}.${table}`] = found?.rows ?? 0;
+  for (const change of changesFor(erasure)) {
+    const present = await describeTable(db, schema, change.table);
+    if (!present) continue;
+    const rows = await work(change, nameIn(schema, change.table), Object.keys(present.columns));
+    touched[`${schema}.${change.table}`] = rows;
   }
   return touched;
 }
@@ -89,11 +90,6 @@ function sqlOf({ where, empties }: Change, place: Sql, columns: readonly string[
     .filter((column) => !KEPT.has(column) && empties(column))
     .map((column) => `${quoteIdent(column)} = null`);
   return sql`update ${place} set ${raw([...sets, '_synced_at = now()'].join(', '))} where ${where} returning 1`;
-}
-
-async function columnsOf(tx: Queryable, schema: string, table: string): Promise<string[] | undefined> {
-  const present = await describeTable(tx, schema, table);
-  return present && Object.keys(present.columns);
 }
 
 /** Rows that one statement deletes: some ten milliseconds. */

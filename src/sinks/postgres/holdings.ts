@@ -6,9 +6,10 @@ import { RUN_ID } from '../../cursor/runs.ts';
 import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Asked, type Held, UNSETTLED } from '../sink.ts';
+import { RECEIPTS } from './beside.ts';
 import { keysPlace } from './months.ts';
-import { RECEIPTS } from './receipts.ts';
 import { isThere } from './table.ts';
+import type { Viewed } from './views.ts';
 
 /** What the tables hold, as Postgres tells it: whatever was committed, somebody may have dropped, restored or written to them since. */
 
@@ -40,25 +41,16 @@ function filesOf(schema: string, stream: StreamName): Sql {
     where t.relnamespace = (select oid from pg_namespace where nspname = ${schema}) and t.relname = any(${names})`;
 }
 
-export async function identifyTable(db: Queryable, schema: string, stream: StreamName): Promise<string> {
-  const [found] = await db.query<{ files: string }>(filesOf(schema, stream));
-  return found?.files ?? '';
-}
-
 /**
- * Of tables in another database than the state: a copy of the whole server, restored, has the same files. Its last receipt is not the
- * last commit that the state knows.
+ * In another database than the state, the last receipt has to be that of the last commit that the state knows: a copy of the whole server,
+ * restored, has the same files.
  */
-export async function identifyElsewhere(
-  db: Queryable,
-  schema: string,
-  track: Track,
-  known: string | undefined,
-): Promise<string> {
+export async function identifyTable(db: Queryable, { schema, isStateHere }: Viewed, track: Track, known?: string) {
+  const receipt = sql`(select commit_id from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)})`;
   try {
-    const [found] = await db.query<{ files: string; last: string | null }>(sql`
-      select (${filesOf(schema, track.stream)}) as files,
-        (select commit_id from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)}) as last`);
+    const [found] = await db.query<{ files: string; last: string | null }>(
+      sql`select (${filesOf(schema, track.stream)}) as files, ${isStateHere ? raw('null') : receipt} as last`,
+    );
     const { files = '', last = null } = found ?? {};
     return last === null || last === known ? files : `${files}, last receipt ${last}`;
   } catch (error) {

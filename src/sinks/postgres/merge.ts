@@ -1,16 +1,16 @@
 import { instantOf, nameIn, quoteIdent, raw, type Sql, sql } from '../../cursor/database/sql.ts';
-import type { Instant } from '../../model/instant.ts';
+import { type Instant, toIso } from '../../model/instant.ts';
 import { CUSTOMER_KNOWLEDGE, type Entity, LINK_COUNTERS, type Stream } from '../../model/streams.ts';
-import { isOurs } from './holdings.ts';
+import type { Window } from '../../model/window.ts';
+import { isOurs, type Of } from './holdings.ts';
 import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
 import type { Stage, Staged } from './staged.ts';
 import type { Partition } from './table.ts';
 
-/** Where rows go: the table of a stream, in one piece or in partitions. */
-export interface Target {
-  schema: string;
-  stream: Stream;
+/** Where the rows of a run go: the table of a stream, in one piece or in partitions. */
+export interface Target extends Of {
   partition: Partition;
+  runId: string;
 }
 
 /** What of a row comes from the service, in the order of `createSanitizer`. */
@@ -27,7 +27,7 @@ export interface Known {
   at: Instant;
 }
 
-export const selectKnown = ({ schema, stream, partition }: Target, source: string, ids: readonly string[]): Sql => sql`
+export const selectKnown = ({ schema, stream, partition, source }: Target, ids: readonly string[]): Sql => sql`
   select event_id, ${instantOf('"timestamp"')} as at
   from ${partition === 'month' ? keysPlace(schema, stream) : nameIn(schema, stream.name)}
   where _source = ${source} and event_id = any(${ids})`;
@@ -37,12 +37,8 @@ export const selectKnown = ({ schema, stream, partition }: Target, source: strin
  * the planner. Of a source that is new in an old table the statistics know nothing; taking it for empty, a plain join reads
  * all of it with every batch, or compares each row of the batch with each.
  */
-export function joinKnown(
-  { schema, stream, partition }: Target,
-  source: string,
-  known: readonly Known[],
-  columns: string,
-): Sql {
+export function joinKnown(target: Target, known: readonly Known[], columns: string): Sql {
+  const { schema, stream, partition, source } = target;
   const row = (table: Sql, select: string, where = ''): Sql => sql`
     cross join lateral (
       select ${raw(select)} from ${table} r where r._source = ${source} and r.event_id = s.event_id${raw(where)} limit 1)`;
@@ -60,13 +56,8 @@ export const changedStage = ({ columns }: Stream): Stage => ({
 });
 
 /** Replaces rows of the table with those of the stage. A row that was marked as missing and is back is unmarked. */
-export function mergeStage(
-  target: Target,
-  staged: Staged,
-  known: readonly Known[],
-  { source, runId }: { source: string; runId: string },
-): Sql {
-  const { schema, stream, partition } = target;
+export function mergeStage(target: Target, staged: Staged, known: readonly Known[]): Sql {
+  const { schema, stream, partition, runId } = target;
   const names = rowColumns(stream);
   const isCustomers = names.includes('customer_id');
   const newValue = (name: string): string =>
@@ -77,13 +68,13 @@ export function mergeStage(
     set ${raw(names.map((name) => `${quoteIdent(name)} = ${newValue(name)}`).join(', '))},
       _synced_at = now(), _run_id = ${runId}, _missing_since = null
     from (
-      select s.*, t._part, t._row from ${staged('s')} ${joinKnown(target, source, known, 'tableoid as _part, ctid as _row')}
+      select s.*, t._part, t._row from ${staged('s')} ${joinKnown(target, known, 'tableoid as _part, ctid as _row')}
     ) s
     where t.ctid = s._row and t.tableoid = s._part${raw(isNear)}`;
 }
 
 /** After the merge: where events moved to another time, their keys follow. */
-export const followStage = (schema: string, stream: Stream, staged: Staged, source: string): Sql => sql`
+export const followStage = ({ schema, stream, source }: Of, staged: Staged): Sql => sql`
   insert into ${keysPlace(schema, stream)} as k (_source, event_id, "timestamp")
   select ${source}, s.event_id, s."timestamp" from ${staged('s')}
   on conflict (_source, event_id) do update set "timestamp" = excluded."timestamp" where k."timestamp" <> excluded."timestamp"`;
@@ -94,14 +85,12 @@ export const followStage = (schema: string, stream: Stream, staged: Staged, sour
  * `not exists` is a join, and a planner without statistics would go through all ids for every row of a large table.
  */
 export const markMissing = (
-  schema: string,
-  stream: Stream,
-  source: string,
-  window: { start: string; end: string },
+  { schema, stream, source }: Of,
+  { start, end }: Window,
   shown: readonly string[],
 ): Sql => sql`
   update ${nameIn(schema, stream.name)} as t set _missing_since = now()
-  where _source || '' = ${source} and "timestamp" >= ${window.start} and "timestamp" < ${window.end}
+  where _source || '' = ${source} and "timestamp" >= ${toIso(start)} and "timestamp" < ${toIso(end)}
     and _missing_since is null and ${isOurs('t', stream)} and event_id not in (select unnest(${shown}::text[]))`;
 
 export const entityStage = ({ name, columns }: Entity): Stage => ({ name: `stage_${name}`, columns });
@@ -116,7 +105,7 @@ export const mergedValue = (entity: Entity, name: string, stored = 't', read = '
     : `case when ${read}.link_updated_at < ${stored}.link_updated_at then ${stored}.${quoteIdent(name)} else ${read}.${quoteIdent(name)} end`;
 
 /** An unchanged row is not written, and an empty value never overwrites a known one. */
-export function mergeEntity(schema: string, entity: Entity, staged: Staged, source: string): Sql {
+export function mergeEntity({ schema, source }: Of, entity: Entity, staged: Staged): Sql {
   const names = entity.columns.map(({ name }) => quoteIdent(name));
   const merged = entity.columns.map(({ name }) => mergedValue(entity, name));
   const [list, key] = [raw(names.join(', ')), raw(quoteIdent(entity.key))];

@@ -7,6 +7,12 @@ import type { Stream, StreamName } from '../../model/streams.ts';
 import { POSTGRES_TYPES } from '../table-columns.ts';
 import { lockSchema, type Table } from './table.ts';
 
+/** The table that is partitioned. */
+interface Whole {
+  schema: string;
+  stream: StreamName;
+}
+
 /** One partition: the events from one moment up to another. */
 export interface Month {
   /** What its name ends in. */
@@ -60,7 +66,7 @@ export const monthTable = (stream: StreamName, { suffix }: Month): string => `${
  * Created on its own and attached afterwards: `create table … partition of` would wait for every reader of the stream and block new
  * ones. Attaching creates its indexes.
  */
-function createMonth(schema: string, stream: StreamName, month: Month): Sql {
+function createMonth({ schema, stream }: Whole, month: Month): Sql {
   const [whole, part] = [nameIn(schema, stream), nameIn(schema, monthTable(stream, month))];
   const [from, to] = [month.from && quoteLiteral(month.from), month.to && quoteLiteral(month.to)];
   return raw(`
@@ -73,24 +79,17 @@ function createMonth(schema: string, stream: StreamName, month: Month): Sql {
  * Makes the partitions that rows of these times need. In a transaction of its own and before the rows': the locks end at once, and
  * a partition that stays empty because the batch failed harms nobody.
  */
-export async function ensureMonths(
-  db: Database,
-  schema: string,
-  stream: StreamName,
-  instants: readonly Instant[],
-): Promise<void> {
+export async function ensureMonths(db: Database, whole: Whole, instants: readonly Instant[]): Promise<void> {
   const needed = monthsOf(instants);
-  if (needed.length === 0 || (await missing(db, schema, stream, needed)).length === 0) return;
+  if (needed.length === 0 || (await missing(db, whole, needed)).length === 0) return;
   await db.transaction(async (tx) => {
-    await tx.query(lockSchema(schema));
+    await tx.query(lockSchema(whole.schema));
     // Once more behind the lock: another process may have made them meanwhile.
-    for (const month of await missing(tx, schema, stream, needed)) {
-      await tx.query(createMonth(schema, stream, month));
-    }
+    for (const month of await missing(tx, whole, needed)) await tx.query(createMonth(whole, month));
   });
 }
 
-async function missing(db: Queryable, schema: string, stream: StreamName, needed: readonly Month[]): Promise<Month[]> {
+async function missing(db: Queryable, { schema, stream }: Whole, needed: readonly Month[]): Promise<Month[]> {
   const wanted = needed.map((month) => monthTable(stream, month));
   const found = await db.query<{ name: string; attached: boolean }>(sql`
     select c.relname::text as name, coalesce(i.inhparent = p.oid, false) as attached

@@ -8,22 +8,11 @@ import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
 import { describeColumns, type LinksSnapshot, type Receipt, type Sink } from '../sink.ts';
 import type { IndexName } from '../views/postgres-indexes.ts';
 import { type BatchOptions, openBatch } from './batch.ts';
-import { createDaysDue, publishColumns, publishDays } from './beside.ts';
+import { copyCursor, createDaysDue, publishColumns, publishDays, readReceipt, settleReceipt } from './beside.ts';
 import { findDifferences, readRows } from './compare.ts';
 import { countErased, erase, prune } from './erase.ts';
-import {
-  attestTable,
-  countRows,
-  glanceAt,
-  identifyElsewhere,
-  identifyTable,
-  isMissing,
-  releaseKeys,
-  removeOthers,
-} from './holdings.ts';
-import { historyTable } from './links/history.ts';
-import { replaceLinks } from './links/replace.ts';
-import { copyCursor, readReceipt, settleReceipt } from './receipts.ts';
+import { attestTable, countRows, glanceAt, identifyTable, isMissing, releaseKeys, removeOthers } from './holdings.ts';
+import { historyTable, replaceLinks } from './links.ts';
 import type { Partition } from './table.ts';
 import { checkPostgres } from './upkeep/check.ts';
 import { refillEntities } from './upkeep/entities.ts';
@@ -99,7 +88,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
         await publishColumns(db, schema, state);
         await settleReceipt(db, schema, track, committed);
       } catch (error) {
-        // Recovery: somebody dropped the tables; the next commit makes them again.
+        // Recovery: somebody dropped the tables, or the first sync has not made them yet; the next commit does.
         if (!isMissing(error)) throw error;
       }
     },
@@ -117,9 +106,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
     countedRows: COUNTED_ROWS,
     tableOf: (stream) => `${schema}.${stream}`,
     identify: (tx, { source, stream }, known) =>
-      isStateHere
-        ? identifyTable(tx, schema, stream)
-        : identifyElsewhere(db, schema, { source, stream, sink: name }, known),
+      identifyTable(isStateHere ? tx : db, warehouse, { source, stream, sink: name }, known),
     attest: (stream, source, windows) => attestTable(db, { schema, stream, source }, windows),
     ...(partition === 'month' && {
       releaseKeys: (stream, source, windows) => releaseKeys(db, { schema, stream, source }, windows),
@@ -128,7 +115,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
     glance: (stream, source, windows) => glanceAt(db, { schema, stream, source }, windows),
     refillEntities: (source, isThorough) => refillEntities(db, schema, source, isThorough),
     prune: (stream, source, before) => prune(db, { schema, stream, source }, partition, before),
-    read: (stream, source, window) => readRows(db, schema, stream, { source, window }),
+    read: (stream, source, window) => readRows(db, { schema, stream, source }, window),
     close: async () => {},
   } satisfies Sink;
 }

@@ -22,22 +22,21 @@ export type Staged = (alias: string) => Sql;
 const FEW = 50;
 
 /** @param rows As `createSanitizer` makes them. */
-export async function sendStage(
-  tx: Transaction,
-  stage: Stage,
-  rows: Iterable<readonly Value[]>,
-  count: number,
-): Promise<Staged> {
-  if (count <= FEW) return asParameter(stage, rows);
+export const sendStage = async (tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> =>
+  rows.length <= FEW ? asParameter(stage, rows) : asTable(tx, stage, rows);
+
+type StagedRow = readonly Value[];
+
+export async function asTable(tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> {
   await tx.query(raw(`create temp table ${stage.name} (${definitions(stage)}) on commit drop`));
   const kinds = stage.columns.map(({ kind }) => kind);
   await tx.copyIn(`copy ${stage.name} from stdin (format binary)`, encodeCopy(kinds, rows));
   return (alias) => raw(`${stage.name} ${alias}`);
 }
 
-export function asParameter(stage: Stage, rows: Iterable<readonly Value[]>): Staged {
+export function asParameter(stage: Stage, rows: readonly StagedRow[]): Staged {
   const keys = stage.columns.map(({ name }) => JSON.stringify(name));
-  const objects = Array.from(rows, (values) => {
+  const objects = rows.map((values) => {
     const fields = stage.columns.map(({ kind }, i) => `${keys[i]}:${jsonOf(kind, values[i] ?? null)}`);
     return `{${fields.join(',')}}`;
   });

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { nameIn, quoteIdent, quoteLiteral, type Sql, sql } from '../../cursor/database/sql.ts';
+import { nameIn, quoteIdent, quoteLiteral, raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import type { Column, Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { bare } from '../../model/json.ts';
 import { type Bookkeeping, type Entity, STREAMS, type Stream } from '../../model/streams.ts';
 import { ShapeChanged } from '../sink.ts';
-import { described, entityColumns, POSTGRES_TYPES, streamColumns } from '../table-columns.ts';
+import { type Design, described, entityDesign, POSTGRES_TYPES, streamDesign } from '../table-columns.ts';
 import { type Index, type IndexName, indexOn, optionalIndexes, utcDate } from '../views/postgres-indexes.ts';
 
 /** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
@@ -32,44 +32,32 @@ export interface TableColumn {
 }
 
 /** One row per event. People ask for ranges of time, and for days of the view. */
-export function streamTable(
-  { name, doc, columns }: Stream,
-  partition: Partition = 'none',
-  indexes: readonly IndexName[] = [],
-): Table {
+export function streamTable(stream: Stream, partition: Partition = 'none', indexes: readonly IndexName[] = []): Table {
+  const { key, ...table } = tableOf(streamDesign(stream));
   return {
-    name,
-    doc,
+    ...table,
     // The key of a partitioned table must include the partition column; the table of keys (`months.ts`) keeps each event unique.
-    ...(partition === 'none'
-      ? { key: ['_source', 'event_id'] }
-      : { key: ['_source', 'event_id', 'timestamp'], partitionedBy: 'timestamp' }),
-    columns: streamColumns({ columns }).map(toTableColumn),
+    ...(partition === 'none' ? { key } : { key: [...key, 'timestamp'], partitionedBy: 'timestamp' }),
     indexes: [
       { name: 'timestamp', on: '"timestamp"' },
       { name: 'date', on: `(${utcDate()})` },
-      ...optionalIndexes(indexes, columns),
+      ...optionalIndexes(indexes, stream.columns),
     ],
   };
 }
 
-export function entityTable(entity: Entity): Table {
-  const { name, doc, key } = entity;
-  return {
-    name,
-    doc,
-    key: ['_source', key],
-    columns: entityColumns(entity).map(toTableColumn),
-    indexes: [],
-  };
-}
+export const entityTable = (entity: Entity): Table => tableOf(entityDesign(entity));
+
+const tableOf = ({ name, doc, key, columns }: Design): Table => ({
+  ...{ name, doc, key, columns: columns.map(toTableColumn), indexes: [] },
+});
 
 /** The table's comment carries a digest of its shape, so that a table that is up to date is left alone. */
-export function tableComment({ doc, ...shape }: Table): string {
+function tableComment({ doc, ...shape }: Table): string {
   return `${doc} Shape ${createHash('sha256').update(JSON.stringify(shape)).digest('hex').slice(0, 12)}.`;
 }
 
-export function createTable(schema: string, table: Table): string {
+function createTable(schema: string, table: Table): string {
   return [
     `create table if not exists ${nameIn(schema, table.name)} (`,
     ...table.columns.map((column) => `  ${columnDefinition(column)},`),
@@ -108,7 +96,7 @@ export function alterTable(schema: string, table: Table, present: Present): stri
   return clauses.length === 0 ? '' : `alter table ${nameIn(schema, table.name)}\n  ${clauses.join(',\n  ')};`;
 }
 
-export function createIndexes(schema: string, table: Table): string {
+function createIndexes(schema: string, table: Table): string {
   return table.indexes
     .map((index) => {
       const name = quoteIdent(`${table.name}_${index.name}`);
@@ -117,7 +105,7 @@ export function createIndexes(schema: string, table: Table): string {
     .join('\n');
 }
 
-export function comments(schema: string, table: Table): string {
+function comments(schema: string, table: Table): string {
   const name = nameIn(schema, table.name);
   return [
     `comment on table ${name} is ${quoteLiteral(tableComment(table))};`,
@@ -151,7 +139,7 @@ export const formatOf = (type: string): string => (type === POSTGRES_TYPES.times
  * How a column's values are carried into a wider type without loss; undefined where nothing needs to be done, or where somebody has
  * given the column a type of their own.
  */
-export function widening(column: string, from: string, to: string): string | undefined {
+function widening(column: string, from: string, to: string): string | undefined {
   const name = quoteIdent(column);
   const asText =
     from === TIMESTAMPTZ ? `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')` : `${name}::text`;
@@ -199,7 +187,7 @@ export async function readShape(tx: Queryable, schema: string, names: readonly s
  */
 
 /** Before a table is altered: a column that neither fits nor can be widened was changed by somebody else. */
-export function checkWidenable(table: Table, present: Present, evolved: ReadonlySet<string> = new Set()): void {
+function checkWidenable(table: Table, present: Present, evolved: ReadonlySet<string> = new Set()): void {
   const wider: Record<string, Kind> = {};
   const foreign: string[] = [];
   for (const { name, type } of table.columns) {
@@ -219,12 +207,8 @@ export function checkWidenable(table: Table, present: Present, evolved: Readonly
 }
 
 /** Postgres cannot turn a table into partitions or back; only its rows can be carried over. */
-export function checkLayout(
-  schema: string,
-  { name, partitionedBy }: Table,
-  { partitioned, is_table: isTable }: Present,
-): void {
-  if (!isTable)
+function checkLayout(schema: string, { name, partitionedBy }: Table, { partitioned, is_table }: Present): void {
+  if (!is_table)
     throw new ConfigError(`${schema}.${name} is not a table: somebody put a view or something else in its place`, {
       kept: 'nothing was changed',
       next: `rename it or drop it, and give the table its name back; a table that is gone is made again, with every row`,
@@ -257,3 +241,42 @@ export function evolvedNames(stream: Stream): Set<string> {
 /** `varchar` looks like `text` in binary. */
 const fits = (found: string, type: string): boolean =>
   found === formatOf(type) || (type === 'text' && found.startsWith('character varying'));
+
+/** Makes a table, or gives it what it lacks. */
+export async function bringUpToDate(
+  tx: Queryable,
+  schema: string,
+  table: Table,
+  evolved?: ReadonlySet<string>,
+): Promise<void> {
+  const present = await describeTable(tx, schema, table.name);
+  if (present) {
+    checkLayout(schema, table, present);
+    checkWidenable(table, present, evolved);
+  }
+  const change = present ? alterTable(schema, table, present) : createTable(schema, table);
+  if (change === '' && present?.comment === tableComment(table)) return;
+  try {
+    await tx.query(raw([change, createIndexes(schema, table), comments(schema, table)].join('\n')));
+  } catch (error) {
+    throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
+  }
+}
+
+/**
+ * Postgres does not change the type of a column that a view uses. Recognized by the error code: the text is in the language of the
+ * server and is only quoted.
+ */
+function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
+  const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
+  if (code !== '0A000') return error;
+  const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];
+  const who = user ?? 'what uses it';
+  return new ConfigError(
+    `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${user ?? 'something'} uses it: ${user ? message : detail}`,
+    {
+      next: `drop ${who}, run again, and create it again; or set unknownFields of the stream to extra, which leaves the columns as they are`,
+      cause: error,
+    },
+  );
+}

@@ -21,6 +21,10 @@ export interface Counted {
   rows: number;
 }
 
+/** Files that the table has by these manifests. */
+export const liveFiles = (...manifests: readonly Manifest[]): number =>
+  manifests.reduce((sum, { added, existing }) => sum + added.files + existing.files, 0);
+
 const SCALARS = [
   ['path', field(500, 'manifest_path', 'string')],
   ['bytes', field(501, 'manifest_length', 'long')],

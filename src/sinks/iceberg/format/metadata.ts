@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { parseJson, stringifyJson } from '../../../model/json.ts';
+import type { Design } from '../../table-columns.ts';
 import type { Long } from './avro.ts';
-import { type Design, type Evolved, evolveSchema, type Present, type Schema } from './schema.ts';
+import { type Evolved, evolveSchema, type Present, type Schema } from './schema.ts';
 
 export type { Schema } from './schema.ts';
 
@@ -67,7 +68,10 @@ export const metadataText = (metadata: Metadata): string => stringifyJson(metada
 /** A table without rows. */
 export function newMetadata(design: Design, location: string, now: number): Metadata {
   const { schema, lastColumnId, json } = evolveSchema(design, undefined);
-  const sortId = schema.fields.find(({ name }) => name === design.sortedBy)?.id ?? 0;
+  const { isByDay, sortedBy } = design;
+  const source = { 'source-id': schema.fields.find(({ name }) => name === sortedBy)?.id ?? 0 };
+  const byDay = { ...source, 'field-id': FIRST_PARTITION_ID, name: `${sortedBy}_day`, transform: 'day' };
+  const byColumn = { ...source, transform: 'identity', direction: 'asc', 'null-order': 'nulls-first' };
   return {
     'format-version': 2,
     'table-uuid': randomUUID(),
@@ -78,29 +82,10 @@ export function newMetadata(design: Design, location: string, now: number): Meta
     'current-schema-id': 0,
     schemas: [schema],
     'default-spec-id': 0,
-    'partition-specs': [
-      {
-        'spec-id': 0,
-        fields: design.isByDay
-          ? [
-              {
-                'source-id': sortId,
-                'field-id': FIRST_PARTITION_ID,
-                name: `${design.sortedBy}_day`,
-                transform: 'day',
-              },
-            ]
-          : [],
-      },
-    ],
-    'last-partition-id': design.isByDay ? FIRST_PARTITION_ID : FIRST_PARTITION_ID - 1,
+    'partition-specs': [{ 'spec-id': 0, fields: isByDay ? [byDay] : [] }],
+    'last-partition-id': isByDay ? FIRST_PARTITION_ID : FIRST_PARTITION_ID - 1,
     'default-sort-order-id': SORTED,
-    'sort-orders': [
-      {
-        'order-id': SORTED,
-        fields: [{ transform: 'identity', 'source-id': sortId, direction: 'asc', 'null-order': 'nulls-first' }],
-      },
-    ],
+    'sort-orders': [{ 'order-id': SORTED, fields: [byColumn] }],
     properties: {
       comment: design.doc,
       'write.format.default': 'parquet',
@@ -168,10 +153,8 @@ export function nextVersion(metadata: Metadata, before: string, now: number): Me
     ...metadata['metadata-log'],
     { 'metadata-file': before, 'timestamp-ms': metadata['last-updated-ms'] },
   ].slice(-VERSIONS_NAMED);
-  const properties = { ...metadata.properties, ...VERSIONS };
   return {
     ...metadata,
-    properties,
     'last-updated-ms': Math.max(now, metadata['last-updated-ms'] + 1),
     'metadata-log': log,
   };

@@ -1,43 +1,7 @@
 import type { Kind } from '../../../model/columns.ts';
 import { widen } from '../../../model/evolution.ts';
-import type { Bookkeeping, Entity, Stream } from '../../../model/streams.ts';
 import { type FileColumn, leavesOf } from '../../parquet/format/index.ts';
-import { entityColumns, ICEBERG_TYPES, streamColumns } from '../../table-columns.ts';
-
-/** The table that we need, derived from the stream's columns. */
-export interface Design {
-  name: string;
-  doc: string;
-  key: readonly [string, string];
-  /** The column that files are sorted by; a table of events is also partitioned by its day. */
-  sortedBy: string;
-  isByDay: boolean;
-  columns: readonly Bookkeeping[];
-}
-
-export function streamDesign(stream: Stream): Design {
-  const { name, doc } = stream;
-  return {
-    name,
-    doc,
-    key: ['_source', 'event_id'],
-    sortedBy: 'timestamp',
-    isByDay: true,
-    columns: streamColumns(stream),
-  };
-}
-
-export function entityDesign(entity: Entity): Design {
-  const { name, doc, key } = entity;
-  return {
-    name,
-    doc,
-    key: ['_source', key],
-    sortedBy: key,
-    isByDay: false,
-    columns: entityColumns(entity),
-  };
-}
+import { type Design, ICEBERG_TYPES } from '../../table-columns.ts';
 
 export interface Schema {
   type: 'struct';

@@ -10,14 +10,12 @@ import { whileOpen } from '../../files/store/store.ts';
 import type { Incoming } from '../../files/survey.ts';
 import { createSanitizer, newestEntities, UTF8_TEXT } from '../../merge-rule.ts';
 import type { LinksSnapshot, Receipt } from '../../sink.ts';
-import { changeTable } from '../change-table.ts';
-import { entityDesign } from '../format/schema.ts';
-import { createTableWriter, entityFiles, type NewFiles, partsOf, writableTable } from '../table-files.ts';
-import { type Draft, inDraft, preparedTable, type Table, type Warehouse } from '../warehouse.ts';
+import { entityDesign } from '../../table-columns.ts';
+import { entityFiles, partsOf } from '../table-files.ts';
+import { createTableWriter, type TableWriter, writableTable } from '../table-writer.ts';
+import { inDraft, preparedTable, type Table, type Warehouse } from '../warehouse.ts';
 
 interface EntityMerge {
-  draft: Draft;
-  table: Table;
   entity: Entity;
   stream: Stream;
   source: string;
@@ -29,18 +27,16 @@ interface EntityMerge {
  * Links and customers as last seen: the newest reading wins, an unchanged row is left alone, and an empty reading never
  * overwrites a full one. `postgres/merge.ts` states the same rule in SQL.
  */
-export async function mergeEntity(options: EntityMerge): Promise<NewFiles> {
-  const { draft, table, entity, source, now } = options;
-  const writer = createTableWriter(draft, table, source);
-  const incoming = readings(options);
-  const files = entityFiles({ table, source });
+export async function mergeEntity(writer: TableWriter, merge: EntityMerge): Promise<void> {
+  const { table } = writer;
+  const { entity, source, now } = merge;
+  const incoming = readings(table, merge);
+  const files = writableTable(writer, entityFiles({ table, source }), { source });
   const rule = createEntityRule(table, entity);
-  if (incoming.length > 0)
-    await mergeRows(writableTable(draft, files, { table, writer }), { rule, incoming, wholes: [] }, now);
-  return writer;
+  if (incoming.length > 0) await mergeRows(files, { rule, incoming, wholes: [] }, now);
 }
 
-function readings({ table, entity, stream, source, rows, now }: EntityMerge): Incoming[] {
+function readings(table: Table, { entity, stream, source, rows, now }: EntityMerge): Incoming[] {
   const newest = newestEntities(entity, stream, rows, UTF8_TEXT);
   const toRow = createEntityRow(table.columns, stream.columns, { _source: source, _observed_at: now });
   const key = table.columns.findIndex(({ name }) => name === entity.key);
@@ -85,12 +81,10 @@ export function replaceLinks(warehouse: Warehouse, snapshot: LinksSnapshot): Pro
         }
       },
       async replace(rows) {
-        const writer = createTableWriter(draft, table, source);
+        const writer = createTableWriter(draft, table);
         for (const part of parts) await writer.drop(part);
-        await writer.add(rows);
-        const { added, removed } = writer;
-        if (added.length + removed.length > 0)
-          await changeTable(draft, table, { operation: 'overwrite', added, removed, sources: [source] });
+        await writer.add(source, rows);
+        await writer.publish();
       },
     });
   });

@@ -5,10 +5,11 @@ import { GROUP_ROWS } from '../../files/layout.ts';
 import { createReshape, type LakeRow, type PartitionFile } from '../../files/partition-file.ts';
 import type { Piece } from '../../files/write-file.ts';
 import { fitsSchema } from '../../parquet/format/index.ts';
-import { changeIfThere, changeTable } from '../change-table.ts';
-import { compareValues, openDataFile, orderOf, writeDataFile } from '../data-file.ts';
-import type { Design } from '../format/schema.ts';
-import { type Draft, filesOf, loadTable, type Table, type TableFile, type Warehouse } from '../warehouse.ts';
+import type { Design } from '../../table-columns.ts';
+import { compareValues, orderOf, writeDataFile } from '../data-file.ts';
+import { openPart, ownFile } from '../table-files.ts';
+import { changeIfThere, type TableWriter } from '../table-writer.ts';
+import { filesOf, loadTable, type Table, type TableFile, type Warehouse } from '../warehouse.ts';
 
 /** Every poll leaves a small file; those of one day and source are joined. A file with this many rows is left alone. */
 const FULL_ROWS = 100_000;
@@ -27,9 +28,9 @@ export async function joinGroups(
     const table = await loadTable(warehouse, design);
     const files = table ? await filesOf(table, {}) : [];
     if (find(files).length === 0 || signal?.aborted) return { joined, files: files.length };
-    const now = await changeIfThere(warehouse, design, async (draft, locked) => {
-      const [group = []] = find(await filesOf(locked, {}));
-      if (group.length > 0) await joinFiles(draft, locked, group);
+    const now = await changeIfThere(warehouse, design, async (writer) => {
+      const [group = []] = find(await filesOf(writer.table, {}));
+      if (group.length > 0) await joinFiles(writer, group);
       return group.length;
     });
     joined += now ?? 0;
@@ -69,18 +70,21 @@ function likeSized(files: readonly TableFile[]): TableFile[] {
 }
 
 /** Joins files of one day and source. The table's rows and older snapshots stay the same. */
-async function joinFiles(draft: Draft, table: Table, files: readonly TableFile[]): Promise<Table> {
+async function joinFiles(writer: TableWriter, files: readonly TableFile[]): Promise<void> {
+  const { draft, table, added, removed, publish } = writer;
   const [first] = files;
   const source = first?.source;
   if (source === undefined) throw new Error('files of one source');
   const open: PartitionFile[] = [];
   try {
-    for (const { file } of files) open.push(await openDataFile(draft.warehouse, file));
+    for (const entry of files) open.push(await openPart(ownFile(table, entry, source)));
     const target = { table, source, day: first?.file.day };
-    const added = await writeDataFile(draft, target, joinedPieces(table, open));
+    removed.push(...files);
+    added.push(...(await writeDataFile(draft, target, joinedPieces(table, open))));
     const rows = files.reduce((sum, { file }) => sum + file.rows, 0);
-    if (added[0]?.rows !== rows) throw new Error(`${rows} rows were to be joined, and ${added[0]?.rows} were`);
-    return await changeTable(draft, table, { operation: 'replace', added, removed: files });
+    const joined = added[0]?.file.rows;
+    if (joined !== rows) throw new Error(`${rows} rows were to be joined, and ${joined} were`);
+    await publish({ operation: 'replace', sources: [] });
   } finally {
     for (const file of open) await file.close();
   }

@@ -3,8 +3,8 @@ import { instantOf, raw, sql } from '../../../cursor/database/sql.ts';
 import { COVERAGE } from '../../../cursor/ledger.ts';
 import { type Instant, toIso } from '../../../model/instant.ts';
 import { LINKS, STREAMS, type StreamName } from '../../../model/streams.ts';
+import { type Design, streamDesign } from '../../table-columns.ts';
 import type { Metadata } from '../format/metadata.ts';
-import { type Design, streamDesign } from '../format/schema.ts';
 import { inDraft, type Warehouse } from '../warehouse.ts';
 
 /**
@@ -12,17 +12,13 @@ import { inDraft, type Warehouse } from '../warehouse.ts';
  * in quarantine. Its properties say so of each source by name, and of all together as far as every one has come. They change with rows, and
  * without rows every quarter of an hour: a version of the table for each poll that brings nothing would be most of the metadata.
  */
-export interface Proven {
-  all: Readonly<Record<string, string>>;
-  bySource: ReadonlyMap<string, Readonly<Record<string, string>>>;
-}
+export type Proven = Readonly<Record<string, string>>;
 
-const THROUGH = 'tributary.complete-through';
-const SINCE = 'tributary.since';
-const FILTERS = 'tributary.filters';
-const SET_ASIDE = 'tributary.set-aside';
-const isStatement = (key: string): boolean =>
-  [THROUGH, SINCE, FILTERS, SET_ASIDE].some((one) => key === one || key.startsWith(`${one}.`));
+const [SINCE, SET_ASIDE, FILTERS, THROUGH] = ['since', 'set-aside', 'filters', 'complete-through'].map(
+  (name) => `tributary.${name}`,
+) as [string, string, string, string];
+const STATEMENTS = [SINCE, SET_ASIDE, FILTERS, THROUGH];
+const isStatement = (key: string): boolean => STATEMENTS.some((one) => key === one || key.startsWith(`${one}.`));
 
 /** How far behind the ledger a table's statement may be. */
 const LATEST_MS = 15 * 60_000;
@@ -35,7 +31,7 @@ export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design:
     select source, ${instantOf('since')} as since, ${instantOf('complete_through')} as through,
       ${raw(COVERAGE.filters)} as filters, ${raw(COVERAGE.setAside)} as aside
     from tributary.cursors c where sink = ${sink} and stream = ${design.name} order by source`);
-  if (cursors.length === 0) return { all: {}, bySource: new Map() };
+  if (cursors.length === 0) return {};
   const throughs = cursors.map(({ through }) => through);
   const all: Found = {
     since: Math.max(...cursors.map(({ since }) => since)),
@@ -43,10 +39,8 @@ export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design:
     filters: null,
     aside: cursors.reduce((sum, { aside }) => sum + Number(aside), 0),
   };
-  return {
-    all: statement(all),
-    bySource: new Map(cursors.map(({ source, ...found }) => [source, statement(found, `.${source}`)])),
-  };
+  const each = cursors.map(({ source, ...found }) => statement(found, `.${source}`));
+  return Object.assign(statement(all), ...each);
 }
 
 interface Found {
@@ -64,20 +58,18 @@ const statement = ({ since, through, filters, aside }: Found, of = ''): Record<s
 });
 
 /** For the summary of a snapshot: of all sources together, and of those that it changes. */
-export const summaryOf = (proven: Proven | undefined, sources: readonly string[]): Record<string, string> =>
-  Object.assign({}, proven?.all, ...sources.map((source) => proven?.bySource.get(source)));
-
-const propertiesOf = ({ all, bySource }: Proven): Record<string, string> =>
-  Object.assign({}, all, ...bySource.values());
+export function summaryOf(proven: Proven, sources: readonly string[]): Proven {
+  const keys = STATEMENTS.flatMap((one) => [one, ...sources.map((source) => `${one}.${source}`)]);
+  return Object.fromEntries(Object.entries(proven).filter(([key]) => keys.includes(key)));
+}
 
 export function withProgress(metadata: Metadata, proven: Proven): Metadata {
   const others = Object.entries(metadata.properties).filter(([key]) => !isStatement(key));
-  return { ...metadata, properties: { ...Object.fromEntries(others), ...propertiesOf(proven) } };
+  return { ...metadata, properties: { ...Object.fromEntries(others), ...proven } };
 }
 
 /** Whether it says less than is proven, by a quarter of an hour; or anything that is not so, or no longer. */
-function isDue({ properties }: Metadata, proven: Proven): boolean {
-  const wanted = propertiesOf(proven);
+function isDue({ properties }: Metadata, wanted: Proven): boolean {
   const keys = new Set([...Object.keys(properties).filter(isStatement), ...Object.keys(wanted)]);
   return [...keys].some((key) => {
     const [stated, true_] = [properties[key], wanted[key]];

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../../model/errors.ts';
+import { groupBy } from '../../files/group-by.ts';
 import { currentSnapshot, parseMetadata } from '../format/metadata.ts';
 import { type Listed, locationOf, readIfThere, tableFolder, type Warehouse } from '../warehouse.ts';
 
@@ -26,7 +27,7 @@ const metadataFolder = (warehouse: Warehouse, table: string): string => `${table
 /** The newest version, if the one at a location is gone or has a successor that is no commit under way. */
 export async function findNewer(warehouse: Warehouse, table: string, location: string): Promise<Listed | undefined> {
   const current = await readVersion(warehouse, location);
-  if (!current) return newestOf(warehouse, table, undefined);
+  if (!current) return newestOf(warehouse, table);
   const version = versionOf(location);
   if (version === undefined) return undefined;
   const next = versionName(version + 1, '').slice(0, DIGITS + 1);
@@ -36,16 +37,11 @@ export async function findNewer(warehouse: Warehouse, table: string, location: s
 }
 
 /** The highest version, and of several with that number the last: of the same table as `than`, written after it, and readable. */
-export async function newestOf(
-  warehouse: Warehouse,
-  table: string,
-  than: Listed | undefined,
-): Promise<Listed | undefined> {
-  const byVersion = new Map<number, string[]>();
-  for await (const { path } of warehouse.store.list(metadataFolder(warehouse, table))) {
-    const version = versionOf(path);
-    if (version !== undefined) byVersion.set(version, [...(byVersion.get(version) ?? []), path]);
-  }
+export async function newestOf(warehouse: Warehouse, table: string, than?: Listed): Promise<Listed | undefined> {
+  const paths: string[] = [];
+  for await (const { path } of warehouse.store.list(metadataFolder(warehouse, table)))
+    if (versionOf(path) !== undefined) paths.push(path);
+  const byVersion = groupBy(paths, (path) => Number(versionOf(path)));
   const isNewer = ({ metadata }: Listed): boolean =>
     !than ||
     (metadata['table-uuid'] === than.metadata['table-uuid'] &&
@@ -76,7 +72,7 @@ export const withoutMetadata = (
   { name, namespace }: Warehouse,
   table: string,
   location: string,
-  newest: Listed | undefined,
+  newest?: Listed,
 ): ConfigError =>
   new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
     where: { sink: name },

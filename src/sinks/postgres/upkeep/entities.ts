@@ -6,8 +6,7 @@ import type { Refilled } from '../../sink.ts';
 import { POSTGRES_TYPES } from '../../table-columns.ts';
 import { isOurs } from '../holdings.ts';
 import { isKnown } from '../merge.ts';
-import { describeTable, entityTable, formatOf, lockSchema, type Present } from '../table.ts';
-import { bringUpToDate } from './prepare.ts';
+import { bringUpToDate, describeTable, entityTable, formatOf, lockSchema, type Present } from '../table.ts';
 
 /**
  * Writes links and customers again that are gone from their tables, from the events that name them: no request is needed. Each is as it
@@ -25,7 +24,7 @@ export function refillEntities(db: Database, schema: string, source: string, isT
       const from = events.filter(({ stream }) => entitiesOf(stream).includes(entity));
       if (from.length === 0) continue;
       await bringUpToDate(tx, schema, entityTable(entity));
-      const [done] = await tx.query<{ rows: number }>(insertMissing(schema, entity, from, source, isThorough));
+      const [done] = await tx.query<{ rows: number }>(insertMissing({ schema, source, isThorough }, entity, from));
       if (done && done.rows > 0) refilled.push({ table: `${schema}.${entity.name}`, rows: done.rows });
     }
     return refilled;
@@ -50,13 +49,13 @@ async function eventTables(tx: Queryable, schema: string): Promise<EventTable[]>
   return found;
 }
 
-function insertMissing(
-  schema: string,
-  entity: Entity,
-  from: readonly EventTable[],
-  source: string,
-  isThorough: boolean,
-): Sql {
+interface Refill {
+  schema: string;
+  source: string;
+  isThorough: boolean;
+}
+
+function insertMissing({ schema, source, isThorough }: Refill, entity: Entity, from: readonly EventTable[]): Sql {
   const [table, key] = [nameIn(schema, entity.name), raw(quoteIdent(entity.key))];
   const list = raw(entity.columns.map(({ name }) => quoteIdent(name)).join(', '));
   const rowsOf = ({ stream, present }: EventTable): string => {

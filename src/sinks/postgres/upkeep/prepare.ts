@@ -1,18 +1,12 @@
 import type { Database, Queryable } from '../../../cursor/database/index.ts';
 import { quoteIdent, raw, sql } from '../../../cursor/database/sql.ts';
-import { ConfigError } from '../../../model/errors.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS, type Stream } from '../../../model/streams.ts';
 import type { IndexName } from '../../views/postgres-indexes.ts';
-import { columnsCopy, daysTable } from '../beside.ts';
+import { columnsCopy, createReceipts, cursorCopy, daysTable, RECEIPTS } from '../beside.ts';
 import { keysTable } from '../months.ts';
-import { createReceipts, cursorCopy, RECEIPTS } from '../receipts.ts';
 import {
   alterTable,
-  checkLayout,
-  checkWidenable,
-  comments,
-  createIndexes,
-  createTable,
+  bringUpToDate,
   describeTable,
   entityTable,
   evolvedNames,
@@ -21,10 +15,9 @@ import {
   readShape,
   streamTable,
   type Table,
-  tableComment,
 } from '../table.ts';
 import { type Viewed, viewsOf } from '../views.ts';
-import { keepViews, type ViewFault } from './keep-views.ts';
+import { keepViews } from './keep-views.ts';
 
 /** Makes the tables and views that the sink needs, and brings older ones up to date. */
 
@@ -52,11 +45,7 @@ export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
  * Makes or brings up to date everything that the sink needs: all tables and views, the stream's in its present shape, and tables that not
  * every config has. Returns the shape of it all.
  */
-export function prepareWarehouse(
-  warehouse: Warehouse,
-  stream: Stream | undefined,
-  further: readonly Table[] = [],
-): Promise<{ shape: string; faults: ViewFault[] }> {
+export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefined, further: readonly Table[] = []) {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
@@ -79,42 +68,4 @@ export function prepareWarehouse(
 export async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
   const there = await tx.query(sql`select from pg_namespace where nspname = ${schema}`);
   if (there.length === 0) await tx.query(raw(`create schema ${quoteIdent(schema)}`));
-}
-
-export async function bringUpToDate(
-  tx: Queryable,
-  schema: string,
-  table: Table,
-  evolved?: ReadonlySet<string>,
-): Promise<void> {
-  const present = await describeTable(tx, schema, table.name);
-  if (present) {
-    checkLayout(schema, table, present);
-    checkWidenable(table, present, evolved);
-  }
-  const change = present ? alterTable(schema, table, present) : createTable(schema, table);
-  if (change === '' && present?.comment === tableComment(table)) return;
-  try {
-    await tx.query(raw([change, createIndexes(schema, table), comments(schema, table)].join('\n')));
-  } catch (error) {
-    throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
-  }
-}
-
-/**
- * Postgres does not change the type of a column that a view uses. Recognized by the error code: the text is in the language of the
- * server and is only quoted.
- */
-function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
-  const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
-  if (code !== '0A000') return error;
-  const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];
-  const who = user ?? 'what uses it';
-  return new ConfigError(
-    `column ${column ?? ''} of ${schema}.${name} must hold more than its type allows, and ${user ?? 'something'} uses it: ${user ? message : detail}`,
-    {
-      next: `drop ${who}, run again, and create it again; or set unknownFields of the stream to extra, which leaves the columns as they are`,
-      cause: error,
-    },
-  );
 }

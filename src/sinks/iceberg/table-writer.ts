@@ -1,0 +1,124 @@
+import type { StreamName } from '../../model/streams.ts';
+import { DAY_MS } from '../../model/window.ts';
+import { addKeys, dropKeys, findTrack } from '../files/event-index.ts';
+import { groupBy } from '../files/group-by.ts';
+import { allOf, type Files, type WritableFiles } from '../files/merge.ts';
+import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
+import { recordRework, type Visit } from '../files/rework.ts';
+import { whileOpen } from '../files/store/store.ts';
+import { editsOf, extractMoved } from '../files/survey.ts';
+import { type Edits, editedPieces } from '../files/write-file.ts';
+import type { Design } from '../table-columns.ts';
+import { type Change, changeTable, type NewFile } from './change-table.ts';
+import { orderOf, writeDataFile } from './data-file.ts';
+import { replaceStranger, type Stranger } from './strangers.ts';
+import { openPart, type Part, partitionOf } from './table-files.ts';
+import { type Draft, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
+
+/** Behind the lock of a table, if it is there: what is to change in it is published at the end. */
+export const changeIfThere = <T>(
+  warehouse: Warehouse,
+  design: Design,
+  work: (writer: TableWriter) => Promise<T>,
+): Promise<T | undefined> =>
+  inDraft(warehouse, design.name, async (draft) => {
+    const table = await loadTable(warehouse, design);
+    if (!table) return undefined;
+    const writer = createTableWriter(draft, table);
+    const result = await work(writer);
+    await writer.publish();
+    return result;
+  });
+
+export type TableWriter = ReturnType<typeof createTableWriter>;
+
+/** What is to change in a table: files, which no snapshot lists before they are published as one version of it. */
+export function createTableWriter(draft: Draft, table: Table) {
+  const [added, removed]: [NewFile[], TableFile[]] = [[], []];
+  let isPublished = false;
+
+  /** A file of another writer: rows of ours that it holds are written anew. */
+  const takeOver = async (stranger: Stranger, edited?: { source: string; edits: Edits }): Promise<void> => {
+    removed.push(stranger.entry);
+    added.push(...(await replaceStranger(draft, table, stranger, edited)));
+  };
+
+  /** The opened part with some of its groups edited; untouched ones are copied as they are. */
+  const replace = async (part: Part, present: PartitionFile, edits: Edits): Promise<void> => {
+    const { source, entry, stranger } = part;
+    if (stranger) return takeOver(stranger, { source, edits });
+    removed.push(entry);
+    const pieces = editedPieces(present, table.columns, edits);
+    added.push(...(await writeDataFile(draft, { table, source, day: entry.file.day }, pieces)));
+  };
+
+  return {
+    draft,
+    table,
+    added,
+    removed,
+    replace,
+    takeOver,
+    /** Rows in the table's order, as a new file. */
+    async add(source: string, rows: readonly LakeRow[], day?: number): Promise<void> {
+      added.push(...(await writeDataFile(draft, { table, source, day }, [{ rows }])));
+    },
+    /** Does what it is told of a part, here and in the state. */
+    async rework(part: Part, visit: Visit): Promise<void> {
+      const track = { sink: draft.warehouse.name, stream: table.design.name as StreamName, source: part.source };
+      await whileOpen(await openPart(part), async (present) => {
+        const wish = await visit(present);
+        if (wish === 'leave') return;
+        await replace(part, present, wish.edits);
+        const id = await findTrack(draft.warehouse.state, track);
+        recordRework(draft, track, { id, partition: partitionOf(part.entry.file.day ?? 0) }, wish);
+      });
+    },
+    /** Rows of other sources that another program joined with it are written anew. */
+    async drop({ source, entry, stranger }: Part): Promise<void> {
+      if (!stranger) removed.push(entry);
+      else await takeOver({ ...stranger, sources: stranger.sources.filter((one) => one !== source) });
+    },
+    /** Once, as one version of the table; without being told how, only where there is something to change. */
+    async publish(how?: Omit<Change, 'added' | 'removed'>): Promise<Table> {
+      if (isPublished || (!how && added.length + removed.length === 0)) return table;
+      isPublished = true;
+      return changeTable(draft, table, { added, removed, ...how });
+    },
+  };
+}
+
+/**
+ * The files of a source, to be changed. Files that hold a changed row are rewritten, with untouched row groups copied as they are; new rows get a new
+ * file, one for each day. The table does not refer to these files before the caller commits them.
+ */
+export const writableTable = (
+  { draft, table, ...writer }: TableWriter,
+  files: Files<Part>,
+  { source, track }: { source: string; track?: number },
+): WritableFiles<Part> => ({
+  ...files,
+  async write({ works, newEvents, gone, rule, now }) {
+    for (const part of gone) await writer.drop(part);
+    const fresh = [...newEvents];
+    const inOrder = orderOf(table);
+    for (const { place, findings } of works) {
+      const { file } = place;
+      await whileOpen(await openPart(file), async (present) => {
+        fresh.push(...(await extractMoved(present, findings, rule, table.columns)));
+        await writer.replace(file, present, editsOf(findings, rule, table.columns, now));
+      });
+      const moved = allOf(findings.moved).map(({ key }) => key);
+      if (track !== undefined && moved.length > 0)
+        draft.later(dropKeys(track, partitionOf(file.entry.file.day ?? 0), moved));
+    }
+    fresh.sort((a, b) => inOrder(a.row, b.row));
+    for (const [day, rows] of groupBy(fresh, ({ at }) =>
+      table.design.isByDay ? Math.floor(at / DAY_MS) : undefined,
+    )) {
+      const [inFile, keys] = [rows.map(({ row }) => row), rows.map(({ key }) => key)];
+      await writer.add(source, inFile, day);
+      if (track !== undefined && day !== undefined) draft.later(addKeys(track, partitionOf(day), keys));
+    }
+  },
+});
