@@ -37,8 +37,12 @@ export interface PageFetcherOptions extends SendOptions, ReceiveOptions {
 
 /** So short a range is answered by any service that is there. */
 const THERE_MS = 60_000;
+const FEW_TRIES = 2;
 /** How often a question is asked that is answered with rows of another stream. */
 const MOST_FOREIGN = 4;
+
+/** No status, so that it took too long or was cut. */
+const isUnanswered = (error: unknown): error is RetryLater => error instanceof RetryLater && error.answer?.status === 0;
 
 export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   const { stream, flatten, evidence, profile, mostRows, clock } = options;
@@ -57,6 +61,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     try {
       answer = await send(query, tries);
     } catch (error) {
+      if (isUnanswered(error)) await assertThere(FEW_TRIES);
       // Recovery: where it is the length or the end of the range that is refused, a shorter one is asked for, from now on.
       const limits = { profile, answered, now: clock.now, send };
       if (!(await findWhatIsRefused(query, error, limits))) throw error;
@@ -70,6 +75,16 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     if (isAhead && page.count > 0) [profile.endsNow, isAheadTried] = [false, true];
     if (!isAhead || page.count > 0 || query.page > 1 || profile.endsNow) return page;
     return (await isDarkAhead(query)) ? ask(request, tries) : page;
+  }
+
+  /** Where nobody answers the shortest question either, it is not this page: nothing else is asked. */
+  async function assertThere(tries?: number): Promise<void> {
+    const end = clock.now();
+    try {
+      await send({ order: 'asc', start: end - THERE_MS, end, page: 1, limit: 1 }, tries);
+    } catch (error) {
+      throw isUnanswered(error) ? new RetryLater(error.message, { cause: error }) : error;
+    }
   }
 
   let isNumberTried = false;
@@ -156,9 +171,6 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
         return this.attempt(request);
       }
     },
-    async assertThere() {
-      const end = clock.now();
-      await send({ order: 'asc', start: end - THERE_MS, end, page: 1, limit: 1 });
-    },
+    assertThere,
   };
 }
