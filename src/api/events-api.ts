@@ -159,10 +159,5 @@ export function createEventsApi<Q extends Query = EventsQuery>({
 
 function gaveUp(last: RetryLater, tries: number, ms: number): RetryLater {
   const often = tries === 1 ? 'after one try' : `after ${tries} tries over ${(ms / 1000).toFixed(1)} s`;
-  return new RetryLater(`gave up ${often}: ${last.message}`, {
-    cause: last,
-    afterMs: last.afterMs,
-    answer: last.answer,
-    ...(last.next && { next: last.next }),
-  });
+  return new RetryLater(`gave up ${often}: ${last.message}`, { ...last, cause: last });
 }

@@ -17,9 +17,9 @@ export interface Where {
 export interface FaultDetails {
   where?: Where;
   /** What was kept: readers of an error want to know this first. */
-  kept?: string;
+  kept?: string | undefined;
   /** What the user can do now. */
-  next?: string;
+  next?: string | undefined;
   cause?: unknown;
 }
 

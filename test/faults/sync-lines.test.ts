@@ -21,7 +21,7 @@ const MUST_STOP = ['reset', 'half-open', 'refused'];
 const HALFWAY: Readonly<Record<Peer, number>> = { service: 90_000, state: 500_000, warehouse: 250_000, s3: 100_000 };
 
 /** The most connections that a run may open once the line is broken: docs/troubleshooting.md names what they come from. */
-const MOST_ATTEMPTS: Readonly<Record<Peer, number>> = { service: 60, state: 200, warehouse: 40, s3: 60 };
+const MOST_ATTEMPTS: Readonly<Record<Peer, number>> = { service: 24, state: 200, warehouse: 40, s3: 60 };
 
 interface Case {
   fault: string;

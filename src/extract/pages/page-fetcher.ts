@@ -83,7 +83,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     try {
       await send({ order: 'asc', start: end - THERE_MS, end, page: 1, limit: 1 }, tries);
     } catch (error) {
-      throw isUnanswered(error) ? new RetryLater(error.message, { cause: error }) : error;
+      throw isUnanswered(error) ? new RetryLater(error.message, { ...error, answer: undefined, cause: error }) : error;
     }
   }
 
