@@ -115,6 +115,17 @@ async function expectHealed(scene: Scene, text = /(is|are) read again: about [\d
   expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 0 });
 }
 
+it('takes files with the names that earlier builds gave for its own', async () => {
+  const scene = await synced();
+  await scene.stranger.commit({
+    operation: 'append',
+    renamed: (path) => path.replace('.tributary.parquet', '.parquet'),
+  });
+  const done = await scene.tributary('sync', '--recount');
+  expect([done.code, done.text], done.text).toEqual([0, expect.not.stringMatching(/another writer|read again/)]);
+  expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 0 });
+});
+
 describe('another writer', () => {
   it('appends rows that are there already', async () => {
     const scene = await synced();

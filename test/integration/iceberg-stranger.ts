@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Database } from '../../src/cursor/database/index.ts';
 import { DAY_MS } from '../../src/model/window.ts';
@@ -85,17 +85,19 @@ export function createStranger({ state, namespace, table }: StrangerOptions) {
       const { location, metadata, root } = await load();
       await swap(location, root, change(metadata));
     },
-    /** Adds files with what DuckDB selects, one for each day, and removes others. */
+    /** Adds files with what DuckDB selects, one for each day, and removes or renames others. */
     async commit({
       operation,
       select,
       removed = [],
       deleteFiles = false,
+      renamed = (path) => path,
     }: {
       operation: string;
       select?: string;
       removed?: readonly string[];
       deleteFiles?: boolean;
+      renamed?: (path: string) => string;
     }) {
       const { location, metadata, root } = await load();
       const { entries, deletes } = await entriesOf(metadata);
@@ -104,7 +106,10 @@ export function createStranger({ state, namespace, table }: StrangerOptions) {
       const added = select === undefined ? [] : await write(root, select);
       const kept = entries
         .filter(({ file }) => !removed.includes(pathOf(file.path)))
-        .map((entry): Entry => ({ ...entry, status: 'existing' }));
+        .map(
+          (entry): Entry => ({ ...entry, status: 'existing', file: { ...entry.file, path: renamed(entry.file.path) } }),
+        );
+      for (const { file } of entries) await rename(pathOf(file.path), pathOf(renamed(file.path)));
       const news = added.map(
         (file): Entry => ({ status: 'added', snapshotId: id, sequence: undefined, fileSequence: undefined, file }),
       );

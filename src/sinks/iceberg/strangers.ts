@@ -1,4 +1,4 @@
-import { sql, storableText } from '../../cursor/database/sql.ts';
+import { storableText } from '../../cursor/database/sql.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
@@ -20,6 +20,7 @@ import {
   type Table,
   type TableFile,
   type Warehouse,
+  writtenSources,
 } from './warehouse.ts';
 
 /**
@@ -88,14 +89,6 @@ async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: An
   const open = await warehouse.store.open(pathOf(warehouse, file.path));
   if (!open) throw notThere(file.path);
   return whileOpen(open, async () => work(await readAny(open)));
-}
-
-/** The sources that this sink has written, by name. */
-async function writtenSources({ warehouse: { name, state } }: Table): Promise<Set<string>> {
-  const found = await state.query<{ source: string }>(
-    sql`select distinct source from tributary.lake_tracks where sink = ${name}`,
-  );
-  return new Set(found.map(({ source }) => source));
 }
 
 /** By source: the ids of our own files, on the days that strangers hold rows of. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Database } from '../../cursor/database/index.ts';
+import { sql } from '../../cursor/database/sql.ts';
 import { ConfigError, StopStream } from '../../model/errors.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
@@ -198,8 +199,19 @@ export function newDataPath({ warehouse, design }: Table, source: string, day: n
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}.tributary`)}`;
 }
 
-/** The name of a file of ours, with its source, whatever the sink is called now. Other writers give no such name. */
-const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tributary\.parquet$/;
+/**
+ * The name of a file of ours, with its source, whatever the sink is called now. Builds before the suffix gave the name without it, as others
+ * may: there it has to be a source that this sink has written.
+ */
+const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.tributary)?\.parquet$/;
+
+/** The sources that this sink has written, by name. */
+export async function writtenSources({ warehouse: { name, state } }: Table): Promise<Set<string>> {
+  const found = await state.query<{ source: string }>(
+    sql`select distinct source from tributary.lake_tracks where sink = ${name}`,
+  );
+  return new Set(found.map(({ source }) => source));
+}
 
 /** It is damaged, gone, or out of reach. */
 export const isNoFileOfOurs = (error: unknown): boolean =>
@@ -211,6 +223,7 @@ export async function filesOf(
   { source, days }: { source?: string; days?: readonly DayRange[] },
 ): Promise<TableFile[]> {
   const found: TableFile[] = [];
+  let written: Set<string> | undefined;
   const overlaps = ({ first, last }: DayRange): boolean =>
     days === undefined || days.some((range) => range.first <= last && first <= range.last);
   for (const manifest of table.manifests) {
@@ -218,7 +231,9 @@ export async function filesOf(
     for (const entry of await manifestFiles(table.warehouse, table.metadata, manifest)) {
       const { day } = entry.file;
       if (day !== undefined && !overlaps({ first: day, last: day })) continue;
-      const owner = NAME.exec(entry.file.path)?.[1];
+      const [, name, suffix] = NAME.exec(entry.file.path) ?? [];
+      if (name !== undefined && !suffix) written ??= await writtenSources(table);
+      const owner = name === undefined || suffix || written?.has(name) ? name : undefined;
       if (source === undefined || owner === undefined || owner === source)
         found.push({ ...entry, manifest, source: owner });
     }
