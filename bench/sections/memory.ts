@@ -29,7 +29,7 @@ export const memory: Section = {
           ]),
         },
       ],
-      bars: size === 'quick' ? [] : [flat('Postgres'), flat('Parquet'), most('Postgres', 300), most('Parquet', 450)],
+      bars: size === 'quick' ? [] : [flat('Postgres'), flat('Parquet'), most('Postgres', 256), most('Parquet', 256)],
     };
   },
 };
