@@ -35,7 +35,9 @@ interface AuditNote {
 }
 
 interface RouteOf<Q extends z.ZodObject, B extends z.ZodType, A extends z.ZodType>
-  extends Omit<Route, 'method' | 'path' | 'audit' | 'handle'> {
+  extends Omit<Route, 'method' | 'path' | 'role' | 'audit' | 'handle'> {
+  /** By default `read` for GET, and `operator` for what changes something. */
+  role?: Route['role'];
   query?: Q;
   body?: B;
   answer?: A;
@@ -50,7 +52,7 @@ export function route<
   A extends z.ZodType = z.ZodType<undefined>,
 >(call: `${Route['method']} /${string}`, definition: RouteOf<Q, B, A>): Route {
   const [method, path] = call.split(' ');
-  return { ...definition, method, path } as unknown as Route;
+  return { role: method === 'GET' ? 'read' : 'operator', ...definition, method, path } as unknown as Route;
 }
 
 /** The request, checked against the shapes of the route. */

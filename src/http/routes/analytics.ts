@@ -149,14 +149,12 @@ export function analyticsRoutes({ state, warehouse }: Pick<ControlDeps, 'state' 
     route('GET /api/links/top', {
       summary:
         'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days unless told.',
-      role: 'read',
       query: TopQuery,
       answer: TopLinks,
       handle: ({ query }) => readTop(warehouse, query),
     }),
     route('GET /api/rows', {
       summary: 'Rows by the hour or day in which runs brought them. Default: the last 48 hours, or 30 days.',
-      role: 'read',
       query: RowsQuery,
       answer: Rows,
       handle: ({ query }) => readRows(read, query),

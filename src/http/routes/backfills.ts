@@ -115,13 +115,11 @@ const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
 export const backfillRoutes = (deps: Deps): Route[] => [
   route('GET /api/backfills', {
     summary: 'Queued and finished backfills, newest first.',
-    role: 'read',
     answer: Backfills,
     handle: async () => ({ backfills: await listBackfills(deps.state) }),
   }),
   route('POST /api/backfills/price', {
     summary: 'Estimates the cost of a backfill, with a few requests to the service. It takes some seconds.',
-    role: 'operator',
     body: BackfillRequest,
     answer: BackfillPrice,
     async handle({ body, signal }) {
@@ -132,7 +130,6 @@ export const backfillRoutes = (deps: Deps): Route[] => [
   }),
   route('POST /api/backfills', {
     summary: 'Enqueues a backfill for each stream: all of them, or none.',
-    role: 'operator',
     uses: ['state', 'queue'],
     body: BackfillStart,
     status: 201,
@@ -146,14 +143,12 @@ export const backfillRoutes = (deps: Deps): Route[] => [
   }),
   route('GET /api/backfills/{id}', {
     summary: 'One backfill.',
-    role: 'read',
     answer: Backfill,
     handle: ({ id }) => readBackfill(deps.state, id),
   }),
   ...BACKFILL_ACTIONS.map((action) =>
     route(`POST /api/backfills/{id}/${action}`, {
       summary: SUMMARIES[action],
-      role: 'operator',
       uses: ['state', 'queue'],
       answer: Backfill,
       audit: ({ id }) => ({ action: `backfill.${action}`, target: id }),

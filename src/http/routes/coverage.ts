@@ -64,21 +64,18 @@ const CoverageQuery = WindowsQuery.partial();
 export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
   route('GET /api/coverage', {
     summary: 'What is proven complete, day by day, of every stream in every sink.',
-    role: 'read',
     query: CoverageQuery,
     answer: Coverage,
     handle: ({ query }) => readCoverage(state, query),
   }),
   route('GET /api/coverage/windows', {
     summary: 'The windows of at most 31 days, with the state of each.',
-    role: 'read',
     query: WindowsQuery,
     answer: CoverageWindows,
     handle: ({ query }) => readWindows(state, query),
   }),
   route('GET /api/rows/events', {
     summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
-    role: 'read',
     query: z.strictObject({ from: date, to: date, source: shortText, stream }).partial(),
     answer: EventRows,
     async handle({ query }) {

@@ -84,7 +84,6 @@ const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail
 export const maintainRoutes = (deps: Deps): Route[] => [
   route('GET /api/cursors', {
     summary: 'How far each stream is proven, in each sink.',
-    role: 'read',
     query: z.strictObject({ source: shortText, stream, sink: shortText }).partial(),
     answer: Cursors,
     handle: async ({ query: { source, stream: name, sink } }) => {

@@ -84,7 +84,6 @@ export type Overview = z.infer<typeof Overview>;
 export const overviewRoutes = (deps: OverviewDeps): Route[] => [
   route('GET /api/overview', {
     summary: 'The state of every stream, and where action is needed.',
-    role: 'read',
     answer: Overview,
     handle: () => readOverview(deps),
   }),

@@ -41,7 +41,6 @@ type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams' | 'listings'>;
 export const syncRoutes = (deps: Deps): Route[] => [
   route('POST /api/sync', {
     summary: 'Makes streams due now, so that the worker runs them. Runs under way are left to end.',
-    role: 'operator',
     uses: ['state', 'queue'],
     body: SyncRequest,
     status: 202,
@@ -64,7 +63,6 @@ export const syncRoutes = (deps: Deps): Route[] => [
   }),
   route('GET /api/sync/{id}', {
     summary: 'The progress of a sync that was started with POST /api/sync.',
-    role: 'read',
     query: z.strictObject({ wait }),
     answer: SyncStarted,
     handle: ({ id, query, signal }) => waitUntilDone(deps, parseId(id), { seconds: query.wait, signal }),

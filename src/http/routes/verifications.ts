@@ -27,14 +27,12 @@ type Deps = Pick<ControlDeps, 'sinks' | 'streams'>;
 export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] => [
   route('GET /api/verifications', {
     summary: 'Comparisons of this process since it started, newest first.',
-    role: 'read',
     answer: Verifications,
     handle: async () => ({ verifications: runs.all().map(({ results: _, ...head }) => head) }),
   }),
   route('POST /api/verifications', {
     summary:
       'Compares what the sinks have with the service, or two sinks with each other. It runs by itself, one at a time.',
-    role: 'operator',
     body: VerifyRequest,
     status: 202,
     answer: Verification,
@@ -47,13 +45,11 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
   }),
   route('GET /api/verifications/{id}', {
     summary: 'One of them, with what was found so far, by stream, sink and day.',
-    role: 'read',
     answer: Verification,
     handle: async ({ id }) => runs.find(id),
   }),
   route('POST /api/verifications/{id}/cancel', {
     summary: 'Stops after the current page. What was found so far stays.',
-    role: 'operator',
     answer: Verification,
     audit: ({ id }) => ({ action: 'verification.cancel', target: id }),
     handle: async ({ id }) => runs.cancel(id),
