@@ -1,7 +1,7 @@
 /** @import { EventRows, Rows } from '../../api-types.ts' */
 /** @import { Address } from '../app/screen.js' */
 import { get } from '../app/session.js';
-import { bars, slotsOf } from './bars.js';
+import { bars, slotsOf } from './chart.js';
 import { html } from './dom.js';
 import { choice, empty, panel, STREAMS } from './elements.js';
 import { counted, DAY_MS, figure } from './words.js';
