@@ -126,33 +126,29 @@ export function drawFrame(place) {
   };
 }
 
-const THEMES = ['auto', 'light', 'dark'];
+/** @type {Readonly<Record<string, string>>} */
+const NEXT_THEME = { auto: 'light', light: 'dark', dark: 'auto' };
 
-/** Light or dark as the system is set, unless the user chose; the choice is stored in this browser. @param {HTMLButtonElement} button */
-export function attachThemeSwitch(button) {
-  const root = document.documentElement;
+/**
+ * Light or dark as the system is set, and times in UTC or in those of this machine. The choice is stored in this browser.
+ * @param {(id: string) => HTMLElement} place
+ * @param {() => void} redraw
+ */
+export function attachSwitches(place, redraw) {
+  const [theme, zone, { dataset }] = [place('theme'), place('zone'), document.documentElement];
   const name = () => {
-    button.textContent = `Theme: ${root.dataset.theme}`;
+    theme.textContent = `Theme: ${dataset.theme}`;
+    zone.textContent = zoneName() === 'UTC' ? 'UTC' : 'Local';
+    zone.setAttribute('aria-label', `Times are ${zoneName()}; switch`);
   };
-  button.onclick = () => {
-    const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? 'auto') + 1) % THEMES.length] ?? 'auto';
-    root.dataset.theme = next;
-    localStorage.setItem('theme', next);
+  theme.onclick = () => {
+    dataset.theme = localStorage.theme = NEXT_THEME[dataset.theme ?? ''] ?? 'auto';
     name();
   };
-  name();
-}
-
-/** Times in UTC, or in those of this machine, on every view. @param {HTMLButtonElement} button @param {() => void} onSwitch */
-export function attachZoneSwitch(button, onSwitch) {
-  const name = () => {
-    button.textContent = zoneName() === 'UTC' ? 'UTC' : 'Local';
-    button.setAttribute('aria-label', `Times are ${zoneName()}; switch`);
-  };
-  button.onclick = () => {
+  zone.onclick = () => {
     switchZone();
     name();
-    onSwitch();
+    redraw();
   };
   name();
 }

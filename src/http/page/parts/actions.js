@@ -152,9 +152,9 @@ export function recordActions({ id }, onGone = () => {}) {
     yes: 'Drop the record',
     name: String(id),
   };
-  const done = [`Record ${id} was written into every sink.`, `Record ${id} was dropped.`];
+  const drop = () => remove(path).then(leave);
   return html`<span class="row">
-    ${actionButton({ name: 'Retry', label: `Retry record ${id}`, done: done[0] ?? '', act: retry })}
-    ${actionButton({ name: 'Drop', label: `Drop record ${id}`, done: done[1] ?? '', act: () => remove(path).then(leave), question })}
+    ${actionButton({ name: 'Retry', label: `Retry record ${id}`, done: `Record ${id} was written into every sink.`, act: retry })}
+    ${actionButton({ name: 'Drop', label: `Drop record ${id}`, done: `Record ${id} was dropped.`, act: drop, question })}
   </span>`;
 }

@@ -103,11 +103,8 @@ export const troubleList = (troubles) =>
         html`<li data-key="${kind}/${source}/${stream}">
           ${badge(kind, kind === 'uncertified' ? 'warn' : 'bad')}
           <span class="trouble-text">
-            ${stream === '*' ? html`<b>${source}</b>` : streamLink({ source, stream })} ${message} ${fromAside(since)}
+            ${stream === '*' ? html`<b>${source}</b>` : streamLink({ source, stream })} ${message} ${aside(fromNow(since))}
           </span>
         </li>`,
     )}
   </ul>`;
-
-/** @param {string} since */
-const fromAside = (since) => aside(fromNow(since));
