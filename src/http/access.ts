@@ -59,11 +59,6 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     const { name, role } = token;
     return { name, role, session, grant: grantOf(token) };
   };
-  const sessionOf = (cookie: string | undefined): Session | undefined => {
-    refreshSoon();
-    return sessions.read(cookie);
-  };
-
   const cookieText = (value: string, maxAge: number, isSecure: boolean): string =>
     `${COOKIE}=${value}; Path=${basePath}/; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`;
 
@@ -75,7 +70,8 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
         const token = tokenOf(bearer);
         return token ? visitorOf(token) : 'wrong';
       }
-      const session = sessionOf(cookieOf(headers));
+      refreshSoon();
+      const session = sessions.read(cookieOf(headers));
       return session && visitorOf(session.token, session);
     },
     /** Throws for requests from pages of other sites: they could not read the answer, but an export would cost requests. */
@@ -159,20 +155,13 @@ export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
 /** The host name of a Host header, without its port. */
-const hostName = (host: string): string =>
-  host
-    .toLowerCase()
-    .replace(/:\d+$/, '')
-    .replace(/^\[(.*)\]$/, '$1');
+const hostName = (host: string): string => host.toLowerCase().replace(/^\[(.*)\](:\d+)?$|:\d+$/, '$1');
 
 /** The origin of the requesting page, as the browser states it. */
 const siteOf = (headers: IncomingHttpHeaders): string => String(headers['sec-fetch-site'] ?? 'same-origin');
 
 const cookieOf = ({ cookie = '' }: IncomingHttpHeaders): string | undefined =>
-  cookie
-    .split(/; */)
-    .find((pair) => pair.startsWith(`${COOKIE}=`))
-    ?.slice(COOKIE.length + 1);
+  new RegExp(`(?:^|; *)${COOKIE}=([^;]*)`).exec(cookie)?.[1];
 
 export interface Session {
   id: string;

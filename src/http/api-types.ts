@@ -18,4 +18,3 @@ export type * from './routes/session.ts';
 export type * from './routes/sync.ts';
 export type * from './routes/under-way.ts';
 export type * from './routes/verifications.ts';
-export type { Verification } from './verification-runs.ts';

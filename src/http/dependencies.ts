@@ -175,6 +175,15 @@ export function chooseStreams(
   return chosen;
 }
 
+/** The streams that a request chose, as the audit trail names them. */
+export const targetOf = ({
+  source = '*',
+  streams = ['*'],
+}: {
+  source?: string | undefined;
+  streams?: string[] | undefined;
+}) => streams.map((name) => `${source}/${name}`).join(', ');
+
 /** Warnings about the filters of these streams. */
 export const warningsOf = (streams: ReadonlyArray<{ job: StreamJob }>): string[] =>
   streams.flatMap(({ job }) => job.warnings);

@@ -12,6 +12,7 @@ import { type PriceReport, priceBackfill, reportPrices } from '../../sync/backfi
 import { unreadChunks } from '../../sync/backfill/unread.ts';
 import {
   byName,
+  choice,
   count,
   date,
   figure,
@@ -22,12 +23,11 @@ import {
   of,
   range,
   share,
-  shortText,
-  stream,
+  tally,
   warnings,
   z,
 } from '../answers.ts';
-import { type ControlDeps, chooseStreams, chooseWindow, warningsOf } from '../dependencies.ts';
+import { type ControlDeps, chooseStreams, chooseWindow, targetOf, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { type Extent, paceOf, readBackfillExtents } from './under-way.ts';
 
@@ -82,8 +82,7 @@ const BackfillPrice = named('BackfillPrice', {
 export type BackfillPrice = PriceReport & { warnings: string[] };
 
 const BackfillRequest = named('BackfillRequest', {
-  source: shortText.optional().describe('default: all sources'),
-  streams: z.array(stream).max(3).optional().describe('default: all streams'),
+  ...choice,
   from: date,
   to: date.describe('exclusive'),
   force: z.boolean().default(false).describe('also what is proven complete already'),
@@ -92,7 +91,7 @@ const BackfillRequest = named('BackfillRequest', {
 const BackfillStart = named(
   'BackfillStart',
   BackfillRequest.extend({
-    pricedRows: byName(count)
+    pricedRows: tally
       .optional()
       .describe('rows of the price by source/stream, such as {"main/clicks": 48000}: progress is told by them'),
   }),
@@ -134,10 +133,10 @@ export const backfillRoutes = (deps: Deps): Route[] => [
     body: BackfillStart,
     status: 201,
     answer: BackfillsStarted,
-    audit: ({ body: { source = '*', streams = ['*'], from, to, force } }) => ({
+    audit: ({ body }) => ({
       action: 'backfill.start',
-      target: streams.map((name) => `${source}/${name}`).join(', '),
-      detail: { from, to, force },
+      target: targetOf(body),
+      detail: { from: body.from, to: body.to, force: body.force },
     }),
     handle: ({ body, signal }) => start(deps, body, signal),
   }),

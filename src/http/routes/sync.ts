@@ -6,7 +6,7 @@ import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
 import type { SyncName } from '../../model/streams.ts';
 import { HttpError, listOf, named, shortText, track, warnings, z } from '../answers.ts';
-import { type ControlDeps, chooseStreams, warningsOf } from '../dependencies.ts';
+import { type ControlDeps, chooseStreams, targetOf, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
 /** Proxies wait no longer than this; clients can repeat the request. */
@@ -45,10 +45,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
     body: SyncRequest,
     status: 202,
     answer: SyncStarted,
-    audit: ({ body: { source = '*', streams = ['*'] } }) => ({
-      action: 'sync.start',
-      target: streams.map((name) => `${source}/${name}`).join(', '),
-    }),
+    audit: ({ body }) => ({ action: 'sync.start', target: targetOf(body) }),
     async handle({ body, signal }) {
       const asked = { at: Date.now(), streams: chooseTracks(deps, body) };
       return waitUntilDone(deps, asked, {

@@ -3,17 +3,7 @@
 import { here } from '../app/screen.js';
 import { html } from './dom.js';
 import { choice, empty } from './elements.js';
-import {
-  addMonths,
-  counted,
-  DAY_MS,
-  dayOf,
-  monthOf,
-  shortFigure,
-  shortMonth,
-  spokenDay,
-  spokenMonth,
-} from './words.js';
+import { counted, DAY_MS, dayOf, monthOf, shortFigure, shortMonth, spokenDay, spokenMonth } from './words.js';
 
 /**
  * @typedef {object} Look What to draw: every day with its state, and with its rows where they are known.
@@ -33,6 +23,9 @@ import {
  */
 
 const WEEK = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
+
+/** The month `by` months later. @param {string} at @param {number} by */
+const addMonths = (at, by) => monthOf(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)) - 1 + by, 1));
 const MONTHS = Array.from({ length: 12 }, (_, i) => addMonths('2026-01', i));
 
 /** Monday is 0. @param {string} day */

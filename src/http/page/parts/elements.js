@@ -3,8 +3,6 @@ import { here } from '../app/screen.js';
 import { html } from './dom.js';
 import { DAY_MS, dayOf, duration } from './words.js';
 
-export const STREAMS = /** @type {const} */ (['clicks', 'leads', 'sales']);
-
 /**
  * A badge, only if something is wrong. The sign is for those who do not see the colour.
  * @param {string} text

@@ -1,5 +1,7 @@
 import { html } from './dom.js';
 
+export const STREAMS = /** @type {const} */ (['clicks', 'leads', 'sales']);
+
 /** Formatting of numbers, durations and names. */
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
@@ -102,6 +104,3 @@ export function fromNow(iso) {
 
 /** `for 5 min`: how long something has been going on. @param {string} iso */
 export const since = (iso) => `for ${duration(Math.max(0, (Date.now() - Date.parse(iso)) / 1000))}`;
-
-/** The month `by` months later. @param {string} at @param {number} by */
-export const addMonths = (at, by) => monthOf(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)) - 1 + by, 1));

@@ -5,19 +5,9 @@ import { href } from '../app/screen.js';
 import { get, post } from '../app/session.js';
 import { actionButton, backfillButton } from '../parts/actions.js';
 import { html } from '../parts/dom.js';
-import {
-  aside,
-  badge,
-  dateFields,
-  opening,
-  orAll,
-  panel,
-  progressBar,
-  STREAMS,
-  selectField,
-} from '../parts/elements.js';
+import { aside, badge, dateFields, opening, orAll, panel, progressBar, selectField } from '../parts/elements.js';
 import { doubtList, nameOf, streamLink, table } from '../parts/tables.js';
-import { counted, dayOf, duration, figure, fromNow, percent, range } from '../parts/words.js';
+import { counted, dayOf, duration, figure, fromNow, percent, range, STREAMS } from '../parts/words.js';
 
 /** @typedef {{ source: string, stream: StreamPrice['stream'] }} Of */
 
