@@ -1,5 +1,5 @@
 /** @import { View } from './app/screen.js' */
-import { attachSwitches, clearNow, drawFrame, drawNow } from './app/frame.js';
+import { attachSwitches, drawFrame, drawNow } from './app/frame.js';
 import { attachFinder, listenToKeys } from './app/keys.js';
 import { forgetOverview, keepOverview, knownOverview, listen } from './app/live.js';
 import { createScreen, parseAddress } from './app/screen.js';
@@ -53,7 +53,6 @@ function askForToken() {
   stopListening = undefined;
   forgetOverview();
   frame.signed(false);
-  clearNow(place('now'));
   screen.replace([loginForm(begin)]);
   place('token').focus();
 }
