@@ -35,10 +35,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
   let all = options.tokens;
   let ended = new Set<string>();
   let refreshedAt = 0;
-  const listeners: Array<() => void> = [];
-  const notifyAll = (): void => {
-    for (const listener of listeners) listener();
-  };
+  let onChange = (): void => {};
   const tokens = (): Token[] => all.filter(({ expiresAt }) => (expiresAt ?? Number.POSITIVE_INFINITY) > now());
   const sessions = createSessions({ tokens, isEnded: (digest) => ended.has(digest) }, now);
 
@@ -47,7 +44,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     const stored = await readEndedSessions(state);
     const hasNew = [...stored].some((digest) => !ended.has(digest));
     ended = new Set([...ended, ...stored]);
-    if (hasNew) notifyAll();
+    if (hasNew) onChange();
   };
   /** Recovery: what was read before still holds, and the next poll tries again. */
   const refreshSoon = (): void => {
@@ -110,7 +107,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     /** Ends the session for good, also after a restart and on other servers. Returns the cookie that removes the old one. */
     async signOut({ id, expiresAt }: Session, isSecure: boolean): Promise<string> {
       ended.add(digestOf(id));
-      notifyAll();
+      onChange();
       await endSession(state, digestOf(id), expiresAt);
       return cookieText('', 0, isSecure);
     },
@@ -125,10 +122,12 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     /** Sessions of removed tokens end. */
     replaceTokens(tokens: readonly Token[]): void {
       all = tokens;
-      notifyAll();
+      onChange();
     },
     /** Calls back whenever clients may have lost their access. */
-    onChange: (listener: () => void): void => void listeners.push(listener),
+    onChange(listener: () => void): void {
+      onChange = listener;
+    },
     /** Reads which sessions were ended by other servers. */
     refresh,
   };

@@ -95,21 +95,18 @@ const unavailable = (place: string, why: string): HttpError =>
     retryAfter: 5,
   });
 
-async function answerTo(work: () => Promise<unknown>): Promise<string | null> {
+function answerTo(work: () => Promise<unknown>): Promise<string | null> {
   const given = new AbortController();
-  try {
-    const asked = work();
-    asked.catch(() => {});
-    const late = idle(ANSWER_WITHIN_MS, given.signal).then(() => 'late');
-    late.catch(() => {});
-    return (await Promise.race([asked, late])) === 'late' ? 'it does not answer' : null;
-  } catch (error) {
-    // Recovery: a failed probe is the answer: the dependency is down.
-    if (error instanceof Fault) return error.message;
-    return 'it cannot be reached';
-  } finally {
-    given.abort();
-  }
+  const late = idle(ANSWER_WITHIN_MS, given.signal).then(
+    () => 'it does not answer',
+    () => null,
+  );
+  // Recovery: a failed probe is the answer: the dependency is down.
+  const asked = work().then(
+    () => null,
+    (error: unknown) => (error instanceof Fault ? error.message : 'it cannot be reached'),
+  );
+  return Promise.race([asked, late]).finally(() => given.abort());
 }
 
 const STEP_MS = 100;

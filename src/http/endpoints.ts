@@ -40,7 +40,7 @@ export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): voi
       try {
         const answer = await deps.dependencies.watch(runHandler(deps, route, asked), uses);
         reply.status(status).header('cache-control', 'no-store');
-        return await (answer instanceof FileAnswer ? sendFile(reply, answer) : reply.send(answer));
+        return await (answer instanceof FileAnswer ? sendFile(reply, answer.file) : reply.send(answer));
       } finally {
         either.release();
       }
@@ -55,14 +55,9 @@ function runHandler({ state }: Deps, { audit, handle }: Route, asked: Asked): Pr
   return audited(state, entry, () => handle(asked));
 }
 
-function checkerOf({
-  id: idShape = pathId,
-  query,
-  body,
-}: Route): (request: FastifyRequest) => { id: string; query: unknown; body: unknown } {
-  const queryShape = query ?? z.strictObject({});
+function checkerOf({ id: idShape = pathId, query: queryShape = z.strictObject({}), body }: Route) {
   const { properties = {} } = schemaOf(queryShape);
-  return (request) => ({
+  return (request: FastifyRequest) => ({
     id: Object.values(request.params as Record<string, string>).map((id) => checked(idShape, id, 'the path'))[0] ?? '',
     query: checked(queryShape, typed(request.query as Record<string, unknown>, properties), 'the query'),
     body: body && checked(body, request.body, 'the body'),
@@ -105,7 +100,7 @@ function typed(
   );
 }
 
-function sendFile(reply: FastifyReply, { type, body, headers, trailers }: FileAnswer): FastifyReply {
+function sendFile(reply: FastifyReply, { type, body, headers = {}, trailers = {} }: FileAnswer['file']): FastifyReply {
   for (const [name, value] of Object.entries(trailers)) reply.trailer(name, value);
   return reply.type(type).headers(headers).send(body);
 }

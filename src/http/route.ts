@@ -77,17 +77,16 @@ export const pathId = shortText.min(1);
 
 /** An answer that is not JSON. */
 export class FileAnswer {
-  readonly type: string;
-  readonly body: string | Readable;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Resolves with what is known only after the last byte was written. */
-  readonly trailers: Readonly<Record<string, () => Promise<string>>>;
+  readonly file: {
+    type: string;
+    body: string | Readable;
+    headers?: Readonly<Record<string, string>>;
+    /** Resolves with what is known only after the last byte was written. */
+    trailers?: Readonly<Record<string, () => Promise<string>>>;
+  };
 
-  constructor(type: string, body: string | Readable, extras: Partial<Pick<FileAnswer, 'headers' | 'trailers'>> = {}) {
-    this.type = type;
-    this.body = body;
-    this.headers = extras.headers ?? {};
-    this.trailers = extras.trailers ?? {};
+  constructor(file: FileAnswer['file']) {
+    this.file = file;
   }
 }
 

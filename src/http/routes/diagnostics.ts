@@ -105,7 +105,7 @@ export function diagnosticsRoutes(deps: Deps): Route[] {
       summary: 'The tables and their columns: SQL, a dictionary, JSON, or dbt sources.',
       query: z.strictObject({ format: z.enum(SCHEMA_FORMATS).default('sql') }),
       media: Object.values(TYPES),
-      handle: async ({ query: { format } }) => new FileAnswer(TYPES[format], printSchema(format)),
+      handle: async ({ query: { format } }) => new FileAnswer({ type: TYPES[format], body: printSchema(format) }),
     }),
     route('GET /api/schema-changes', {
       summary: 'Columns that were added or widened, newest first.',

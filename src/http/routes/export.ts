@@ -87,7 +87,9 @@ export function exportRoutes(deps: Deps): Route[] {
           signal,
         );
         const name = [job.source, job.stream, isoDay(window.start), isoDay(window.end)].join('-');
-        return new FileAnswer(TYPES[format], body, {
+        return new FileAnswer({
+          type: TYPES[format],
+          body,
           headers: {
             'content-disposition': `attachment; filename="${name}.${format}"`,
             ...(job.warnings.length > 0 && { 'x-tributary-warnings': asciiJson(job.warnings) }),

@@ -67,14 +67,16 @@ export const minute = (iso) => onClock(iso).slice(0, 16).replace('T', ' ');
 export const second = (iso) => onClock(iso).slice(0, 19).replace('T', ' ');
 
 /** Only the day if the time is midnight. @param {string} iso */
-export const dayOrMinute = (iso) =>
-  onClock(iso).slice(11, 19) === '00:00:00' ? onClock(iso).slice(0, 10) : minute(iso);
+const dayOrMinute = (iso) => (onClock(iso).slice(11, 19) === '00:00:00' ? onClock(iso).slice(0, 10) : minute(iso));
 
 /** A range, as it is printed everywhere. @param {string} from @param {string} to */
 export const range = (from, to) => `${dayOrMinute(from)} to ${dayOrMinute(to)} (exclusive)`;
 
 /** `2026-11-15` @param {Date | number | string} at */
 export const dayOf = (at) => new Date(at).toISOString().slice(0, 10);
+
+/** @param {number} days */
+export const daysAgo = (days) => dayOf(Date.now() - days * DAY_MS);
 
 /** `2026-11` @param {Date | number | string} at */
 export const monthOf = (at) => new Date(at).toISOString().slice(0, 7);
@@ -94,6 +96,9 @@ export const shortMonth = (at) => monthName.format(new Date(`${at}-01`));
  */
 export const time = (iso, text = minute(iso)) =>
   html`<time datetime=${iso} title="${iso.slice(0, 19).replace('T', ' ')} UTC · here ${local.format(new Date(iso))}">${text}</time>`;
+
+/** @param {string} iso */
+export const dayTime = (iso) => time(iso, dayOrMinute(iso));
 
 /** `5 min ago`, `in 2 min`, with the exact time as tooltip. @param {string} iso */
 export function fromNow(iso) {

@@ -6,7 +6,7 @@ import { recordActions } from '../parts/actions.js';
 import { html } from '../parts/dom.js';
 import { aside, badge, empty, facts, notThere, opening, panel, progressBar, scrolled } from '../parts/elements.js';
 import { ended, nameOf, outcome, runLink, streamLink, table } from '../parts/tables.js';
-import { counted, dayOrMinute, duration, figure, range, second, time, titled } from '../parts/words.js';
+import { counted, dayTime, duration, figure, range, second, time, titled } from '../parts/words.js';
 
 /** One record in quarantine. @type {View} */
 export const record = {
@@ -110,8 +110,8 @@ function windowsPanel(read) {
     'Windows of this run',
     read,
     [
-      ['From', 'fit line', ({ start }) => time(start, dayOrMinute(start))],
-      ['To', 'fit line', ({ end }) => time(end, dayOrMinute(end))],
+      ['From', 'fit line', ({ start }) => dayTime(start)],
+      ['To', 'fit line', ({ end }) => dayTime(end)],
       ['Sink', 'fit', ({ sink }) => sink],
       ['Rows', 'right fit', ({ rows }) => figure(rows)],
       ['', 'wide', ({ rows, start }) => progressBar(`rows from ${start}`, rows / most)],
