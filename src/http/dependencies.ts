@@ -46,6 +46,11 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
     underWay.set(part, asked);
     return asked;
   };
+  /** Throws a 503 that names the dependency if it does not answer. */
+  const check = async (part: Part): Promise<void> => {
+    const fault = await faultOf(part);
+    if (fault !== null) throw unavailable(places[part], fault);
+  };
 
   return {
     /** Whether both answer. Streams do not count: a parked stream must not take this pod out of its Kubernetes Service. */
@@ -58,11 +63,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
       );
       return { ready: parts.every(({ ok }) => ok), parts };
     },
-    /** Throws a 503 that names the dependency if it does not answer. */
-    async check(part: Part): Promise<void> {
-      const fault = await faultOf(part);
-      if (fault !== null) throw unavailable(places[part], fault);
-    },
+    check,
     /** Settles as `work` does, or throws a 503 that names the dependency that stopped answering meanwhile. */
     async watch<T>(work: Promise<T>, parts: readonly Part[] = ['state', 'queue']): Promise<T> {
       // The loser of the race may still reject later; without a handler that would end the process.
@@ -71,10 +72,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
       const away = async (): Promise<never> => {
         for (;;) {
           await idle(SLOW_MS, done.signal);
-          const faults: Array<string | null> = await Promise.all(parts.map(faultOf));
-          const at = faults.findIndex((fault) => fault !== null);
-          const part = parts[at];
-          if (part) throw unavailable(places[part], faults[at] ?? '');
+          await Promise.all(parts.map(check));
         }
       };
       const watching = away();

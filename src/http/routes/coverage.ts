@@ -106,16 +106,15 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
     from: isoDay(window.start),
     to: toIso(window.end).slice(0, 10),
     tracks: tracks.map(({ since, isFirstSync, ...one }) => {
+      const { source, stream, sink } = one;
       const entries = ledgers.get(keyOf(one)) ?? [];
       const spans = [
         ...historyBefore(entries, since),
         ...coverageSpans(entries, { start: since, end: Math.max(since, now) }, { isFirstSync }),
       ];
       const days = new Set(setAside.filter((record) => isOf(record, one)).map(({ at }) => startOfDay(at)));
-      const { source, stream, sink } = one;
       return {
-        ...{ source, stream, sink },
-        since: toIso(since),
+        ...{ source, stream, sink, since: toIso(since) },
         days: dayRuns(within(spans, window), days),
         rows: rows.filter((row) => row.sink === sink).map(({ date, rows }) => ({ date, rows })),
       };
