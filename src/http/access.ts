@@ -35,10 +35,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
   let all = options.tokens;
   let ended = new Set<string>();
   let refreshedAt = 0;
-  const listeners: Array<() => void> = [];
-  const notifyAll = (): void => {
-    for (const listener of listeners) listener();
-  };
+  let onChange = (): void => {};
   const tokens = (): Token[] => all.filter(({ expiresAt }) => (expiresAt ?? Number.POSITIVE_INFINITY) > now());
   const sessions = createSessions({ tokens, isEnded: (digest) => ended.has(digest) }, now);
 
@@ -47,7 +44,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     const stored = await readEndedSessions(state);
     const hasNew = [...stored].some((digest) => !ended.has(digest));
     ended = new Set([...ended, ...stored]);
-    if (hasNew) notifyAll();
+    if (hasNew) onChange();
   };
   /** Recovery: what was read before still holds, and the next poll tries again. */
   const refreshSoon = (): void => {
@@ -59,11 +56,6 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     const { name, role } = token;
     return { name, role, session, grant: grantOf(token) };
   };
-  const sessionOf = (cookie: string | undefined): Session | undefined => {
-    refreshSoon();
-    return sessions.read(cookie);
-  };
-
   const cookieText = (value: string, maxAge: number, isSecure: boolean): string =>
     `${COOKIE}=${value}; Path=${basePath}/; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`;
 
@@ -75,7 +67,8 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
         const token = tokenOf(bearer);
         return token ? visitorOf(token) : 'wrong';
       }
-      const session = sessionOf(cookieOf(headers));
+      refreshSoon();
+      const session = sessions.read(cookieOf(headers));
       return session && visitorOf(session.token, session);
     },
     /** Throws for requests from pages of other sites: they could not read the answer, but an export would cost requests. */
@@ -114,7 +107,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     /** Ends the session for good, also after a restart and on other servers. Returns the cookie that removes the old one. */
     async signOut({ id, expiresAt }: Session, isSecure: boolean): Promise<string> {
       ended.add(digestOf(id));
-      notifyAll();
+      onChange();
       await endSession(state, digestOf(id), expiresAt);
       return cookieText('', 0, isSecure);
     },
@@ -129,10 +122,12 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     /** Sessions of removed tokens end. */
     replaceTokens(tokens: readonly Token[]): void {
       all = tokens;
-      notifyAll();
+      onChange();
     },
     /** Calls back whenever clients may have lost their access. */
-    onChange: (listener: () => void): void => void listeners.push(listener),
+    onChange(listener: () => void): void {
+      onChange = listener;
+    },
     /** Reads which sessions were ended by other servers. */
     refresh,
   };
@@ -159,20 +154,13 @@ export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
 /** The host name of a Host header, without its port. */
-const hostName = (host: string): string =>
-  host
-    .toLowerCase()
-    .replace(/:\d+$/, '')
-    .replace(/^\[(.*)\]$/, '$1');
+const hostName = (host: string): string => host.toLowerCase().replace(/^\[(.*)\](:\d+)?$|:\d+$/, '$1');
 
 /** The origin of the requesting page, as the browser states it. */
 const siteOf = (headers: IncomingHttpHeaders): string => String(headers['sec-fetch-site'] ?? 'same-origin');
 
 const cookieOf = ({ cookie = '' }: IncomingHttpHeaders): string | undefined =>
-  cookie
-    .split(/; */)
-    .find((pair) => pair.startsWith(`${COOKIE}=`))
-    ?.slice(COOKIE.length + 1);
+  new RegExp(`(?:^|; *)${COOKIE}=([^;]*)`).exec(cookie)?.[1];
 
 export interface Session {
   id: string;

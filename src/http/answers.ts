@@ -43,7 +43,13 @@ export const track = z.enum([...STREAM_NAMES, 'links']);
 /** Of which stream something is said, and of which range. */
 export const of = { source: z.string(), stream };
 export const range = { from: moment, to: moment.describe('exclusive') };
+/** Which streams a request is about. */
+export const choice = {
+  source: shortText.optional().describe('default: all sources'),
+  streams: z.array(stream).max(3).optional().describe('default: all streams'),
+};
 export const byName = <T extends z.ZodType>(values: T) => z.record(z.string(), values);
+export const tally = byName(count);
 
 /** Existing days from 1970 on; only 29 February in other than leap years passes here and is refused later. */
 const DAY =

@@ -5,24 +5,16 @@ export type { RepairReport, VerifyReport } from '../sync/maintain/verify-job.ts'
 export type { ApiError } from './answers.ts';
 export type { Readiness } from './dependencies.ts';
 export type { LiveEvent, Topic } from './live.ts';
-export type { Rows, TopLink, TopLinks } from './routes/analytics.ts';
-export type {
-  Backfill,
-  BackfillAction,
-  BackfillPrice,
-  BackfillRequest,
-  BackfillStart,
-  Backfills,
-} from './routes/backfills.ts';
-export type { Coverage, CoverageWindows, TrackCoverage, WindowDetail } from './routes/coverage.ts';
-export type { DayRun, DayState, EventRows } from './routes/coverage-days.ts';
-export type { Budget, Diagnosis, KeyBudget, SchemaChanges } from './routes/diagnostics.ts';
-export type { Cursors, Forgotten } from './routes/maintain.ts';
-export type { Overview, StreamOverview, Trouble } from './routes/overview.ts';
-export type { Quarantine, QuarantineRecord } from './routes/quarantine.ts';
-export type { RunDetail, RunLog, RunRow, Runs } from './routes/runs.ts';
-export type { AuditTrail, Session } from './routes/session.ts';
-export type { SyncStarted } from './routes/sync.ts';
-export type { Activity } from './routes/under-way.ts';
-export type { Verifications } from './routes/verifications.ts';
-export type { Verification } from './verification-runs.ts';
+export type * from './routes/analytics.ts';
+export type * from './routes/backfills.ts';
+export type * from './routes/coverage.ts';
+export type * from './routes/coverage-days.ts';
+export type * from './routes/diagnostics.ts';
+export type * from './routes/maintain.ts';
+export type * from './routes/overview.ts';
+export type * from './routes/quarantine.ts';
+export type * from './routes/runs.ts';
+export type * from './routes/session.ts';
+export type * from './routes/sync.ts';
+export type * from './routes/under-way.ts';
+export type * from './routes/verifications.ts';

@@ -46,6 +46,11 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
     underWay.set(part, asked);
     return asked;
   };
+  /** Throws a 503 that names the dependency if it does not answer. */
+  const check = async (part: Part): Promise<void> => {
+    const fault = await faultOf(part);
+    if (fault !== null) throw unavailable(places[part], fault);
+  };
 
   return {
     /** Whether both answer. Streams do not count: a parked stream must not take this pod out of its Kubernetes Service. */
@@ -58,11 +63,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
       );
       return { ready: parts.every(({ ok }) => ok), parts };
     },
-    /** Throws a 503 that names the dependency if it does not answer. */
-    async check(part: Part): Promise<void> {
-      const fault = await faultOf(part);
-      if (fault !== null) throw unavailable(places[part], fault);
-    },
+    check,
     /** Settles as `work` does, or throws a 503 that names the dependency that stopped answering meanwhile. */
     async watch<T>(work: Promise<T>, parts: readonly Part[] = ['state', 'queue']): Promise<T> {
       // The loser of the race may still reject later; without a handler that would end the process.
@@ -71,10 +72,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
       const away = async (): Promise<never> => {
         for (;;) {
           await idle(SLOW_MS, done.signal);
-          const faults: Array<string | null> = await Promise.all(parts.map(faultOf));
-          const at = faults.findIndex((fault) => fault !== null);
-          const part = parts[at];
-          if (part) throw unavailable(places[part], faults[at] ?? '');
+          await Promise.all(parts.map(check));
         }
       };
       const watching = away();
@@ -95,21 +93,18 @@ const unavailable = (place: string, why: string): HttpError =>
     retryAfter: 5,
   });
 
-async function answerTo(work: () => Promise<unknown>): Promise<string | null> {
+function answerTo(work: () => Promise<unknown>): Promise<string | null> {
   const given = new AbortController();
-  try {
-    const asked = work();
-    asked.catch(() => {});
-    const late = idle(ANSWER_WITHIN_MS, given.signal).then(() => 'late');
-    late.catch(() => {});
-    return (await Promise.race([asked, late])) === 'late' ? 'it does not answer' : null;
-  } catch (error) {
-    // Recovery: a failed probe is the answer: the dependency is down.
-    if (error instanceof Fault) return error.message;
-    return 'it cannot be reached';
-  } finally {
-    given.abort();
-  }
+  const late = idle(ANSWER_WITHIN_MS, given.signal).then(
+    () => 'it does not answer',
+    () => null,
+  );
+  // Recovery: a failed probe is the answer: the dependency is down.
+  const asked = work().then(
+    () => null,
+    (error: unknown) => (error instanceof Fault ? error.message : 'it cannot be reached'),
+  );
+  return Promise.race([asked, late]).finally(() => given.abort());
 }
 
 const STEP_MS = 100;
@@ -174,6 +169,15 @@ export function chooseStreams(
     });
   return chosen;
 }
+
+/** The streams that a request chose, as the audit trail names them. */
+export const targetOf = ({
+  source = '*',
+  streams = ['*'],
+}: {
+  source?: string | undefined;
+  streams?: string[] | undefined;
+}) => streams.map((name) => `${source}/${name}`).join(', ');
 
 /** Warnings about the filters of these streams. */
 export const warningsOf = (streams: ReadonlyArray<{ job: StreamJob }>): string[] =>

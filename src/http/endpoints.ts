@@ -29,28 +29,24 @@ export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): voi
       const either = eitherSignal(gone.signal, deps.signal);
       const asked = {
         ...checked,
-        ...requestContext(request, reply),
+        visitor: request.visitor,
+        address: request.ip,
+        // Behind a proxy that speaks TLS, the cookie must be marked Secure. A client that forges the header harms only itself.
+        isSecure: request.protocol === 'https' || request.headers['x-forwarded-proto'] === 'https',
+        setCookie: (cookie: string) => void reply.header('set-cookie', cookie),
         onWrongToken: () => deps.onWrongToken(request),
         signal: either.signal,
       } as Asked;
       try {
         const answer = await deps.dependencies.watch(runHandler(deps, route, asked), uses);
         reply.status(status).header('cache-control', 'no-store');
-        return await (answer instanceof FileAnswer ? sendFile(reply, answer) : reply.send(answer));
+        return await (answer instanceof FileAnswer ? sendFile(reply, answer.file) : reply.send(answer));
       } finally {
         either.release();
       }
     },
   });
 }
-
-const requestContext = (request: FastifyRequest, reply: FastifyReply) => ({
-  visitor: request.visitor,
-  address: request.ip,
-  // Behind a proxy that speaks TLS, the cookie must be marked Secure. A client that forges the header harms only itself.
-  isSecure: request.protocol === 'https' || request.headers['x-forwarded-proto'] === 'https',
-  setCookie: (cookie: string) => void reply.header('set-cookie', cookie),
-});
 
 function runHandler({ state }: Deps, { audit, handle }: Route, asked: Asked): Promise<object | undefined> {
   const note = audit?.(asked);
@@ -59,14 +55,9 @@ function runHandler({ state }: Deps, { audit, handle }: Route, asked: Asked): Pr
   return audited(state, entry, () => handle(asked));
 }
 
-function checkerOf({
-  id: idShape = pathId,
-  query,
-  body,
-}: Route): (request: FastifyRequest) => { id: string; query: unknown; body: unknown } {
-  const queryShape = query ?? z.strictObject({});
+function checkerOf({ id: idShape = pathId, query: queryShape = z.strictObject({}), body }: Route) {
   const { properties = {} } = schemaOf(queryShape);
-  return (request) => ({
+  return (request: FastifyRequest) => ({
     id: Object.values(request.params as Record<string, string>).map((id) => checked(idShape, id, 'the path'))[0] ?? '',
     query: checked(queryShape, typed(request.query as Record<string, unknown>, properties), 'the query'),
     body: body && checked(body, request.body, 'the body'),
@@ -109,7 +100,7 @@ function typed(
   );
 }
 
-function sendFile(reply: FastifyReply, { type, body, headers, trailers }: FileAnswer): FastifyReply {
+function sendFile(reply: FastifyReply, { type, body, headers = {}, trailers = {} }: FileAnswer['file']): FastifyReply {
   for (const [name, value] of Object.entries(trailers)) reply.trailer(name, value);
   return reply.type(type).headers(headers).send(body);
 }
@@ -161,7 +152,6 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
     timeWindow: 60_000,
     keyGenerator: (request) => `${addressOf(request)} ${digestOf(tokensOf(request))}`,
   });
-  const countWarned = app.createRateLimit({ max: 1, timeWindow: 60_000, keyGenerator: addressOf });
   app.decorateRequest('visitor', undefined);
 
   /** Counts a wrong token, and throws after too many from one address. A right token is never refused for it. */
@@ -169,15 +159,15 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
     // The same wrong token again is no new guess: a program with an old token gets 401 each time, never 429.
     const same = await countSame(request);
     if (!same.isAllowed && same.isExceeded) return;
-    const warned = await countWarned(request);
+    const counted = await countWrong(request);
+    if (counted.isAllowed) return;
     const address = addressOf(request);
-    if (warned.isAllowed || !warned.isExceeded)
+    if (counted.remaining === WRONG_TOKENS_A_MINUTE - 1)
       log.warn(
         { address, path: request.routeOptions.url },
         `${address} gave the control room a wrong token; for a minute, further ones from there are not logged`,
       );
-    const counted = await countWrong(request);
-    if (counted.isAllowed || !counted.isExceeded) return;
+    if (!counted.isExceeded) return;
     throw new HttpError(429, 'too many wrong tokens from this address', {
       next: `wait ${counted.ttlInSeconds} s, then try again`,
       retryAfter: counted.ttlInSeconds,

@@ -66,10 +66,7 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
     for (const send of subscribers) send(text);
   };
 
-  const publishIfChanged = (
-    event: Extract<LiveEvent, { event: 'overview' | 'readiness' }>,
-    fingerprint: string,
-  ): void => {
+  const publishIfChanged = (event: Exclude<LiveEvent, { event: 'changed' | 'reset' }>, fingerprint: string): void => {
     const hasChanged = last[event.event]?.fingerprint !== fingerprint;
     last = { ...last, [event.event]: { fingerprint, event } };
     if (hasChanged) publish(event);

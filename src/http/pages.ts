@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
@@ -11,14 +11,8 @@ import type { FastifyInstance } from 'fastify';
 import type { BullQueue, JobQueue } from '../jobs/bull.ts';
 
 /** uPlot as it is published: the page has no build step. */
-const CHART_FILES = {
-  'uPlot.js': { type: 'text/javascript; charset=utf-8', text: fileOf('uplot/dist/uPlot.esm.js') },
-  'uPlot.css': { type: 'text/css; charset=utf-8', text: fileOf('uplot/dist/uPlot.min.css') },
-};
-
-function fileOf(name: string): string {
-  return readFileSync(createRequire(import.meta.url).resolve(name), 'utf8');
-}
+const CHART_FILES = { 'uPlot.js': 'uPlot.esm.js', 'uPlot.css': 'uPlot.min.css' };
+const CHART_FOLDER = dirname(createRequire(import.meta.url).resolve('uplot/dist/uPlot.esm.js'));
 
 const FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 
@@ -27,7 +21,7 @@ function readPage(): { version: string; page: string } {
   const hash = createHash('sha256');
   for (const entry of readdirSync(FOLDER, { recursive: true, withFileTypes: true }))
     if (entry.isFile()) hash.update(readFileSync(join(entry.parentPath, entry.name)));
-  for (const { text } of Object.values(CHART_FILES)) hash.update(text);
+  for (const file of Object.values(CHART_FILES)) hash.update(readFileSync(join(CHART_FOLDER, file)));
   // A hash of the content, which is part of the path of the files: browsers can cache them for good.
   const version = hash.digest('base64url').replace(/\W/g, '').slice(0, 12);
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8');
@@ -48,10 +42,8 @@ export async function addPage(app: FastifyInstance): Promise<void> {
     files.addHook('onRoute', (route) => {
       route.config = { ...route.config, ...config };
     });
-    for (const [name, { type, text }] of Object.entries(CHART_FILES))
-      files.get(`/files-${version}/${name}`, (_, reply) =>
-        reply.header('cache-control', 'public, max-age=31536000, immutable').type(type).send(text),
-      );
+    for (const [name, file] of Object.entries(CHART_FILES))
+      files.get(`/files-${version}/${name}`, (_, reply) => reply.sendFile(file, CHART_FOLDER));
     await files.register(staticFiles, {
       root: FOLDER,
       prefix: `/files-${version}/`,

@@ -35,7 +35,9 @@ interface AuditNote {
 }
 
 interface RouteOf<Q extends z.ZodObject, B extends z.ZodType, A extends z.ZodType>
-  extends Omit<Route, 'method' | 'path' | 'audit' | 'handle'> {
+  extends Omit<Route, 'method' | 'path' | 'role' | 'audit' | 'handle'> {
+  /** By default `read` for GET, and `operator` for what changes something. */
+  role?: Route['role'];
   query?: Q;
   body?: B;
   answer?: A;
@@ -50,7 +52,7 @@ export function route<
   A extends z.ZodType = z.ZodType<undefined>,
 >(call: `${Route['method']} /${string}`, definition: RouteOf<Q, B, A>): Route {
   const [method, path] = call.split(' ');
-  return { ...definition, method, path } as unknown as Route;
+  return { role: method === 'GET' ? 'read' : 'operator', ...definition, method, path } as unknown as Route;
 }
 
 /** The request, checked against the shapes of the route. */
@@ -75,17 +77,16 @@ export const pathId = shortText.min(1);
 
 /** An answer that is not JSON. */
 export class FileAnswer {
-  readonly type: string;
-  readonly body: string | Readable;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Resolves with what is known only after the last byte was written. */
-  readonly trailers: Readonly<Record<string, () => Promise<string>>>;
+  readonly file: {
+    type: string;
+    body: string | Readable;
+    headers?: Readonly<Record<string, string>>;
+    /** Resolves with what is known only after the last byte was written. */
+    trailers?: Readonly<Record<string, () => Promise<string>>>;
+  };
 
-  constructor(type: string, body: string | Readable, extras: Partial<Pick<FileAnswer, 'headers' | 'trailers'>> = {}) {
-    this.type = type;
-    this.body = body;
-    this.headers = extras.headers ?? {};
-    this.trailers = extras.trailers ?? {};
+  constructor(file: FileAnswer['file']) {
+    this.file = file;
   }
 }
 

@@ -21,8 +21,7 @@ import { quarantineRoutes } from './routes/quarantine.ts';
 import { runsRoutes } from './routes/runs.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { syncRoutes } from './routes/sync.ts';
-import { verificationRoutes } from './routes/verifications.ts';
-import { createVerificationRuns } from './verification-runs.ts';
+import { createVerificationRuns, verificationRoutes } from './routes/verifications.ts';
 
 interface HttpOptions extends AccessOptions {
   host: string;

@@ -179,16 +179,6 @@ describe.skipIf(!hasRedis)('health', () => {
     await until('the state is back', async () => (await readiness()).ready);
     watcher.close();
   });
-
-  it('is about dependencies: a parked stream is told by the overview, and leaves the server in its Service', async () => {
-    await db.query({
-      text: `insert into tributary.parked (source, stream, fingerprint, reason, next_probe_at) values ('main', 'sales', 'x', 'plan too low', now() + interval '1 hour')`,
-    });
-    expect(await readiness()).toMatchObject({ status: 200, ready: true });
-    const { streams } = await room.json<Overview>('/api/overview');
-    expect(streams.find(({ stream }) => stream === 'sales')?.parked?.reason).toBe('plan too low');
-    await db.query({ text: 'delete from tributary.parked' });
-  });
 });
 
 describe.skipIf(!hasRedis)('the end', () => {

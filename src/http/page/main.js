@@ -1,5 +1,5 @@
 /** @import { View } from './app/screen.js' */
-import { attachThemeSwitch, attachZoneSwitch, clearNow, drawFrame, drawNow } from './app/frame.js';
+import { attachSwitches, drawFrame, drawNow } from './app/frame.js';
 import { attachFinder, listenToKeys } from './app/keys.js';
 import { forgetOverview, keepOverview, knownOverview, listen } from './app/live.js';
 import { createScreen, parseAddress } from './app/screen.js';
@@ -53,7 +53,6 @@ function askForToken() {
   stopListening = undefined;
   forgetOverview();
   frame.signed(false);
-  clearNow(place('now'));
   screen.replace([loginForm(begin)]);
   place('token').focus();
 }
@@ -100,8 +99,7 @@ setInterval(() => {
   const known = knownOverview();
   if (known && stopListening) drawNow(place('now'), known);
 }, 5000);
-attachThemeSwitch(place('theme'));
-attachZoneSwitch(place('zone'), () => screen.redraw());
+attachSwitches(place, screen.redraw);
 attachFinder(place('find-form'), place('finder'));
 listenToKeys(place('finder'), () => stopListening !== undefined);
 place('skip').onclick = (/** @type {Event} */ event) => {

@@ -56,8 +56,7 @@ async function readTop(warehouse: ControlDeps['warehouse'], query: z.infer<typeo
   // Nothing was synced yet: the table is created with the first rows.
   if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
   const present = STREAM_NAMES.filter((stream) => has.has(stream));
-  const question = { by, window, source: query.source, limit: query.limit, q: query.q };
-  const links = await db.query<TopLink>(selectTop(schema, present, question));
+  const links = await db.query<TopLink>(selectTop(schema, present, { ...query, window }));
   return {
     ...head,
     sink: name,
@@ -70,16 +69,12 @@ const toMajor = ({ currency, amount }: TopLink['revenue'][number]): TopLink['rev
   amount: amount / 10 ** decimalsOf(currency),
 });
 
-interface Question {
-  by: StreamName;
-  window: Window;
-  source: string | undefined;
-  limit: number;
-  q: string | undefined;
-}
-
 /** First the top links by one figure, then the other figures of those few: each table is scanned once, by its time index. */
-function selectTop(schema: string, present: readonly StreamName[], { by, window, source, limit, q }: Question): Sql {
+function selectTop(
+  schema: string,
+  present: readonly StreamName[],
+  { by, window, source, limit, q }: z.infer<typeof TopQuery> & { window: Window },
+): Sql {
   const table = (name: string): string => `${quoteIdent(schema)}.${quoteIdent(name)}`;
   const inWindow = `"timestamp" >= $1 and "timestamp" < $2 and _missing_since is null and ($3::text is null or _source = $3)`;
   const ofBest = `${inWindow} and (_source, link_id) in (select _source, link_id from best)`;
@@ -149,14 +144,12 @@ export function analyticsRoutes({ state, warehouse }: Pick<ControlDeps, 'state' 
     route('GET /api/links/top', {
       summary:
         'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days unless told.',
-      role: 'read',
       query: TopQuery,
       answer: TopLinks,
       handle: ({ query }) => readTop(warehouse, query),
     }),
     route('GET /api/rows', {
       summary: 'Rows by the hour or day in which runs brought them. Default: the last 48 hours, or 30 days.',
-      role: 'read',
       query: RowsQuery,
       answer: Rows,
       handle: ({ query }) => readRows(read, query),

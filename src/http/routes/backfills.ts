@@ -12,6 +12,7 @@ import { type PriceReport, priceBackfill, reportPrices } from '../../sync/backfi
 import { unreadChunks } from '../../sync/backfill/unread.ts';
 import {
   byName,
+  choice,
   count,
   date,
   figure,
@@ -22,12 +23,11 @@ import {
   of,
   range,
   share,
-  shortText,
-  stream,
+  tally,
   warnings,
   z,
 } from '../answers.ts';
-import { type ControlDeps, chooseStreams, chooseWindow, warningsOf } from '../dependencies.ts';
+import { type ControlDeps, chooseStreams, chooseWindow, targetOf, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { type Extent, paceOf, readBackfillExtents } from './under-way.ts';
 
@@ -82,8 +82,7 @@ const BackfillPrice = named('BackfillPrice', {
 export type BackfillPrice = PriceReport & { warnings: string[] };
 
 const BackfillRequest = named('BackfillRequest', {
-  source: shortText.optional().describe('default: all sources'),
-  streams: z.array(stream).max(3).optional().describe('default: all streams'),
+  ...choice,
   from: date,
   to: date.describe('exclusive'),
   force: z.boolean().default(false).describe('also what is proven complete already'),
@@ -92,7 +91,7 @@ const BackfillRequest = named('BackfillRequest', {
 const BackfillStart = named(
   'BackfillStart',
   BackfillRequest.extend({
-    pricedRows: byName(count)
+    pricedRows: tally
       .optional()
       .describe('rows of the price by source/stream, such as {"main/clicks": 48000}: progress is told by them'),
   }),
@@ -115,13 +114,11 @@ const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
 export const backfillRoutes = (deps: Deps): Route[] => [
   route('GET /api/backfills', {
     summary: 'Queued and finished backfills, newest first.',
-    role: 'read',
     answer: Backfills,
     handle: async () => ({ backfills: await listBackfills(deps.state) }),
   }),
   route('POST /api/backfills/price', {
     summary: 'Estimates the cost of a backfill, with a few requests to the service. It takes some seconds.',
-    role: 'operator',
     body: BackfillRequest,
     answer: BackfillPrice,
     async handle({ body, signal }) {
@@ -132,28 +129,25 @@ export const backfillRoutes = (deps: Deps): Route[] => [
   }),
   route('POST /api/backfills', {
     summary: 'Enqueues a backfill for each stream: all of them, or none.',
-    role: 'operator',
     uses: ['state', 'queue'],
     body: BackfillStart,
     status: 201,
     answer: BackfillsStarted,
-    audit: ({ body: { source = '*', streams = ['*'], from, to, force } }) => ({
+    audit: ({ body }) => ({
       action: 'backfill.start',
-      target: streams.map((name) => `${source}/${name}`).join(', '),
-      detail: { from, to, force },
+      target: targetOf(body),
+      detail: { from: body.from, to: body.to, force: body.force },
     }),
     handle: ({ body, signal }) => start(deps, body, signal),
   }),
   route('GET /api/backfills/{id}', {
     summary: 'One backfill.',
-    role: 'read',
     answer: Backfill,
     handle: ({ id }) => readBackfill(deps.state, id),
   }),
   ...BACKFILL_ACTIONS.map((action) =>
     route(`POST /api/backfills/{id}/${action}`, {
       summary: SUMMARIES[action],
-      role: 'operator',
       uses: ['state', 'queue'],
       answer: Backfill,
       audit: ({ id }) => ({ action: `backfill.${action}`, target: id }),

@@ -64,21 +64,18 @@ const CoverageQuery = WindowsQuery.partial();
 export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
   route('GET /api/coverage', {
     summary: 'What is proven complete, day by day, of every stream in every sink.',
-    role: 'read',
     query: CoverageQuery,
     answer: Coverage,
     handle: ({ query }) => readCoverage(state, query),
   }),
   route('GET /api/coverage/windows', {
     summary: 'The windows of at most 31 days, with the state of each.',
-    role: 'read',
     query: WindowsQuery,
     answer: CoverageWindows,
     handle: ({ query }) => readWindows(state, query),
   }),
   route('GET /api/rows/events', {
     summary: 'Rows by the UTC day of their events, by the ledger. Default: the last 30 days.',
-    role: 'read',
     query: z.strictObject({ from: date, to: date, source: shortText, stream }).partial(),
     answer: EventRows,
     async handle({ query }) {
@@ -109,16 +106,15 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
     from: isoDay(window.start),
     to: toIso(window.end).slice(0, 10),
     tracks: tracks.map(({ since, isFirstSync, ...one }) => {
+      const { source, stream, sink } = one;
       const entries = ledgers.get(keyOf(one)) ?? [];
       const spans = [
         ...historyBefore(entries, since),
         ...coverageSpans(entries, { start: since, end: Math.max(since, now) }, { isFirstSync }),
       ];
       const days = new Set(setAside.filter((record) => isOf(record, one)).map(({ at }) => startOfDay(at)));
-      const { source, stream, sink } = one;
       return {
-        ...{ source, stream, sink },
-        since: toIso(since),
+        ...{ source, stream, sink, since: toIso(since) },
         days: dayRuns(within(spans, window), days),
         rows: rows.filter((row) => row.sink === sink).map(({ date, rows }) => ({ date, rows })),
       };

@@ -98,20 +98,17 @@ export function diagnosticsRoutes(deps: Deps): Route[] {
     }),
     route('GET /api/config', {
       summary: 'The config as it is understood, with every default filled in and every secret masked.',
-      role: 'read',
       answer: PrintedConfig,
       handle: async () => config as z.infer<typeof PrintedConfig>,
     }),
     route('GET /api/schema', {
       summary: 'The tables and their columns: SQL, a dictionary, JSON, or dbt sources.',
-      role: 'read',
       query: z.strictObject({ format: z.enum(SCHEMA_FORMATS).default('sql') }),
       media: Object.values(TYPES),
-      handle: async ({ query: { format } }) => new FileAnswer(TYPES[format], printSchema(format)),
+      handle: async ({ query: { format } }) => new FileAnswer({ type: TYPES[format], body: printSchema(format) }),
     }),
     route('GET /api/schema-changes', {
       summary: 'Columns that were added or widened, newest first.',
-      role: 'read',
       query: z.strictObject({ stream: stream.optional(), limit: limit(100) }),
       answer: SchemaChanges,
       async handle({ query }): Promise<SchemaChanges> {
@@ -123,7 +120,6 @@ export function diagnosticsRoutes(deps: Deps): Route[] {
     }),
     route('GET /api/budget', {
       summary: 'How the request budget of each key was used by all processes, with the 429s.',
-      role: 'read',
       query: BudgetQuery,
       answer: Budget,
       handle: ({ query }) => readBudget(deps, query),

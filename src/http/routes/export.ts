@@ -4,14 +4,13 @@ import { FILTERS } from '../../api/filters.ts';
 import { readEvolved } from '../../cursor/columns.ts';
 import { withoutForgotten } from '../../cursor/forgotten.ts';
 import { Cancelled, Fault } from '../../model/errors.ts';
-import { toIso } from '../../model/instant.ts';
 import type { Log } from '../../model/log.ts';
 import { STREAMS, type StreamName } from '../../model/streams.ts';
-import { type ByteTarget, createRowFile, FORMATS, type Format, type RowFile } from '../../sinks/export.ts';
+import { type ByteTarget, createRowFile, FORMATS, type Format } from '../../sinks/export.ts';
 import type { StreamJob } from '../../sync/job.ts';
 import { exportStream } from '../../sync/maintain/export-stream.ts';
 import { date, HttpError, shortText, stream, z } from '../answers.ts';
-import { type ControlDeps, chooseStreams, chooseWindow } from '../dependencies.ts';
+import { type ControlDeps, chooseStreams, chooseWindow, isoDay } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
 
 type Deps = Pick<ControlDeps, 'state' | 'streams' | 'narrow' | 'log'>;
@@ -52,60 +51,62 @@ const MOST_DOUBTS = 3;
 
 export function exportRoutes(deps: Deps): Route[] {
   let running = 0;
-  const file = route('GET /api/export/{stream}', {
-    summary:
-      'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it, x-tributary-doubts why not (a JSON list); the header x-tributary-warnings what is doubtful about the filters.',
-    role: 'operator',
-    id: stream,
-    query: ExportQuery,
-    media: Object.values(TYPES),
-    async handle({ id, query, signal }) {
-      const { job, window, format, createFile } = await chosenOf(deps, id as StreamName, query);
-      if (running >= MOST_AT_ONCE)
-        throw new HttpError(429, `${MOST_AT_ONCE} exports are under way`, {
-          next: 'wait for one to end',
-          retryAfter: 60,
-        });
-      running += 1;
-      const { body, done } = await createDownload(
-        (target) =>
-          exportStream(job, {
-            window,
-            file: createFile(target),
-            scrub: (rows) => withoutForgotten(deps.state, job.source, STREAMS[job.stream], rows),
-            signal,
-            onProgress: refuseTooMany,
-          })
-            .catch((error: unknown) => {
-              logFailure(deps.log, job, error);
-              throw error;
+  return [
+    route('GET /api/export/{stream}', {
+      summary:
+        'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it, x-tributary-doubts why not (a JSON list); the header x-tributary-warnings what is doubtful about the filters.',
+      role: 'operator',
+      id: stream,
+      query: ExportQuery,
+      media: Object.values(TYPES),
+      async handle({ id, query, signal }) {
+        const { format } = query;
+        const { job, window, createFile } = await chosenOf(deps, id as StreamName, query);
+        if (running >= MOST_AT_ONCE)
+          throw new HttpError(429, `${MOST_AT_ONCE} exports are under way`, {
+            next: 'wait for one to end',
+            retryAfter: 60,
+          });
+        running += 1;
+        const { body, done } = await createDownload(
+          (target) =>
+            exportStream(job, {
+              window,
+              file: createFile(target),
+              scrub: (rows) => withoutForgotten(deps.state, job.source, STREAMS[job.stream], rows),
+              signal,
+              onProgress: refuseTooMany,
             })
-            .finally(() => {
-              running -= 1;
-            }),
-        signal,
-      );
-      const name = [job.source, job.stream, ...[window.start, window.end].map((at) => toIso(at).slice(0, 10))].join(
-        '-',
-      );
-      return new FileAnswer(TYPES[format], body, {
-        headers: {
-          'content-disposition': `attachment; filename="${name}.${format}"`,
-          ...(job.warnings.length > 0 && { 'x-tributary-warnings': asciiJson(job.warnings) }),
-        },
-        trailers: {
-          'x-tributary-certified': async () => String((await done).certified),
-          'x-tributary-doubts': async () =>
-            asciiJson((await done).doubts.slice(0, MOST_DOUBTS).map(({ note }) => note)),
-        },
-      });
-    },
-  });
-  return [file];
+              .catch((error: unknown) => {
+                logFailure(deps.log, job, error);
+                throw error;
+              })
+              .finally(() => {
+                running -= 1;
+              }),
+          signal,
+        );
+        const name = [job.source, job.stream, isoDay(window.start), isoDay(window.end)].join('-');
+        return new FileAnswer({
+          type: TYPES[format],
+          body,
+          headers: {
+            'content-disposition': `attachment; filename="${name}.${format}"`,
+            ...(job.warnings.length > 0 && { 'x-tributary-warnings': asciiJson(job.warnings) }),
+          },
+          trailers: {
+            'x-tributary-certified': async () => String((await done).certified),
+            'x-tributary-doubts': async () =>
+              asciiJson((await done).doubts.slice(0, MOST_DOUBTS).map(({ note }) => note)),
+          },
+        });
+      },
+    }),
+  ];
 }
 
 async function chosenOf({ state, streams, narrow }: Deps, name: StreamName, query: z.infer<typeof ExportQuery>) {
-  const { source, format, filter, keepFormulas } = query;
+  const { source, filter, keepFormulas } = query;
   const [one, ...others] = chooseStreams(streams, { source, streams: [name] });
   if (!one) throw new Error('what is chosen is there, or refused');
   if (others.length > 0)
@@ -113,12 +114,10 @@ async function chosenOf({ state, streams, narrow }: Deps, name: StreamName, quer
       next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
     });
   const evolved = await readEvolved(state, name);
-  const createFile = (target: ByteTarget): RowFile => createRowFile(format, name, target, { keepFormulas, evolved });
   return {
     job: narrow(one, filtersOf(filter)),
     window: chooseWindow(query),
-    format,
-    createFile,
+    createFile: (target: ByteTarget) => createRowFile(query.format, name, target, { keepFormulas, evolved }),
   };
 }
 

@@ -4,21 +4,8 @@ import { knownSources } from '../../cursor/forgotten.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
 import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
-import {
-  byName,
-  count,
-  date,
-  HttpError,
-  listOf,
-  longText,
-  moment,
-  named,
-  of,
-  shortText,
-  stream,
-  z,
-} from '../answers.ts';
-import { type ControlDeps, checkConfirmed, chooseDate } from '../dependencies.ts';
+import { date, HttpError, listOf, longText, moment, named, of, shortText, stream, tally, z } from '../answers.ts';
+import { type ControlDeps, checkConfirmed, chooseDate, targetOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
 const Cursors = named('Cursors', {
@@ -67,7 +54,7 @@ const ForgetRequest = named(
 );
 type ForgetRequest = z.infer<typeof ForgetRequest>;
 
-const Forgotten = named('Forgotten', { touched: byName(count).describe('rows, by table or place') });
+const Forgotten = named('Forgotten', { touched: tally.describe('rows, by table or place') });
 
 export type Forgotten = z.infer<typeof Forgotten>;
 
@@ -75,16 +62,15 @@ type CursorRequest = z.infer<typeof CursorRequest>;
 
 type Deps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 
-const noteOf = (action: string, { source, streams, sink }: CursorRequest, detail = {}) => ({
+const noteOf = (action: string, body: CursorRequest, detail = {}) => ({
   action,
-  target: streams.map((name) => `${source ?? '*'}/${name}`).join(', '),
-  detail: { ...(sink !== undefined && { sink }), ...detail },
+  target: targetOf(body),
+  detail: { ...(body.sink !== undefined && { sink: body.sink }), ...detail },
 });
 
 export const maintainRoutes = (deps: Deps): Route[] => [
   route('GET /api/cursors', {
     summary: 'How far each stream is proven, in each sink.',
-    role: 'read',
     query: z.strictObject({ source: shortText, stream, sink: shortText }).partial(),
     answer: Cursors,
     handle: async ({ query: { source, stream: name, sink } }) => {

@@ -84,7 +84,6 @@ export type Overview = z.infer<typeof Overview>;
 export const overviewRoutes = (deps: OverviewDeps): Route[] => [
   route('GET /api/overview', {
     summary: 'The state of every stream, and where action is needed.',
-    role: 'read',
     answer: Overview,
     handle: () => readOverview(deps),
   }),
@@ -116,7 +115,7 @@ export async function readOverview({ state, streams, listings, version }: Overvi
       const configured = events ?? listings.find(isThis);
       const found = tracks.filter(isThis);
       const sinks = found.map(({ track, also }) => ({ ...track, alsoComplete: isoRanges(also) }));
-      const { last = null, success = null, today = 0, quarantined = 0 } = known.find(isThis) ?? {};
+      const { lastRun = null, lastSuccessAt = null, rowsToday = 0, quarantined = 0 } = known.find(isThis) ?? {};
       const { parked, nextRunAt } = upcoming(source, stream);
       // A stream is as far as its slowest sink.
       const [slowest] = sinks.toSorted((a, b) => ((a.completeThrough ?? '') < (b.completeThrough ?? '') ? -1 : 1));
@@ -144,10 +143,10 @@ export async function readOverview({ state, streams, listings, version }: Overvi
         quarantined,
         rows,
         // Rows that were lost and read again are new twice. The ledger knows the rows of a first sync only at its end.
-        rowsToday: firstSync || rows === null ? today : Math.min(today, rows),
+        rowsToday: firstSync || rows === null ? rowsToday : Math.min(rowsToday, rows),
         uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertifiedWindows }) => uncertifiedWindows)),
-        lastRun: last,
-        lastSuccessAt: success,
+        lastRun,
+        lastSuccessAt,
         nextRunAt,
         sinks,
       };
@@ -155,11 +154,8 @@ export async function readOverview({ state, streams, listings, version }: Overvi
   };
 }
 
-interface TrackRow {
-  source: string;
-  stream: SyncName;
+interface TrackRow extends Pick<StreamOverview, keyof Named | 'filters'> {
   track: Omit<TrackOverview, 'alsoComplete'>;
-  filters: string | null;
   caughtUp: boolean;
   also: RangePairs;
   rows: number;
@@ -178,20 +174,13 @@ const readTracks = (state: Queryable): Promise<TrackRow[]> =>
     ) w on (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink)
     order by c.source, c.stream, c.sink`);
 
-interface StreamRow {
-  source: string;
-  stream: SyncName;
-  last: LastRun | null;
-  success: string | null;
-  today: number;
-  quarantined: number;
-}
+type StreamRow = Pick<StreamOverview, keyof Named | 'lastRun' | 'lastSuccessAt' | 'rowsToday' | 'quarantined'>;
 
 /** The newest run of each stream, and the newest that succeeded; by index, however long the history is. */
 const readStreams = (state: Queryable): Promise<StreamRow[]> =>
   state.query<StreamRow>(sql`
-    select k.source, k.stream, ${isoOf('d.finished_at')} as success, coalesce(t.rows, 0)::bigint as today,
-      (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined, ${LAST_RUN} as last
+    select k.source, k.stream, ${isoOf('d.finished_at')} as "lastSuccessAt", coalesce(t.rows, 0)::bigint as "rowsToday",
+      (select count(*) from tributary.quarantine q where (q.source, q.stream) = (k.source, k.stream)) as quarantined, ${LAST_RUN} as "lastRun"
     from (
       select source, stream from tributary.cursors union select source, stream from tributary.schedules
     ) k

@@ -48,7 +48,6 @@ type Deps = Pick<ControlDeps, 'state' | 'sinks' | 'streams'>;
 export const quarantineRoutes = (deps: Deps): Route[] => [
   route('GET /api/quarantine', {
     summary: 'Records that could not be used, newest first.',
-    role: 'read',
     query: z.strictObject({
       source: shortText.optional(),
       stream: stream.optional(),
@@ -65,7 +64,6 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
   }),
   route('GET /api/quarantine/{id}', {
     summary: 'One of them, as it came. Personal data is masked.',
-    role: 'read',
     answer: QuarantineRecord,
     async handle({ id }) {
       const found = await findRecord(deps.state, id);
@@ -75,7 +73,6 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
   route('POST /api/quarantine/{id}/retry', {
     summary:
       'Tries to use it once more: the rules may have changed since. What is sound now is written into every sink.',
-    role: 'operator',
     answer: QuarantineRetried,
     audit: ({ id }) => ({ action: 'quarantine.retry', target: id }),
     handle: ({ id }) => retry(deps, id),

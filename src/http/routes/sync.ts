@@ -6,7 +6,7 @@ import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
 import type { SyncName } from '../../model/streams.ts';
 import { HttpError, listOf, named, shortText, track, warnings, z } from '../answers.ts';
-import { type ControlDeps, chooseStreams, warningsOf } from '../dependencies.ts';
+import { type ControlDeps, chooseStreams, targetOf, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
 /** Proxies wait no longer than this; clients can repeat the request. */
@@ -41,15 +41,11 @@ type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams' | 'listings'>;
 export const syncRoutes = (deps: Deps): Route[] => [
   route('POST /api/sync', {
     summary: 'Makes streams due now, so that the worker runs them. Runs under way are left to end.',
-    role: 'operator',
     uses: ['state', 'queue'],
     body: SyncRequest,
     status: 202,
     answer: SyncStarted,
-    audit: ({ body: { source = '*', streams = ['*'] } }) => ({
-      action: 'sync.start',
-      target: streams.map((name) => `${source}/${name}`).join(', '),
-    }),
+    audit: ({ body }) => ({ action: 'sync.start', target: targetOf(body) }),
     async handle({ body, signal }) {
       const asked = { at: Date.now(), streams: chooseTracks(deps, body) };
       return waitUntilDone(deps, asked, {
@@ -64,7 +60,6 @@ export const syncRoutes = (deps: Deps): Route[] => [
   }),
   route('GET /api/sync/{id}', {
     summary: 'The progress of a sync that was started with POST /api/sync.',
-    role: 'read',
     query: z.strictObject({ wait }),
     answer: SyncStarted,
     handle: ({ id, query, signal }) => waitUntilDone(deps, parseId(id), { seconds: query.wait, signal }),

@@ -1,16 +1,218 @@
+import { randomUUID } from 'node:crypto';
+import { eitherSignal } from '../../api/cancel.ts';
+import { holderOf } from '../../cursor/database/holders.ts';
+import { Cancelled, Fault } from '../../model/errors.ts';
+import { toIso } from '../../model/instant.ts';
+import type { Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
-import { date, HttpError, named, shortText, stream, z } from '../answers.ts';
-import { type ControlDeps, chooseSinks, chooseStreams, chooseWindow } from '../dependencies.ts';
+import type { StreamJob, SyncDeps } from '../../sync/job.ts';
+import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify-job.ts';
+import {
+  choice,
+  count,
+  date,
+  day,
+  HttpError,
+  listOf,
+  moment,
+  named,
+  of,
+  range,
+  share,
+  shortText,
+  warnings,
+  z,
+} from '../answers.ts';
+import { type ControlDeps, chooseSinks, chooseStreams, chooseWindow, targetOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { Verification, VerificationHead, type VerificationRuns, type VerifyJob } from '../verification-runs.ts';
+
+const counts = { events: count, missing: count, extra: count, different: count };
+
+const result = {
+  ...of,
+  ...range,
+  against: z.string(),
+  requests: count,
+  events: count,
+  sinks: listOf({
+    sink: z.string(),
+    ...counts,
+    days: listOf({ day, ...counts }),
+    neverRead: listOf(range),
+    miscounted: listOf({ ...range, ledger: count, sink: count }).describe(
+      'windows whose number of rows in the ledger is not that of the sink',
+    ),
+    foreign: listOf({ ...range, what: z.string() }).describe('days that hold rows of another writer'),
+    examples: listOf({
+      kind: z.enum(['missing', 'extra', 'different']),
+      id: z.string(),
+      at: moment,
+      columns: z.array(z.string()).readonly(),
+    }),
+  }),
+  notComparable: listOf({ ...range, note: z.string() }),
+};
+
+const VerificationHead = z.strictObject({
+  id: z.string(),
+  state: z.enum(['running', 'done', 'failed', 'cancelled']),
+  streams: listOf(of),
+  ...range,
+  repair: z.boolean(),
+  startedAt: moment,
+  finishedAt: moment.nullable(),
+  progress: share,
+  clean: z.boolean().nullable().describe('whether every sink holds what it should, after the repair if there was one'),
+  message: z.string().nullable().describe('what stopped it'),
+  warnings,
+});
+
+const Verification = named(
+  'Verification',
+  VerificationHead.extend({
+    results: listOf({
+      ...result,
+      repaired: z.nullable(z.strictObject(result)),
+      error: z.nullable(
+        z.strictObject({ message: z.string(), kept: z.string().nullable(), next: z.string().nullable() }),
+      ),
+    }),
+  }),
+);
+export type Verification = z.infer<typeof Verification>;
+
+interface VerifyJob {
+  jobs: readonly StreamJob[];
+  sinks: readonly Sink[];
+  window: Window;
+  repair: boolean;
+  between: readonly [Sink, Sink] | undefined;
+}
+
+const KEPT = 20;
+/** How often progress is published. */
+const TELL_EVERY_MS = 2000;
+
+interface Entry {
+  /** Replaced as a whole on every change. */
+  now: Verification;
+  stop: AbortController;
+  done: Promise<void>;
+}
+
+type VerificationRuns = ReturnType<typeof createVerificationRuns>;
+
+/**
+ * Running and finished comparisons. They live only in this process: a lost one can be started again, and nothing else depends
+ * on it. They share the budget with the syncs, which go first.
+ */
+export function createVerificationRuns(
+  { state, log, signal }: Pick<ControlDeps, 'state' | 'log' | 'signal'>,
+  onChange: () => void,
+) {
+  const entries: Entry[] = [];
+
+  async function run(entry: Entry, { jobs, sinks, window, repair, between }: VerifyJob): Promise<void> {
+    const either = eitherSignal(signal, entry.stop.signal);
+    const update = (change: Partial<Verification>): void => {
+      entry.now = { ...entry.now, ...change };
+    };
+    let toldAt = performance.now();
+    const results: Repair[] = [];
+    const deps: SyncDeps = {
+      state,
+      sinks,
+      log,
+      signal: either.signal,
+      holder: holderOf('control room, verify'),
+      onProgress({ done = 0 }) {
+        update({ progress: Math.max(entry.now.progress, (results.length + Math.min(1, done)) / jobs.length) });
+        if (performance.now() - toldAt < TELL_EVERY_MS) return;
+        toldAt = performance.now();
+        onChange();
+      },
+    };
+    try {
+      for (const job of jobs) {
+        results.push(await verifyJob(deps, job, window, { repair, between }));
+        update({ progress: results.length / jobs.length, results: results.map(reportRepair) });
+      }
+      const refused = results.find(({ before }) => before.sinks.length === 0)?.fault;
+      if (refused) update({ state: 'failed', message: refused.describe() });
+      else update({ state: 'done', clean: results.every(isSound) });
+    } catch (error) {
+      // Recovery: the error is reported with what was found so far; the user decides whether to try again.
+      if (error instanceof Cancelled) update({ state: 'cancelled' });
+      else if (error instanceof Fault) update({ state: 'failed', message: error.describe() });
+      else {
+        log.error({ err: error }, 'a verification met a bug');
+        update({ state: 'failed', message: 'this is a bug in tributary; the log of the server says more' });
+      }
+    } finally {
+      either.release();
+      update({ finishedAt: toIso(Date.now()) });
+      onChange();
+    }
+  }
+
+  const entryOf = (id: string): Entry => {
+    const found = entries.find(({ now }) => now.id === id);
+    if (!found)
+      throw new HttpError(404, 'there is no such verification', { next: 'they end with the process; ask again' });
+    return found;
+  };
+
+  return {
+    /** Newest first. */
+    all: () => entries.map(({ now }) => now),
+    find: (id: string) => entryOf(id).now,
+    /** Throws while another is under way. */
+    start(asked: VerifyJob) {
+      if (entries.some(({ now }) => now.state === 'running'))
+        throw new HttpError(409, 'a verification is under way', { next: 'wait for its end, or cancel it' });
+      const entry: Entry = { now: begun(asked), stop: new AbortController(), done: Promise.resolve() };
+      entries.unshift(entry);
+      entries.splice(KEPT);
+      entry.done = run(entry, asked);
+      onChange();
+      return entry.now;
+    },
+    cancel(id: string) {
+      const entry = entryOf(id);
+      if (entry.now.state !== 'running')
+        throw new HttpError(409, `the verification is ${entry.now.state}`, { kept: 'nothing was changed' });
+      entry.stop.abort();
+      return entry.now;
+    },
+    async close() {
+      for (const { stop } of entries) stop.abort();
+      await Promise.all(entries.map(({ done }) => done));
+    },
+  };
+}
+
+const begun = ({ jobs, window, repair }: VerifyJob): Verification => ({
+  id: randomUUID(),
+  state: 'running',
+  streams: jobs.map(({ source, stream }) => ({ source, stream })),
+  from: toIso(window.start),
+  to: toIso(window.end),
+  repair,
+  startedAt: toIso(Date.now()),
+  finishedAt: null,
+  progress: 0,
+  clean: null,
+  message: null,
+  warnings: jobs.flatMap((job) => job.warnings),
+  results: [],
+});
 
 const Verifications = named('Verifications', { verifications: z.array(VerificationHead) });
 
 export type Verifications = z.infer<typeof Verifications>;
 
 const VerifyRequest = named('VerifyRequest', {
-  source: shortText.optional().describe('default: all sources'),
-  streams: z.array(stream).max(3).optional().describe('default: all streams'),
+  ...choice,
   sink: shortText.optional().describe('default: every sink'),
   from: date,
   to: date,
@@ -27,33 +229,29 @@ type Deps = Pick<ControlDeps, 'sinks' | 'streams'>;
 export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] => [
   route('GET /api/verifications', {
     summary: 'Comparisons of this process since it started, newest first.',
-    role: 'read',
     answer: Verifications,
     handle: async () => ({ verifications: runs.all().map(({ results: _, ...head }) => head) }),
   }),
   route('POST /api/verifications', {
     summary:
       'Compares what the sinks have with the service, or two sinks with each other. It runs by itself, one at a time.',
-    role: 'operator',
     body: VerifyRequest,
     status: 202,
     answer: Verification,
-    audit: ({ body: { source = '*', streams = ['*'], from, to, repair } }) => ({
-      action: repair ? 'verification.repair' : 'verification.start',
-      target: streams.map((name) => `${source}/${name}`).join(', '),
-      detail: { from, to },
+    audit: ({ body }) => ({
+      action: body.repair ? 'verification.repair' : 'verification.start',
+      target: targetOf(body),
+      detail: { from: body.from, to: body.to },
     }),
     handle: async ({ body }) => runs.start(jobOf(deps, body)),
   }),
   route('GET /api/verifications/{id}', {
     summary: 'One of them, with what was found so far, by stream, sink and day.',
-    role: 'read',
     answer: Verification,
     handle: async ({ id }) => runs.find(id),
   }),
   route('POST /api/verifications/{id}/cancel', {
     summary: 'Stops after the current page. What was found so far stays.',
-    role: 'operator',
     answer: Verification,
     audit: ({ id }) => ({ action: 'verification.cancel', target: id }),
     handle: async ({ id }) => runs.cancel(id),

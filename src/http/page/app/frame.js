@@ -34,16 +34,15 @@ export function drawFrame(place) {
   /** The notices, one for each topic. @type {Map<'server' | 'fault' | 'parts', string>} */
   const said = new Map();
 
-  function draw() {
-    notices.replaceChildren(...[...said.values()].map((text) => html`<div class="notice"><p>${text}</p></div>`));
-  }
-
   /** @param {'server' | 'fault' | 'parts'} about @param {string} [text] */
   function say(about, text) {
-    if (said.get(about) === text) return; // Shown already: a screen reader must not repeat it.
     if (text) said.set(about, text);
     else said.delete(about);
-    draw();
+    // What is shown already stays as it is: a screen reader must not repeat it.
+    morphChildren(
+      notices,
+      [...said].map(([key, text]) => html`<div class="notice" data-key=${key}><p>${text}</p></div>`),
+    );
   }
 
   /** @param {'live' | 'waiting' | 'away'} state @param {string} text */
@@ -118,41 +117,37 @@ export function drawFrame(place) {
       for (const id of ['ways', 'live', 'find', 'sign-out']) place(id).hidden = !isIn;
       if (isIn) return;
       said.clear();
-      draw();
-      place('said').replaceChildren();
+      for (const id of ['notices', 'now', 'said']) place(id).replaceChildren();
+      place('now').hidden = true;
       place('parts').hidden = true;
       document.title = 'Sign in · Tributary';
     },
   };
 }
 
-const THEMES = ['auto', 'light', 'dark'];
+/** @type {Readonly<Record<string, string>>} */
+const NEXT_THEME = { auto: 'light', light: 'dark', dark: 'auto' };
 
-/** Light or dark as the system is set, unless the user chose; the choice is stored in this browser. @param {HTMLButtonElement} button */
-export function attachThemeSwitch(button) {
-  const root = document.documentElement;
+/**
+ * Light or dark as the system is set, and times in UTC or in those of this machine. The choice is stored in this browser.
+ * @param {(id: string) => HTMLElement} place
+ * @param {() => void} redraw
+ */
+export function attachSwitches(place, redraw) {
+  const [theme, zone, { dataset }] = [place('theme'), place('zone'), document.documentElement];
   const name = () => {
-    button.textContent = `Theme: ${root.dataset.theme}`;
+    theme.textContent = `Theme: ${dataset.theme}`;
+    zone.textContent = zoneName() === 'UTC' ? 'UTC' : 'Local';
+    zone.setAttribute('aria-label', `Times are ${zoneName()}; switch`);
   };
-  button.onclick = () => {
-    const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? 'auto') + 1) % THEMES.length] ?? 'auto';
-    root.dataset.theme = next;
-    localStorage.setItem('theme', next);
+  theme.onclick = () => {
+    dataset.theme = localStorage.theme = NEXT_THEME[dataset.theme ?? ''] ?? 'auto';
     name();
   };
-  name();
-}
-
-/** Times in UTC, or in those of this machine, on every view. @param {HTMLButtonElement} button @param {() => void} onSwitch */
-export function attachZoneSwitch(button, onSwitch) {
-  const name = () => {
-    button.textContent = zoneName() === 'UTC' ? 'UTC' : 'Local';
-    button.setAttribute('aria-label', `Times are ${zoneName()}; switch`);
-  };
-  button.onclick = () => {
+  zone.onclick = () => {
     switchZone();
     name();
-    onSwitch();
+    redraw();
   };
   name();
 }
@@ -162,18 +157,11 @@ const SHOWN = 4;
 
 /** What is being read now, above every view. @param {HTMLElement} place @param {Overview} overview */
 export function drawNow(place, { activities }) {
-  if (activities.length === 0) return clearNow(place);
-  place.hidden = false;
+  place.hidden = activities.length === 0;
   const rows = activities.slice(0, SHOWN).map(row);
   const more = activities.length - rows.length;
   if (more > 0) rows.push(html`<li data-key="more"><a href="#/backfills">and ${more} more</a></li>`);
   morphChildren(place, [html`<h2 class="small">Now</h2>`, html`<ul>${rows}</ul>`]);
-}
-
-/** Cleared on sign-out. @param {HTMLElement} place */
-export function clearNow(place) {
-  place.hidden = true;
-  place.replaceChildren();
 }
 
 /** @param {Activity} activity */

@@ -56,7 +56,10 @@ export function createScreen(main, { onLoaded, onFault }) {
       document.title = `${view.title(address)} · Tributary`;
       draw();
       onLoaded();
-      if (isElsewhere && !isFirst) arrive();
+      if (!isElsewhere || isFirst) return;
+      // A new view starts at its top, on screen and for screen readers.
+      scrollTo(0, 0);
+      main.focus({ preventScroll: true });
     } catch (error) {
       if (signal.aborted) return;
       if (isElsewhere) {
@@ -71,12 +74,6 @@ export function createScreen(main, { onLoaded, onFault }) {
         catchUp();
       }
     }
-  }
-
-  /** A new view starts at its top, on screen and for screen readers. */
-  function arrive() {
-    scrollTo(0, 0);
-    main.focus({ preventScroll: true });
   }
 
   function refresh() {

@@ -76,20 +76,18 @@ async function confirmed({ title, consequence, yes, name }) {
   const oninput = (/** @type {{ target: HTMLInputElement }} */ { target }) => {
     agree.disabled = target.value.trim() !== name;
   };
-  // Enter would press the first button, which cancels.
-  const onkeydown = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== 'Enter') return;
-    event.preventDefault();
-    agree.click();
-  };
+  const close = (/** @type {{ currentTarget: HTMLElement }} */ { currentTarget }) =>
+    currentTarget.closest('dialog')?.close();
   const answer = await showDialog(title, [
     html`<p>${consequence}</p>`,
     name !== undefined &&
       html`<label>
         <span>Type ${name} to confirm</span>
-        <input type="text" autocomplete="off" autofocus oninput=${oninput} onkeydown=${onkeydown}>
+        <input type="text" autocomplete="off" autofocus oninput=${oninput}>
       </label>`,
-    html`<div class="row"><button value="no" autofocus=${name === undefined}>Keep it</button>${agree}</div>`,
+    html`<div class="row">
+      <button type="button" autofocus=${name === undefined} onclick=${close}>Keep it</button>${agree}
+    </div>`,
   ]);
   return answer === 'yes';
 }
@@ -152,9 +150,9 @@ export function recordActions({ id }, onGone = () => {}) {
     yes: 'Drop the record',
     name: String(id),
   };
-  const done = [`Record ${id} was written into every sink.`, `Record ${id} was dropped.`];
+  const drop = () => remove(path).then(leave);
   return html`<span class="row">
-    ${actionButton({ name: 'Retry', label: `Retry record ${id}`, done: done[0] ?? '', act: retry })}
-    ${actionButton({ name: 'Drop', label: `Drop record ${id}`, done: done[1] ?? '', act: () => remove(path).then(leave), question })}
+    ${actionButton({ name: 'Retry', label: `Retry record ${id}`, done: `Record ${id} was written into every sink.`, act: retry })}
+    ${actionButton({ name: 'Drop', label: `Drop record ${id}`, done: `Record ${id} was dropped.`, act: drop, question })}
   </span>`;
 }

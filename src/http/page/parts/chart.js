@@ -1,6 +1,9 @@
+/** @import { Column } from './tables.js' */
 import uPlot from '../uPlot.js';
 import { html } from './dom.js';
-import { dayOf, figure, minute, shortFigure } from './words.js';
+import { aside, scrolled } from './elements.js';
+import { table } from './tables.js';
+import { DAY_MS, dayOf, figure, minute, shortFigure, zoneName } from './words.js';
 
 /**
  * A stacked bar chart over time; the only user of uPlot. It draws what its attribute `model` says, so that a view can be drawn again without
@@ -14,15 +17,15 @@ const HEIGHT = 180;
 const DAY_S = 86_400;
 
 /** The time of a slot: days are UTC days, whatever the clock on the page. @param {Model} model @param {string} at */
-export const slotTime = ({ stepMs }, at) => (stepMs >= DAY_S * 1000 ? dayOf(at) : minute(at));
+const slotTime = ({ stepMs }, at) => (stepMs >= DAY_S * 1000 ? dayOf(at) : minute(at));
 
 /** @param {Model} model @param {Slot} slot */
-export const slotFigures = ({ layers, mark }, { values, mark: n }) => [
+const slotFigures = ({ layers, mark }, { values, mark: n }) => [
   ...layers.map(({ name }, i) => /** @type {const} */ ([name, figure(values?.[i] ?? 0)])),
   ...(mark && n ? [/** @type {const} */ ([mark, figure(n)])] : []),
 ];
 
-export class TimeChart extends HTMLElement {
+class TimeChart extends HTMLElement {
   static observedAttributes = ['model', 'zone'];
   /** @type {uPlot | undefined} */
   #plot;
@@ -179,4 +182,58 @@ function dataOf({ layers, slots, mark }) {
 function tick(second, incr) {
   const text = minute(new Date(second * 1000).toISOString());
   return incr >= DAY_S || text.endsWith('00:00') ? text.slice(5, 10) : text.slice(11);
+}
+
+/**
+ * A chart with its legend; screen readers and those who want the numbers get a table below.
+ * @param {Model & { label: string, note?: string }} options
+ */
+export function bars({ label, note, ...model }) {
+  const { layers, mark } = model;
+  const swatches = mark ? [...layers, { name: mark, kind: 'mark' }] : layers;
+  return html`<figure class="bars">
+    ${note && html`<p class="small muted">${note}</p>`}
+    <time-chart role="img" aria-label=${label} model=${JSON.stringify(model)} zone=${zoneName()}></time-chart>
+    <figcaption class="row">
+      <ul class="legend">
+        ${swatches.map(({ name, kind }) => html`<li><i class="swatch ${kind}" aria-hidden="true"></i>${name}</li>`)}
+      </ul>
+      ${aside('Drag to zoom.')}
+      <details><summary>As a table</summary>${numbers(label, model)}</details>
+    </figcaption>
+  </figure>`;
+}
+
+/** @param {string} label @param {Model} model */
+function numbers(label, model) {
+  const { layers, mark, slots, stepMs } = model;
+  const time = `Time (${stepMs >= DAY_MS ? 'UTC' : zoneName()})`;
+  const names = [...layers.map(({ name }) => name), ...(mark ? [mark] : [])];
+  /** @type {Column<Slot>[]} */
+  const columns = [
+    [time, 'lead', ({ at }) => slotTime(model, at)],
+    ...names.map((name, i) => /** @type {Column<Slot>} */ ([name, '', (slot) => slotFigures(model, slot)[i]?.[1]])),
+  ];
+  const known = slots.filter(({ values }) => values).toReversed();
+  return scrolled(`${label}, as a table`, table(label, known, columns, { keyOf: ({ at }) => at, kind: 'dense' }));
+}
+
+/**
+ * Every interval between two times, with data or not.
+ * @template P
+ * @param {{ from: string, to: string, stepMs: number, points: readonly P[], atOf(point: P): string, slot(points: P[]): Omit<Slot, 'at'> }} options
+ * @returns {Slot[]}
+ */
+export function slotsOf({ from, to, stepMs, points, atOf, slot }) {
+  /** @type {Map<number, P[]>} */
+  const byStep = new Map();
+  for (const point of points) {
+    const index = Math.floor(Date.parse(atOf(point)) / stepMs);
+    byStep.set(index, [...(byStep.get(index) ?? []), point]);
+  }
+  const [first, last] = [Math.floor(Date.parse(from) / stepMs), Math.ceil(Date.parse(to) / stepMs)];
+  return Array.from({ length: Math.max(1, last - first) }, (_, i) => {
+    const found = byStep.get(first + i);
+    return { at: new Date((first + i) * stepMs).toISOString(), ...(found ? slot(found) : { values: null }) };
+  });
 }

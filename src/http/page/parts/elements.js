@@ -1,9 +1,7 @@
 /** @import { Address } from '../app/screen.js' */
 import { here } from '../app/screen.js';
 import { html } from './dom.js';
-import { DAY_MS, dayOf, duration } from './words.js';
-
-export const STREAMS = /** @type {const} */ (['clicks', 'leads', 'sales']);
+import { daysAgo, duration } from './words.js';
 
 /**
  * A badge, only if something is wrong. The sign is for those who do not see the colour.
@@ -63,7 +61,7 @@ export const facts = (pairs) =>
 const field = (id, label, input) => html`<div class="field"><label for=${id}>${label}</label>${input}</div>`;
 
 /** The days of a range, by default the last week. @param {{ from?: string | undefined, to: string }} days */
-export const dateFields = ({ from = dayOf(Date.now() - 7 * DAY_MS), to }) => [
+export const dateFields = ({ from = daysAgo(7), to }) => [
   field('from', 'From (UTC)', html`<input id="from" name="from" type="date" value=${from} required>`),
   field('to', 'To, exclusive (UTC)', html`<input id="to" name="to" type="date" value=${to} required>`),
 ];

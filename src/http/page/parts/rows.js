@@ -1,10 +1,10 @@
 /** @import { EventRows, Rows } from '../../api-types.ts' */
 /** @import { Address } from '../app/screen.js' */
 import { get } from '../app/session.js';
-import { bars, slotsOf } from './bars.js';
+import { bars, slotsOf } from './chart.js';
 import { html } from './dom.js';
-import { choice, empty, panel, STREAMS } from './elements.js';
-import { counted, DAY_MS, figure } from './words.js';
+import { choice, empty, panel } from './elements.js';
+import { counted, DAY_MS, figure, STREAMS } from './words.js';
 
 /** How far back: arrivals by the hour for as long as hours can be told apart. */
 const SPANS = { days: '48 hours', week: '7 days', month: '30 days', year: '1 year' };

@@ -1,8 +1,8 @@
-/** @import { RunRow, Trouble } from '../../api-types.ts' */
+/** @import { RunRow, StreamOverview, Trouble } from '../../api-types.ts' */
 import { href } from '../app/screen.js';
 import { html } from './dom.js';
 import { aside, badge, empty } from './elements.js';
-import { duration, figure, fromNow, time } from './words.js';
+import { duration, figure, fromNow, since, time } from './words.js';
 
 /**
  * Where a cell stands and how wide it is are words of its kind: `lead`, `fit`, `wide`, `right`, `line`.
@@ -78,10 +78,26 @@ export const runsTable = (runs, { isOneStream = false } = {}) =>
 /** Of a run that goes on, what is not counted yet is not known to be zero. @param {RunRow} run @param {number} n */
 export const ended = ({ state }, n) => (state !== 'running' || n > 0) && figure(n);
 
-/** `done` is the normal case and needs no badge. @param {RunRow} run */
+/** `done` is the normal case and needs no badge. @param {RunRow['state']} state */
+const stateBadge = (state) =>
+  !['done', 'running'].includes(state) && badge(state, state === 'interrupted' ? 'warn' : 'bad');
+
+/** When a stream was last read, and whether that went wrong. @param {StreamOverview} stream */
+export const lastRunCell = ({ lastRun }) =>
+  lastRun &&
+  html`<span class="row">
+    ${
+      lastRun.state === 'running'
+        ? runLink(lastRun.id, `running ${since(lastRun.startedAt)}`)
+        : fromNow(lastRun.finishedAt ?? lastRun.startedAt)
+    }
+    ${stateBadge(lastRun.state)}
+  </span>`;
+
+/** @param {RunRow} run */
 export const outcome = ({ state, message, quarantined, tooManyRequests }) =>
   html`<span class="row">
-    ${state === 'done' || state === 'running' ? state : badge(state, state === 'interrupted' ? 'warn' : 'bad')}
+    ${stateBadge(state) || state}
     ${quarantined > 0 && badge(`${figure(quarantined)} set aside`, 'warn')}
     ${tooManyRequests > 0 && badge(`${figure(tooManyRequests)} × 429`, 'warn')}
     ${message && message !== state && html`<span class="small">${message}</span>`}
@@ -103,11 +119,8 @@ export const troubleList = (troubles) =>
         html`<li data-key="${kind}/${source}/${stream}">
           ${badge(kind, kind === 'uncertified' ? 'warn' : 'bad')}
           <span class="trouble-text">
-            ${stream === '*' ? html`<b>${source}</b>` : streamLink({ source, stream })} ${message} ${fromAside(since)}
+            ${stream === '*' ? html`<b>${source}</b>` : streamLink({ source, stream })} ${message} ${aside(fromNow(since))}
           </span>
         </li>`,
     )}
   </ul>`;
-
-/** @param {string} since */
-const fromAside = (since) => aside(fromNow(since));

@@ -4,7 +4,7 @@ import { actionButton, announce } from './actions.js';
 import { html } from './dom.js';
 import { aside, badge, dateFields, panel, progressBar, selectField } from './elements.js';
 import { nameOf, table } from './tables.js';
-import { counted, DAY_MS, dayOf, figure, fromNow, percent, range } from './words.js';
+import { counted, daysAgo, figure, fromNow, percent, range } from './words.js';
 
 /** @typedef {{ source: string, stream: string }} Of */
 
@@ -23,7 +23,7 @@ export const rangePanel = (of, verification) =>
 function rangeForm({ source, stream }) {
   const form = html`<form data-keep data-key="range ${source}/${stream}" id="range">
     <div class="fields">
-      ${dateFields({ to: dayOf(Date.now() + DAY_MS) })}
+      ${dateFields({ to: daysAgo(-1) })}
       <button value="verify">Verify</button>
       ${selectField('format', 'File', [
         ['csv', 'CSV'],

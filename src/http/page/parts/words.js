@@ -1,5 +1,7 @@
 import { html } from './dom.js';
 
+export const STREAMS = /** @type {const} */ (['clicks', 'leads', 'sales']);
+
 /** Formatting of numbers, durations and names. */
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
@@ -65,14 +67,16 @@ export const minute = (iso) => onClock(iso).slice(0, 16).replace('T', ' ');
 export const second = (iso) => onClock(iso).slice(0, 19).replace('T', ' ');
 
 /** Only the day if the time is midnight. @param {string} iso */
-export const dayOrMinute = (iso) =>
-  onClock(iso).slice(11, 19) === '00:00:00' ? onClock(iso).slice(0, 10) : minute(iso);
+const dayOrMinute = (iso) => (onClock(iso).slice(11, 19) === '00:00:00' ? onClock(iso).slice(0, 10) : minute(iso));
 
 /** A range, as it is printed everywhere. @param {string} from @param {string} to */
 export const range = (from, to) => `${dayOrMinute(from)} to ${dayOrMinute(to)} (exclusive)`;
 
 /** `2026-11-15` @param {Date | number | string} at */
 export const dayOf = (at) => new Date(at).toISOString().slice(0, 10);
+
+/** @param {number} days */
+export const daysAgo = (days) => dayOf(Date.now() - days * DAY_MS);
 
 /** `2026-11` @param {Date | number | string} at */
 export const monthOf = (at) => new Date(at).toISOString().slice(0, 7);
@@ -93,6 +97,9 @@ export const shortMonth = (at) => monthName.format(new Date(`${at}-01`));
 export const time = (iso, text = minute(iso)) =>
   html`<time datetime=${iso} title="${iso.slice(0, 19).replace('T', ' ')} UTC · here ${local.format(new Date(iso))}">${text}</time>`;
 
+/** @param {string} iso */
+export const dayTime = (iso) => time(iso, dayOrMinute(iso));
+
 /** `5 min ago`, `in 2 min`, with the exact time as tooltip. @param {string} iso */
 export function fromNow(iso) {
   const seconds = (Date.now() - Date.parse(iso)) / 1000;
@@ -102,6 +109,3 @@ export function fromNow(iso) {
 
 /** `for 5 min`: how long something has been going on. @param {string} iso */
 export const since = (iso) => `for ${duration(Math.max(0, (Date.now() - Date.parse(iso)) / 1000))}`;
-
-/** The month `by` months later. @param {string} at @param {number} by */
-export const addMonths = (at, by) => monthOf(Date.UTC(Number(at.slice(0, 4)), Number(at.slice(5, 7)) - 1 + by, 1));

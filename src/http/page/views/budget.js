@@ -1,7 +1,7 @@
 /** @import { Budget, KeyBudget } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 import { get } from '../app/session.js';
-import { bars, slotsOf } from '../parts/bars.js';
+import { bars, slotsOf } from '../parts/chart.js';
 import { html } from '../parts/dom.js';
 import { aside, badge, choice, empty, opening, panel } from '../parts/elements.js';
 import { counted, duration, figure, percent } from '../parts/words.js';

@@ -4,10 +4,9 @@ import { href } from '../app/screen.js';
 import { getIfThere } from '../app/session.js';
 import { recordActions } from '../parts/actions.js';
 import { html } from '../parts/dom.js';
-import { aside, badge, facts, notThere, opening, panel, progressBar, scrolled } from '../parts/elements.js';
-import { runLog } from '../parts/run-log.js';
+import { aside, badge, empty, facts, notThere, opening, panel, progressBar, scrolled } from '../parts/elements.js';
 import { ended, nameOf, outcome, runLink, streamLink, table } from '../parts/tables.js';
-import { counted, dayOrMinute, duration, figure, range, time, titled } from '../parts/words.js';
+import { counted, dayTime, duration, figure, range, second, time, titled } from '../parts/words.js';
 
 /** One record in quarantine. @type {View} */
 export const record = {
@@ -111,8 +110,8 @@ function windowsPanel(read) {
     'Windows of this run',
     read,
     [
-      ['From', 'fit line', ({ start }) => time(start, dayOrMinute(start))],
-      ['To', 'fit line', ({ end }) => time(end, dayOrMinute(end))],
+      ['From', 'fit line', ({ start }) => dayTime(start)],
+      ['To', 'fit line', ({ end }) => dayTime(end)],
       ['Sink', 'fit', ({ sink }) => sink],
       ['Rows', 'right fit', ({ rows }) => figure(rows)],
       ['', 'wide', ({ rows, start }) => progressBar(`rows from ${start}`, rows / most)],
@@ -149,3 +148,54 @@ function countsPanel(title, byColumn) {
   );
   return panel(title, list, { key: title });
 }
+
+/** What a run asked the service and what it said, the newest first. @param {RunLog} log @param {boolean} isRunning */
+const runLog = ({ requests, lines }, isRunning) => [
+  panel(
+    requests.length === 0 ? 'Requests' : `Last ${counted(requests.length, 'request')}`,
+    requests.length === 0 ? nothing('request', isRunning) : scrolled('Requests of this run', requestsTable(requests)),
+    { key: 'requests' },
+  ),
+  panel('Log', lines.length === 0 ? nothing('line', isRunning) : logLines(lines), { key: 'log' }),
+];
+
+/** @param {string} noun @param {boolean} isRunning */
+const nothing = (noun, isRunning) => empty(isRunning ? `No ${noun}s yet.` : `No ${noun}s. They are kept for 7 days.`);
+
+/** @param {RunLog['requests']} requests */
+const requestsTable = (requests) =>
+  table(
+    'Requests',
+    requests.map((request, i) => ({ ...request, i })).toReversed(),
+    [
+      ['Sent', 'lead fit', ({ at }) => time(at, second(at))],
+      ['Range', 'wide', ({ from, to }) => from && to && range(from, to)],
+      ['Order', 'fit', ({ order }) => (order === 'asc' ? 'oldest first' : 'newest first')],
+      ['Page', 'right fit', ({ page }) => figure(page)],
+      ['Limit', 'right fit', ({ limit }) => figure(limit)],
+      ['Rows', 'right fit', ({ rows }) => rows !== null && figure(rows)],
+      ['ms', 'right fit', ({ ms }) => figure(ms)],
+      ['Status', 'fit', ({ status, rows }) => (rows === null ? badge(String(status ?? 'no answer'), 'warn') : status)],
+    ],
+    { keyOf: ({ at, i }) => `${at} ${i}`, kind: 'dense' },
+  );
+
+/** @param {RunLog['lines']} lines */
+const logLines = (lines) =>
+  html`<ol class="log scroll" tabindex="0" aria-label="Log of this run, the newest first">
+    ${lines.toReversed().map(
+      ({ at, level, message, details }) =>
+        html`<li>
+          ${time(at, second(at))}
+          ${['warn', 'error'].includes(level) && badge(level, level === 'error' ? 'bad' : 'warn')}
+          <span>${message}</span>
+          <span class="muted">${detailsOf(details)}</span>
+        </li>`,
+    )}
+  </ol>`;
+
+/** @param {Record<string, string>} details */
+const detailsOf = (details) =>
+  Object.entries(details)
+    .map(([name, value]) => `${name}: ${/^\d{4}-\d\d-\d\dT.*Z$/.test(value) ? second(value) : value}`)
+    .join(' · ');

@@ -4,9 +4,9 @@
 import { here } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { html } from '../parts/dom.js';
-import { STREAMS as BY, choice, empty, opening } from '../parts/elements.js';
+import { choice, empty, opening } from '../parts/elements.js';
 import { table } from '../parts/tables.js';
-import { DAY_MS, dayOf, figure, titled } from '../parts/words.js';
+import { STREAMS as BY, daysAgo, figure, titled } from '../parts/words.js';
 
 const DAYS = [7, 30, 90];
 const LIMIT = 20;
@@ -22,7 +22,7 @@ export const links = {
   title: () => 'Links',
   news: ['coverage'],
   load({ query }, signal) {
-    const from = dayOf(Date.now() - daysOf(query.days) * DAY_MS);
+    const from = daysAgo(daysOf(query.days));
     return get('/api/links/top', { by: byOf(query.by), from, limit: LIMIT, q: query.q }, signal);
   },
   draw(/** @type {TopLinks} */ found, address) {

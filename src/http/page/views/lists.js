@@ -5,9 +5,9 @@ import { here, href } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { recordActions } from '../parts/actions.js';
 import { html } from '../parts/dom.js';
-import { opening, orAll, STREAMS, selectField } from '../parts/elements.js';
+import { opening, orAll, selectField } from '../parts/elements.js';
 import { nameOf, runLink, runsTable, table } from '../parts/tables.js';
-import { counted, time, zoneName } from '../parts/words.js';
+import { counted, STREAMS, time, zoneName } from '../parts/words.js';
 
 /** Filters by their name in the address and in the API. Sources are those of the server. */
 const FILTERS = {

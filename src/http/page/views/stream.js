@@ -5,13 +5,13 @@ import { latestOverview } from '../app/live.js';
 import { here, href } from '../app/screen.js';
 import { get } from '../app/session.js';
 import { syncNow } from '../parts/actions.js';
+import { timeline } from '../parts/calendar.js';
 import { html } from '../parts/dom.js';
 import { choice, empty, facts, lag, notThere, opening, panel } from '../parts/elements.js';
 import { loadRows, rowsChart } from '../parts/rows.js';
 import { doubtList, nameOf, runLink, runsTable, table, troubleList } from '../parts/tables.js';
-import { timeline } from '../parts/timeline.js';
 import { rangePanel } from '../parts/verify.js';
-import { counted, DAY_MS, dayOf, dayOrMinute, figure, fromNow, range, spokenDay, time } from '../parts/words.js';
+import { counted, DAY_MS, dayOf, dayTime, figure, fromNow, range, spokenDay, time } from '../parts/words.js';
 
 const RUNS = 5;
 
@@ -92,7 +92,7 @@ function standing(stream) {
   };
   return html`<div class="panel standing">
     ${facts([
-      ['Complete from', completeThrough && since && time(since, dayOrMinute(since))],
+      ['Complete from', completeThrough && since && dayTime(since)],
       ['Complete through', completeThrough && time(completeThrough)],
       ['Filters', filters && html`<code>${filters}</code>`],
       ['Also complete', alsoComplete(stream)],

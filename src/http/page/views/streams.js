@@ -10,22 +10,11 @@ import { legend, strip } from '../parts/calendar.js';
 import { html } from '../parts/dom.js';
 import { aside, badge, lag, opening, panel } from '../parts/elements.js';
 import { loadRows, rowsChart } from '../parts/rows.js';
-import { runLink, table, troubleList } from '../parts/tables.js';
-import {
-  counted,
-  DAY_MS,
-  dayOf,
-  dayOrMinute,
-  duration,
-  figure,
-  fromNow,
-  shortFigure,
-  since,
-  time,
-  zoneName,
-} from '../parts/words.js';
+import { lastRunCell, table, troubleList } from '../parts/tables.js';
+import { counted, daysAgo, dayTime, duration, figure, fromNow, shortFigure, time, zoneName } from '../parts/words.js';
 
 const STRIP_DAYS = 90;
+const DAY_SECONDS = 86_400;
 
 /** @typedef {{ overview: () => Overview, coverage: Coverage, rows: RowsFound }} Data */
 
@@ -34,7 +23,7 @@ export const streams = {
   title: () => 'Overview',
   news: ['overview', 'coverage', 'runs'],
   async load({ query }, signal) {
-    const from = dayOf(Date.now() - (STRIP_DAYS - 1) * DAY_MS);
+    const from = daysAgo(STRIP_DAYS - 1);
     const [overview, coverage, rows] = await Promise.all([
       latestOverview(signal),
       get('/api/coverage', { from }, signal),
@@ -104,20 +93,18 @@ function firstSyncLine(first, activities) {
     ? each.reduce((sum, one) => sum + one.rows / one.share, 0)
     : null;
   const left = each.every((one) => one.left !== null) ? Math.max(...each.map((one) => one.left ?? 0)) : null;
-  return `First sync: ${figure(rows)}${all === null ? '' : ` of about ${rounded(all)}`} rows${left === null ? '' : `, ${duration(left)} left`}`;
+  const about = all === null ? '' : ` of about ${rounded.format(Math.round(all))}`;
+  return `First sync: ${figure(rows)}${about} rows${left === null ? '' : `, ${duration(left)} left`}`;
 }
 
 const LEAST_SHARE = 0.02;
 
-/** Two digits: an estimate has no more. @param {number} n */
-function rounded(n) {
-  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, n))) - 1);
-  return figure(Math.round(n / unit) * unit);
-}
+/** An estimate has no more digits. */
+const rounded = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 });
 
 /** With a target there would be an alert. @param {StreamOverview} stream */
 const isFarBehind = ({ configured, firstSync, lagSeconds, maxLagSeconds }) =>
-  configured && !firstSync && maxLagSeconds === null && lagSeconds !== null && lagSeconds * 1000 > DAY_MS;
+  configured && !firstSync && maxLagSeconds === null && lagSeconds !== null && lagSeconds > DAY_SECONDS;
 
 /** @param {Overview} overview */
 function standing({ streams }) {
@@ -179,7 +166,7 @@ const completeCell = ({ completeThrough, since: from, filters, lastRun }) =>
     : html`<span class="stack">
         ${time(completeThrough)}
         <span class="muted small">
-          since ${time(from, dayOrMinute(from))}${filters && html`<span title=${filters}>, filtered</span>`}
+          since ${dayTime(from)}${filters && html`<span title=${filters}>, filtered</span>`}
         </span>
       </span>`;
 
@@ -200,18 +187,3 @@ const strips = (tracks) =>
         ${tracks.length > 1 && aside(sink)}${strip(days, STRIP_DAYS)}
       </a>`,
   );
-
-/** @param {StreamOverview} stream */
-const lastRunCell = ({ lastRun }) =>
-  lastRun &&
-  html`<span class="row">
-    ${
-      lastRun.state === 'running'
-        ? runLink(lastRun.id, `running ${since(lastRun.startedAt)}`)
-        : fromNow(lastRun.finishedAt ?? lastRun.startedAt)
-    }
-    ${
-      !['done', 'running'].includes(lastRun.state) &&
-      badge(lastRun.state, lastRun.state === 'interrupted' ? 'warn' : 'bad')
-    }
-  </span>`;
