@@ -24,9 +24,11 @@ export interface Reader {
   profile(): Profile;
   /** The service's clock as of its last answer; ours before that. */
   serverNow(): Instant;
-  /** How long the service took for its last answer; 0 before that. */
+  /** How long the service took for the quickest of its last answers: others waited for this process. 0 before the first. */
   answerMs(): number;
-  /** How large that answer was, unpacked. */
+  /** How many it gave. */
+  answers(): number;
+  /** How large the last one was, unpacked. */
   answerBytes(): number;
   /** Why nothing that it reads is called complete: the service may not have kept the filters, or contradicts itself. Undefined where nothing speaks for that. */
   doubt(): string | undefined;
@@ -64,6 +66,9 @@ export { createUndelivered, type Slice } from './slice.ts';
 export { TOO_YOUNG } from './sweep.ts';
 export type { TailEnd } from './tail.ts';
 
+/** Answers of late: enough that one of them did not wait, few enough to follow the service. */
+const OF_LATE = 4;
+
 export function createReader(settings: ReaderOptions): Reader {
   const { now, mostRows = MAX_LIMIT, earliest = Number.NEGATIVE_INFINITY, settleMs, ...options } = settings;
   const profile = { ...options.profile };
@@ -76,11 +81,12 @@ export function createReader(settings: ReaderOptions): Reader {
   profile.showsFrom = undefined;
   const clock = createServiceClock(now && { steady: now, ours: now });
   if (clock.now() - (profile.limitedAt ?? Number.NEGATIVE_INFINITY) > DAY_MS) profile.mostRangeMs = undefined;
-  let [answerMs, answerBytes, requests, empty] = [0, 0, 0, 0];
+  let [answerBytes, requests, empty] = [0, 0, 0];
+  const tookOfLate: number[] = [];
   const guard = createGuard(settings, profile);
   const onAnswer: PageFetcherOptions['onAnswer'] = ({ tookMs, bytes }, rows) => {
-    [answerMs, answerBytes] = [tookMs, bytes];
-    requests += 1;
+    answerBytes = bytes;
+    tookOfLate[requests++ % OF_LATE] = tookMs;
     empty = rows.length === 0 ? empty + 1 : 0;
     guard.see(rows);
   };
@@ -94,7 +100,8 @@ export function createReader(settings: ReaderOptions): Reader {
   return {
     profile: () => ({ ...profile }),
     serverNow: clock.now,
-    answerMs: () => answerMs,
+    answerMs: () => (requests === 0 ? 0 : Math.min(...tookOfLate)),
+    answers: () => requests,
     answerBytes: () => answerBytes,
     doubt: guard.doubt,
     tail: (request) => {

@@ -10,34 +10,45 @@ const ROOM = 2;
 /** Pages that are read side by side are held side by side. Eight usual ones take 35 MB. */
 const MOST_BYTES_SIDE_BY_SIDE = 48 * 1024 * 1024;
 
+type Measured = Pick<Reader, 'answerMs' | 'answers' | 'answerBytes'>;
+
 /** How many chains a reading may run at a time. It follows what the reader has measured. */
-export function createChainsAtOnce(
-  requestsPerSecond: number,
-  reader: Pick<Reader, 'answerMs' | 'answerBytes'>,
-): () => number {
-  const isBusy = createIsBusy();
-  return () => parallelism(reader.answerMs(), requestsPerSecond, reader.answerBytes(), isBusy());
+export function createChainsAtOnce(requestsPerSecond: number, reader: Measured): () => number {
+  const pageMs = createPageMs(reader.answers);
+  return () => parallelism(reader.answerMs(), requestsPerSecond, reader.answerBytes(), pageMs());
 }
 
-/** Latency times rate is the number of requests in flight that uses up the budget (Little's law); fewer where pages are large. */
-export function parallelism(answerMs: number, requestsPerSecond: number, answerBytes = 0, isBusy = false): number {
-  const inFlight = Math.ceil((answerMs / 1000) * requestsPerSecond * ROOM);
-  // A process that is busy all the time reads no faster with more chains. It holds a page for each, and its sinks get shorter stretches.
-  const most = isBusy ? LEAST_SIDE_BY_SIDE : MOST_SIDE_BY_SIDE;
-  const wanted = Math.min(most, Math.max(LEAST_SIDE_BY_SIDE, inFlight));
-  return Math.max(1, Math.min(wanted, Math.floor(MOST_BYTES_SIDE_BY_SIDE / Math.max(1, answerBytes))));
+/**
+ * Latency times rate is the number of requests in flight that uses up the budget (Little's law); fewer where pages are large. A process
+ * that takes longer for a page than the budget does needs only as many as it can take: with more, sinks get shorter stretches of time.
+ */
+export function parallelism(answerMs: number, requestsPerSecond: number, answerBytes = 0, pageMs = 0): number {
+  const gapMs = 1000 / requestsPerSecond;
+  const wanted =
+    pageMs > gapMs
+      ? 1 + Math.floor(answerMs / pageMs)
+      : Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((answerMs / gapMs) * ROOM));
+  const fit = Math.floor(MOST_BYTES_SIDE_BY_SIDE / Math.max(1, answerBytes));
+  return Math.max(1, Math.min(wanted, MOST_SIDE_BY_SIDE, fit));
 }
 
-const BUSY = 0.75;
-const BUSY_FOR_MS = 1000;
+/** A thousand usual rows, on the way into Postgres. */
+const USUAL_PAGE_MS = 50;
+const MEASURED_FOR_MS = 1000;
 
-/** Whether the event loop has had no pause worth mentioning lately; until that is known, yes. */
-export function createIsBusy(): () => boolean {
-  let [since, lookedAt, isBusy] = [performance.eventLoopUtilization(), performance.now(), true];
+/** How long this process takes for a page, with all that it does besides, by how busy its event loop has been lately. */
+export function createPageMs(answers: () => number): () => number {
+  let [since, lookedAt, seen, pageMs] = [
+    performance.eventLoopUtilization(),
+    performance.now(),
+    answers(),
+    USUAL_PAGE_MS,
+  ];
   return () => {
-    if (performance.now() - lookedAt < BUSY_FOR_MS) return isBusy;
-    isBusy = performance.eventLoopUtilization(since).utilization > BUSY;
-    [since, lookedAt] = [performance.eventLoopUtilization(), performance.now()];
-    return isBusy;
+    const came = answers() - seen;
+    if (came === 0 || performance.now() - lookedAt < MEASURED_FOR_MS) return pageMs;
+    pageMs = performance.eventLoopUtilization(since).active / came;
+    [since, lookedAt, seen] = [performance.eventLoopUtilization(), performance.now(), answers()];
+    return pageMs;
   };
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, startOfDay, type Window } from '../../src/model/window.ts';
 import { chunksOf } from '../../src/sync/backfill/unread.ts';
-import { createIsBusy, parallelism } from '../../src/sync/parallelism.ts';
+import { createPageMs, parallelism } from '../../src/sync/parallelism.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const days = (n: number): number => START + n * DAY_MS;
@@ -55,18 +55,29 @@ test('fewer side by side where pages are large, so that together they stay as sm
   expect(parallelism(20, 4, 60_000_000)).toBe(1);
 });
 
-test('reads no more windows at a time than help while the process is busy anyway', () => {
-  expect(parallelism(5000, 8, 0, true)).toBe(2);
-  expect(parallelism(20, 4, 0, true)).toBe(2);
-  expect(parallelism(5000, 8, 60_000_000, true)).toBe(1);
+test('reads no more windows at a time than the process takes in pages', () => {
+  // From a fast service one after the other; from a slow one so many that a page is there whenever the last is done.
+  expect(parallelism(20, 1000, 0, 50)).toBe(1);
+  expect(parallelism(120, 1000, 0, 50)).toBe(3);
+  expect(parallelism(300, 8, 0, 150)).toBe(3);
+  expect(parallelism(5000, 1000, 0, 50)).toBe(8);
+  expect(parallelism(5000, 1000, 60_000_000, 50)).toBe(1);
+  // Where the budget is what it waits for, the budget says.
+  expect(parallelism(300, 8, 0, 100)).toBe(5);
+  expect(parallelism(20, 4, 0, 100)).toBe(2);
 });
 
-test('a process is busy until it is known to have pauses, and again when it has none', async () => {
-  const isBusy = createIsBusy();
-  expect(isBusy()).toBe(true);
-  await sleep(1100);
-  expect(isBusy()).toBe(false);
-  const end = performance.now() + 1100;
-  while (performance.now() < end);
-  expect(isBusy()).toBe(true);
+test('a page takes as long as the process is busy for it, not as long as it waits', async () => {
+  let answers = 0;
+  const pageMs = createPageMs(() => answers);
+  const work = (ms: number): void => {
+    for (const end = performance.now() + ms; performance.now() < end; );
+  };
+  expect(pageMs()).toBe(50);
+  for (; answers < 6; answers++) {
+    work(100);
+    await sleep(100);
+  }
+  expect(pageMs()).toBeGreaterThanOrEqual(90);
+  expect(pageMs()).toBeLessThan(170);
 });

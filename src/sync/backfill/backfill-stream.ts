@@ -39,7 +39,7 @@ export async function backfillStream(
             )
           : undefined;
         const onSlice = countDone(deps, job, run, shares, looked?.parts ?? []);
-        const measured = { answerMs: () => seen.tookMs, answerBytes: reader.answerBytes };
+        const measured = { ...reader, answerMs: () => seen.tookMs };
         await sweepInParallel(shares, {
           chainsAtOnce: createChainsAtOnce(job.requestsPerSecond, measured),
           profile: reader.profile,
