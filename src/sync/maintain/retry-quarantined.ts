@@ -1,5 +1,5 @@
 import { readCursor } from '../../cursor/cursors.ts';
-import { acquireLease } from '../../cursor/leases.ts';
+import { withLease } from '../../cursor/leases.ts';
 import { dropQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { A_BUG, emptyTally, finishRun, newRunId, startRun, type Tally } from '../../cursor/runs.ts';
 import { BadRecord, ConfigError, Fault, type Where } from '../../model/errors.ts';
@@ -39,15 +39,12 @@ export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<
   const results = job.records.map((record) => ({ id: record.id, ...readAgain(record, job.flatten) }));
   const rows = results.flatMap(({ row }) => (row ? [row] : []));
   if (rows.length > 0) {
-    const lease = await acquireLease(state, source, stream, holder);
-    try {
-      await write(deps, job, lease.epoch, rows);
+    await withLease(state, source, stream, holder, async ({ epoch }) => {
+      await write(deps, job, epoch, rows);
       // Only after the commit, so that a crash loses no record. One that is in both places is written again, which changes nothing.
       const used = results.filter(({ row }) => row).map(({ id }) => id);
       await dropQuarantined(state, used);
-    } finally {
-      await lease.release();
-    }
+    });
   }
   return results.map(({ id, reason }) => ({ id, reason }));
 }

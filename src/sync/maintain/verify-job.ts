@@ -1,6 +1,6 @@
 import { lockCertified, reopen, writeForeign } from '../../cursor/holdings/attestations.ts';
 import { recountOpen } from '../../cursor/holdings/window-rows.ts';
-import { acquireLease, checkFence } from '../../cursor/leases.ts';
+import { checkFence, type Lease, withLease } from '../../cursor/leases.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
@@ -107,19 +107,14 @@ async function refute(deps: SyncDeps, job: StreamJob, result: VerifyResult): Pro
   if (isClean(result)) return;
   const { state, sinks, holder, signal, onWait } = deps;
   const { source, stream } = job;
-  const lease = await acquireLease(state, source, stream, holder, {
-    givesWay: true,
-    signal,
-    ...(onWait && { onWait: (other) => onWait({ source, stream, holder: other }) }),
-  });
-  try {
+  const waits = onWait && { onWait: (other: string) => onWait({ source, stream, holder: other }) };
+  const refuteAll = async ({ epoch }: Lease): Promise<void> => {
     for (const found of result.sinks) {
       const sink = sinks.find(({ name }) => name === found.sink);
-      if (sink) await refuteIn(deps, sink, found, { source, stream, epoch: lease.epoch });
+      if (sink) await refuteIn(deps, sink, found, { source, stream, epoch });
     }
-  } finally {
-    await lease.release();
-  }
+  };
+  await withLease(state, source, stream, holder, refuteAll, { givesWay: true, signal, ...waits });
 }
 
 async function refuteIn(
