@@ -9,7 +9,6 @@ import type { StreamReport } from '../sync/run.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
 import type { IncidentKind } from './incidents.ts';
 import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
-import { createProgressRecorder } from './progress.ts';
 import { runDueStream } from './run-job.ts';
 import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
 import { byStreamKey, type ScheduledStream, streamKey, TIMINGS, type Timings } from './schedule.ts';
@@ -51,7 +50,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const scheduled = byStreamKey(deps.scheduled);
   let isGivenUp = false;
   const upkeep = createUpkeep({ ...deps, timings, isGivenUp: () => isGivenUp });
-  const shared = { ...deps, scheduled, timings, upkeep, onProgress: createProgressRecorder(deps) };
+  const shared = { ...deps, scheduled, timings, upkeep, onProgress: () => {} };
   await applyConfig(shared);
 
   const atWork = new Set<string>();

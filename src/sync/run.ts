@@ -130,7 +130,8 @@ async function beginRun(deps: SyncDeps, job: AnyJob, kind: RunKind) {
       window = next;
     },
   };
-  return { run, window: () => window, asked, log: keepRunLog(state, id, deps.log) };
+  const soFar = () => ({ rows: run.tally.read, requests: run.requests() });
+  return { run, window: () => window, asked, log: keepRunLog(state, id, deps.log, soFar) };
 }
 
 async function doWork(
