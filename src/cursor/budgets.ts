@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Budget, type BudgetState, type BudgetStore, createBudget, unused } from '../api/budget.ts';
+import { isDoneWithin } from '../api/cancel.ts';
 import { Cancelled, RetryLater } from '../model/errors.ts';
 import { HOUR_MS } from '../model/window.ts';
 import type { Database, Session } from './database/index.ts';
@@ -12,30 +13,13 @@ export type SharedBudgets = ReturnType<typeof openSharedBudgets>;
 
 /** The budgets that all processes on this state database share: one row per key and kind. */
 export function openSharedBudgets(db: Database) {
-  const connection = explained(openBudgetConnection(db));
+  const connection = openBudgetConnection(db);
   return {
     of: (apiKey: string, perSecond: number, kind?: BudgetKind): Budget =>
       createBudget(perSecond, createSharedStore(connection, keyHashOf(apiKey, kind), perSecond)),
     close: () => connection.close(),
   };
 }
-
-/** A person who reads of a database error in the middle of a sync should learn what it has to do with the service. */
-const explained = (connection: BudgetConnection): BudgetConnection => ({
-  ...connection,
-  async query<T extends object>(sql: Sql) {
-    try {
-      return await connection.query<T>(sql);
-    } catch (error) {
-      if (!(error instanceof RetryLater)) throw error;
-      throw new RetryLater(`the request budget, which all processes share, cannot be reached: ${error.message}`, {
-        kept: 'everything; no request was sent without it',
-        cause: error,
-        next: error.next ?? 'run again once the state database answers',
-      });
-    }
-  },
-});
 
 /**
  * How far our idea of the database's clock may be off, beyond the time that a question takes, for a slot to be taken by it. Each answer
@@ -197,7 +181,13 @@ function openBudgetConnection(db: Database): BudgetConnection {
         return await answer;
       } catch (error) {
         drop(current);
-        throw error;
+        if (!(error instanceof RetryLater)) throw error;
+        // A person who reads of a database error in the middle of a sync should learn what it has to do with the service.
+        throw new RetryLater(`the request budget, which all processes share, cannot be reached: ${error.message}`, {
+          kept: 'everything; no request was sent without it',
+          cause: error,
+          next: error.next ?? 'run again once the state database answers',
+        });
       }
     },
     async close() {
@@ -210,17 +200,8 @@ function openBudgetConnection(db: Database): BudgetConnection {
 
 /** A server that is stopped, or behind a network that swallows packets, never answers. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_resolve, reject) => {
-    const seconds = LONGEST_ANSWER_MS / 1000;
-    const fault = new RetryLater(`the state database did not answer within ${seconds} s`, {
-      next: 'check the server and the network to it; then run again',
-    });
-    timer = setTimeout(() => reject(fault), LONGEST_ANSWER_MS);
+  if (await isDoneWithin(LONGEST_ANSWER_MS, work)) return work;
+  throw new RetryLater(`the state database did not answer within ${LONGEST_ANSWER_MS / 1000} s`, {
+    next: 'check the server and the network to it; then run again',
   });
-  try {
-    return await Promise.race([work, tooLate]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,7 +1,6 @@
 import { environment, hasState, withApp } from '../../app/index.ts';
-import { withClosers } from '../../app/resources.ts';
 import type { Config } from '../../config/index.ts';
-import { connect, type Database } from '../../cursor/database/index.ts';
+import { type Database, withDatabase } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { moment } from '../../model/window.ts';
@@ -25,7 +24,8 @@ export const registerQuery = command('query', {
     const { config } = environment.configOrDefaults(options.config);
     const sink = chooseSink(config, options.sink);
     const ask = (db: Database) => run(db, sql, options.limit);
-    const { rows, isCut } = sink.url === undefined ? await withState(config, log, ask) : await withUrl(sink.url, ask);
+    const { rows, isCut } =
+      sink.url === undefined ? await withState(config, log, ask) : await withDatabase({ url: sink.url, max: 1 }, ask);
     if (options.json) terminal.out(document({ rows, isCut }));
     else terminal.out(describe(rows, isCut, options.limit, terminal.isInteractive ? terminal.columns : undefined));
     return EXIT.done;
@@ -48,13 +48,6 @@ function withState<T>(config: Config, log: Log, ask: (db: Database) => Promise<T
   if (hasState(config)) return withApp({ config, log }, ({ state }) => ask(state));
   throw new ConfigError('nothing has been synced yet', { next: firstStep(config) });
 }
-
-const withUrl = <T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> =>
-  withClosers((closers) => {
-    const db = connect({ url, max: 1 });
-    closers.push(() => db.close());
-    return ask(db);
-  });
 
 type Row = Record<string, unknown>;
 

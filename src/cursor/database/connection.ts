@@ -1,10 +1,12 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { type Guarded, guardPassword } from './authentication.ts';
+import { addressOf, databaseFault } from './errors.ts';
 
 /** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
 
 interface Pool {
+  /** What it throws, and what comes of a question on it, are errors of the house. */
   checkOut(): Promise<Connection>;
   /** Waits for work under way, then ends every connection. */
   end(): Promise<void>;
@@ -28,6 +30,7 @@ export interface Connection {
 }
 
 export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
+  const address = addressOf(url);
   const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
   pool.on('error', () => {});
@@ -55,13 +58,16 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
     }
   };
 
+  const rethrow = (error: unknown): never => {
+    throw databaseFault(error, address);
+  };
   return {
     async checkOut() {
-      const client = await pool.connect();
+      const client = await pool.connect().catch(rethrow);
       return {
         client,
         pid: processOf(client),
-        answered: (work) => unlessSilent(client, silenceMs, lookAt, work),
+        answered: (work) => unlessSilent(client, silenceMs, lookAt, work).catch(rethrow),
         release: () => client.release(),
         discard: () => client.release(true),
       };
