@@ -47,7 +47,7 @@ describe('pages of events', () => {
   it.each([
     new StopStream('403', { answer: answer(403) }),
     new ConfigError('no'),
-    new Cancelled(),
+    new Cancelled('interrupted'),
     new TypeError('x is not a function'),
     new TypeError('fetch failed'),
     new Error('unknown'),
