@@ -4,10 +4,10 @@ import { hostname, userInfo } from 'node:os';
 import type { Usage } from '../api/limiter.ts';
 import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
 import { recordAudit } from '../cursor/audit.ts';
-import { readEvolvedIfAny } from '../cursor/columns.ts';
-import { connect, type Database } from '../cursor/database/index.ts';
+import { readEvolved } from '../cursor/columns.ts';
+import { connect, type Database, ifTable } from '../cursor/database/index.ts';
 import { openEmbedded } from '../cursor/embedded/index.ts';
-import { readForgottenIfAny } from '../cursor/forgotten.ts';
+import { readForgotten } from '../cursor/forgotten.ts';
 import { MIGRATIONS } from '../cursor/migrations/index.ts';
 import { migrate } from '../cursor/migrations/migrate.ts';
 import { removeOldHistory } from '../cursor/runs.ts';
@@ -180,8 +180,10 @@ export async function readExportRules(
   return withClosers(async (closers) => {
     const state = connect({ url: await stateUrl(config, { log, attach: true }, closers) });
     closers.push(() => state.close());
-    const scrub = createScrub(STREAMS[stream], await readForgottenIfAny(state, source));
-    return { scrub: async (rows) => scrub(rows), evolved: await readEvolvedIfAny(state, stream) };
+    const forgotten = await ifTable(state, 'forgotten', () => readForgotten(state, source));
+    const evolved = await ifTable(state, 'columns', () => readEvolved(state, stream));
+    const scrub = createScrub(STREAMS[stream], forgotten);
+    return { scrub: async (rows) => scrub(rows), evolved };
   });
 }
 

@@ -7,6 +7,7 @@ import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import { type CoverageState, coverageSpans } from '../model/window.ts';
+import { groupBy } from '../sinks/files/group-by.ts';
 import { BY_HAND } from './maintain/move-cursor.ts';
 import { MOST_TRIES, restMs } from './windows-to-read.ts';
 
@@ -170,13 +171,7 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
       state = 'certified' as certified, tries, note, ${instantOf('read_at')} as read_at,
       note is not distinct from ${BY_HAND} as by_hand
     from tributary.windows order by source, stream, sink, start_at`);
-  const byTrack = new Map<string, LedgerWindow[]>();
-  for (const row of rows) {
-    const track = byTrack.get(trackOf(row));
-    if (track) track.push(row);
-    else byTrack.set(trackOf(row), [row]);
-  }
-  return byTrack;
+  return groupBy(rows, trackOf);
 }
 
 interface StatusRow

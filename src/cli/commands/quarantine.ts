@@ -13,6 +13,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { createFlatten } from '../../model/flatten.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { STREAMS } from '../../model/streams.ts';
+import { groupBy } from '../../sinks/files/group-by.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
 import { type Context, command, EXIT, type ExitCode, type Options, parseCount, show } from '../command.ts';
 import { checkKnown, readState, withStored } from '../config.ts';
@@ -161,9 +162,7 @@ const entryOf = (verb: 'retry' | 'drop', records: readonly Quarantined[]): Audit
 
 /** Records by stream, with how the config reads each of them now. */
 function jobsOf(records: readonly Quarantined[], config: Config) {
-  const keys = [...new Set(records.map(({ source, stream }) => `${source}/${stream}`))];
-  return keys.map((key) => {
-    const own = records.filter(({ source, stream }) => `${source}/${stream}` === key);
+  return [...groupBy(records, ({ source, stream }) => `${source}/${stream}`).values()].map((own) => {
     const { source, stream } = own[0] as Quarantined;
     const unknownFields = config.sources[source]?.streams[stream]?.unknownFields ?? 'evolve';
     return { source, stream, unknownFields, flatten: createFlatten(STREAMS[stream], config.privacy), records: own };

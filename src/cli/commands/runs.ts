@@ -3,6 +3,7 @@ import { type AuditRecord, listAudit } from '../../cursor/audit.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
+import { groupBy } from '../../sinks/files/group-by.ts';
 import { command, type Options, parseCount, parseDateOption, show } from '../command.ts';
 import { readState } from '../config.ts';
 import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
@@ -95,13 +96,8 @@ const REASONS_SHOWN = 8;
 
 /** Why runs are not done, newest first. Runs of a stream that ended for the same reason share a line. */
 function reasonsOf(runs: readonly RunRecord[]): string[] {
-  const lines = new Map<string, RunRecord[]>();
-  for (const run of runs) {
-    const reason = reasonOf(run);
-    if (reason === undefined) continue;
-    const text = `${run.source}/${run.stream} ${run.state}: ${reason}`;
-    lines.set(text, [...(lines.get(text) ?? []), run]);
-  }
+  const failed = runs.filter((run) => reasonOf(run) !== undefined);
+  const lines = groupBy(failed, (run) => `${run.source}/${run.stream} ${run.state}: ${reasonOf(run)}`);
   const described = [...lines].map(([text, [newest, ...others]]) => {
     const also = others.length === 0 ? '' : ` and ${others.length} before`;
     return `${minute(newest?.startedAt)}${also}, ${text}`;

@@ -112,9 +112,10 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
   };
 }
 
-/** Of a state as it is, which may be empty or of an earlier version. */
-export async function hasTable(db: Queryable, name: string): Promise<boolean> {
-  return (await db.query(sql`select where to_regclass(${`tributary.${name}`}) is not null`)).length > 0;
+/** Reads a table of a state as it is, which may be empty or of an earlier version. */
+export async function ifTable<T>(db: Queryable, name: string, read: () => Promise<T[]>): Promise<T[]> {
+  const found = await db.query(sql`select where to_regclass(${`tributary.${name}`}) is not null`);
+  return found.length > 0 ? read() : [];
 }
 
 /** Whether the URL leads to a pooler, which gives each transaction another connection. */

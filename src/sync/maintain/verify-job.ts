@@ -1,5 +1,5 @@
 import { lockCertified, reopen, writeForeign } from '../../cursor/holdings/attestations.ts';
-import { recountOpen } from '../../cursor/holdings/window-rows.ts';
+import { recountRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence, type Lease, withLease } from '../../cursor/leases.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
@@ -76,9 +76,8 @@ export async function repairStream(
   // Certified windows with other numbers are reopened by the run that reads them again; those of open ones are corrected here.
   for (const sink of deps.sinks.filter(({ attest }) => attest)) {
     const track = { source, stream, sink: sink.name };
-    await deps.state.transaction((tx) =>
-      recountOpen(tx, track, before.window, countsIn(sink, STREAMS[stream], source)),
-    );
+    const count = countsIn(sink, STREAMS[stream], source);
+    await deps.state.transaction((tx) => recountRows(tx, track, before.window, count, { isOpenOnly: true }));
   }
   const windows = joined(
     before.sinks.flatMap(({ windows, foreign, miscounted }) => [...windows, ...foreign, ...miscounted]),
