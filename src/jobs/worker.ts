@@ -15,7 +15,7 @@ import { byStreamKey, type ScheduledStream, streamKey, TIMINGS, type Timings } f
 import { applyConfig, runLanes } from './ticker.ts';
 import { createUpkeep } from './upkeep.ts';
 
-interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
+export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   sinks: readonly Sink[];
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];

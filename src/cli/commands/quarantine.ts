@@ -15,7 +15,7 @@ import { parseJson, stringifyJson } from '../../model/json.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { groupBy } from '../../sinks/files/group-by.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
-import { type Context, command, EXIT, type ExitCode, type Options, parseCount, show } from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, limitOf, type Options, show } from '../command.ts';
 import { checkKnown, readState, withStored } from '../config.ts';
 import { confirm, counted, type FittedColumn, fittedTable, minute } from '../terminal.ts';
 
@@ -55,7 +55,7 @@ export const registerQuarantine = command('quarantine', {
   commands: {
     list: {
       does: 'what was set aside, and why',
-      options: ['source', ['--limit <N>', 'how many at most', parseCount('--limit'), 20], 'config', 'json'],
+      options: ['source', limitOf(20), 'config', 'json'],
       more: LIST,
       run: list,
     },
@@ -134,7 +134,7 @@ async function retry(context: Context, ids: string[], options: QuarantineOptions
 }
 
 async function drop(context: Context, ids: string[], options: QuarantineOptions): Promise<ExitCode> {
-  const { terminal, log, document } = context;
+  const { log } = context;
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
   const dropped = await withApp({ config, log }, async ({ state }) => {
@@ -148,8 +148,7 @@ async function drop(context: Context, ids: string[], options: QuarantineOptions)
     return audited(state, entryOf('drop', records), () => dropQuarantined(state, chosen));
   });
   const text = `${counted(dropped, 'record')} ${options.dryRun ? 'would be dropped; nothing was changed' : 'dropped'}`;
-  terminal.out(options.json ? document({ dropped, dryRun: options.dryRun === true }) : text);
-  return EXIT.done;
+  return show(context, options, { dropped, dryRun: options.dryRun === true }, () => text);
 }
 
 /** One record is named by its id, as in the control room; several by a count. */

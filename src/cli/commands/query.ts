@@ -4,7 +4,7 @@ import { type Database, withDatabase } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { moment } from '../../model/window.ts';
-import { command, EXIT, firstStep, type Options, parseCount } from '../command.ts';
+import { command, EXIT, firstStep, limitOf, type Options } from '../command.ts';
 import { figure, table } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
@@ -18,7 +18,7 @@ your own, psql and every other client work as well.`;
 export const registerQuery = command('query', {
   does: 'run a SQL query on the tables, including those of the embedded Postgres',
   takes: ['<sql>', 'one query: select, with, values or table'],
-  options: [['--limit <N>', 'how many rows at most', parseCount('--limit'), 100], 'config', 'sink', 'json'],
+  options: [limitOf(100, 'how many rows at most'), 'config', 'sink', 'json'],
   more: EXAMPLES,
   async run({ terminal, log, document }, sql: string, options: Options & { limit: number }) {
     const { config } = environment.configOrDefaults(options.config);

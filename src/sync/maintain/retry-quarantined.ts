@@ -6,19 +6,16 @@ import { BadRecord, ConfigError, Fault, type Where } from '../../model/errors.ts
 import type { Flatten, Row } from '../../model/flatten.ts';
 import { parseJson } from '../../model/json.ts';
 import { withoutLeftOut } from '../../model/privacy.ts';
-import { STREAMS, type StreamName } from '../../model/streams.ts';
+import { STREAMS } from '../../model/streams.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import { createSinkCommitter } from '../committer.ts';
-import type { SyncDeps } from '../job.ts';
-import { createSchemaEvolution, type UnknownFields } from '../schema-evolution.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import { createSchemaEvolution } from '../schema-evolution.ts';
 
 type RetryDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 /** Records of one stream that were set aside, and how the config reads that stream now. */
-interface RetryJob {
-  source: string;
-  stream: StreamName;
-  unknownFields: UnknownFields;
+interface RetryJob extends Pick<StreamJob, 'source' | 'stream' | 'unknownFields'> {
   flatten: Flatten;
   records: readonly Quarantined[];
 }
