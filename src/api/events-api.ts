@@ -18,12 +18,10 @@ export interface PageOptions {
   tries?: number | undefined;
 }
 
-export interface ApiStats {
+interface ApiStats {
   /** Requests sent, retries included. */
   requests: number;
-  retries: number;
   tooManyRequests: number;
-  bytes: number;
 }
 
 export interface EventsApiOptions {
@@ -52,7 +50,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
   retries = {},
 }: EventsApiOptions): EventsApi<Q> {
   const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
-  const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
+  const stats: ApiStats = { requests: 0, tooManyRequests: 0 };
 
   let hasAnswered = false;
 
@@ -72,7 +70,6 @@ export function createEventsApi<Q extends Query = EventsQuery>({
       },
       signal,
     );
-    stats.bytes += page.bytes;
     hasAnswered = true;
     return page;
   }
@@ -111,7 +108,6 @@ export function createEventsApi<Q extends Query = EventsQuery>({
           attempts = attemptNumber;
           if (isTooLate(error)) return;
           if (hasLeft && isStray(error) && retriesLeft > 0) {
-            stats.retries++;
             log.warn({ stream: query.stream, attempt: attemptNumber }, `asking again: ${error.message}`);
             await sleep(firstWaitMs, signal);
             return;
@@ -121,7 +117,6 @@ export function createEventsApi<Q extends Query = EventsQuery>({
           if (isTooMany) stats.tooManyRequests++;
           if (retriesLeft === 0) return;
           const wait = waitMs(error, attemptNumber);
-          stats.retries++;
           log.warn(
             {
               stream: query.stream,

@@ -10,8 +10,6 @@ export type { Lane } from './budget.ts';
 export interface Limiter {
   /** Runs the task in its turn. A task that fails with a 429 pauses every lane. */
   run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T>;
-  /** Pauses every lane, as a 429 does: for a 429 that was received elsewhere. */
-  pause(afterMs?: number): Promise<void>;
   usage(): Usage;
   /** Rejects waiting requests. Requests in flight continue until their own signal ends them. */
   close(): void;
@@ -169,7 +167,6 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
   return {
     run,
-    pause: (afterMs) => budget.tooMany(afterMs),
     usage: () => meter.read(budget.pauses()),
     close() {
       if (closing.signal.aborted) return;

@@ -124,19 +124,24 @@ export function createExtra(withhold: Withhold): Extra {
       const rest = withhold(parent, key, value);
       if (rest === undefined) return;
       kept ??= bare();
-      if (parent === undefined) {
-        kept[key] = rest;
-        return;
-      }
-      const inside = isObject(kept[parent]) ? kept[parent] : bare();
-      inside[key] = rest;
-      kept[parent] = inside;
+      putIn(kept, parent, key, rest);
     },
     take: () => kept,
   };
 }
 
 export const bare = (): JsonObject => Object.create(null) as JsonObject;
+
+/** Puts a value under its key, at the top or inside `parent`. */
+export function putIn(object: JsonObject, parent: string | undefined, key: string, value: unknown): void {
+  if (parent === undefined) {
+    object[key] = value;
+    return;
+  }
+  const inside = isObject(object[parent]) ? object[parent] : bare();
+  inside[key] = value;
+  object[parent] = inside;
+}
 
 const shared = new WeakSet<object>();
 
