@@ -5,7 +5,6 @@ import {
   finishBackfills,
   keepWindow,
   readBackfills,
-  readBackfillWindows,
   type WindowEnd,
 } from '../cursor/backfills.ts';
 import { keepRenewing } from '../cursor/leases.ts';
@@ -48,11 +47,9 @@ export async function runBackfillWindow(
   // The config no longer has the source: the backfill stays in the state in case it comes back.
   if (!backfill || !job || !isOfEvents(job)) return undefined;
   if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return timings.recheckMs;
-  const claim = await claimWindow(state, id, start);
-  if (claim === 'over') return undefined;
-  if (claim === 'busy') return timings.busyMs;
-  const window = (await readBackfillWindows(state, id)).find((each) => each.start === start);
-  if (!window) return undefined;
+  const window = await claimWindow(state, id, start);
+  if (window === 'over') return undefined;
+  if (window === 'busy') return timings.busyMs;
 
   const wanted = new AbortController();
   // Keeps the claim alive, and ends the reading when the backfill is paused or cancelled.

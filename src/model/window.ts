@@ -34,6 +34,18 @@ export const moment = (at: Instant): string =>
     .replace('T', ' ')
     .replace(/(:00(\.0+)?|(\.0+))?Z$/, '');
 
+export function duration(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
+}
+
+/** 12,345 whatever the locale of the machine. */
+export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
+
+/** A count and its noun: `1 row`, `2 rows`. */
+export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
+
 /** For machines: metadata of files. */
 export const describeWindow = ({ start, end }: Window): string => `[${toIso(start)}, ${toIso(end)})`;
 

@@ -2,7 +2,7 @@ import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { instantOf, isoOf, raw, sql } from '../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs, SINK_CHANGED } from '../cursor/ledger.ts';
-import { LAST_RUN } from '../cursor/runs.ts';
+import { LAST_RUN, type RunRecord } from '../cursor/runs.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
@@ -110,14 +110,7 @@ export function unfilledOf(
   );
 }
 
-export interface LastRun {
-  id: string;
-  kind: string;
-  state: string;
-  startedAt: string;
-  finishedAt: string | null;
-  message: string | null;
-}
+type LastRun = Pick<RunRecord, 'id' | 'kind' | 'state' | 'startedAt' | 'finishedAt' | 'message'>;
 
 /** Everything the state knows, whatever the config says now: a source that was taken out is still in the tables. */
 export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
