@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { eitherSignal, isDoneWithin, onAbort } from '../api/cancel.ts';
+import { eitherSignal, isDoneWithin } from '../api/cancel.ts';
 import { newRunId, type RunKind, recordBug } from '../cursor/runs.ts';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
@@ -118,7 +119,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   ]);
   const lanes = runLanes(shared);
   deps.onReady?.();
-  await Promise.race([lanes, aborted(signal)]);
+  await (signal.aborted ? undefined : Promise.race([lanes, once(signal, 'abort')]));
   loop.stop();
   await dismiss(handles);
 
@@ -130,12 +131,6 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
   }
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else onAbort(signal, resolve);
-  });
 
 /** A run keeps its place for a while; after that it makes room if another stream waits. */
 function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end(): void } {

@@ -57,19 +57,14 @@ function truncateIp(text: string): Value {
   return `${network.map((group) => group.toString(16)).join(':')}::`;
 }
 
-/** The eight numbers of a valid IPv6 address. */
+/** The eight numbers of a valid IPv6 address; a URL writes it without dots. */
 function groupsOf(text: string): number[] {
-  const [left = [], tail] = text.replace(/%.*$/, '').split('::').map(parseGroups);
-  return tail === undefined ? left : [...left, ...Array<number>(8 - left.length - tail.length).fill(0), ...tail];
-}
-
-function parseGroups(text: string): number[] {
-  if (text === '') return [];
-  return text.split(':').flatMap((group) => {
-    if (!group.includes('.')) return [Number.parseInt(group, 16)];
-    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
-    return [(a << 8) | b, (c << 8) | d];
-  });
+  const { hostname } = new URL(`http://[${text.replace(/%.*$/, '')}]`);
+  const [left = [], right = []] = hostname
+    .slice(1, -1)
+    .split('::')
+    .map((part) => part.split(':').flatMap((group) => (group === '' ? [] : Number.parseInt(group, 16))));
+  return [...left, ...Array<number>(8 - left.length - right.length).fill(0), ...right];
 }
 
 /** Keeps personal data out of `_extra` and of records in quarantine. */

@@ -93,18 +93,15 @@ const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefin
 };
 
 /** The ledger of each sink as this run leaves it: what it was at the beginning, with the run's own commits laid over it. */
-export interface Ledgers {
-  of(sink: string): readonly Entry[];
-  /** The sink has committed these windows. */
-  add(sink: string, spans: readonly Span[]): void;
-}
+export type Ledgers = ReturnType<typeof createLedgers>;
 
 /** @param now The database's clock, which the ledger goes by. */
-export function createLedgers(known: Known['ledgers'], runId: string, now: () => Instant): Ledgers {
+export function createLedgers(known: Known['ledgers'], runId: string, now: () => Instant) {
   const ledgers = new Map(known);
   return {
-    of: (sink) => ledgers.get(sink) ?? [],
-    add(sink, spans) {
+    of: (sink: string): readonly Entry[] => ledgers.get(sink) ?? [],
+    /** The sink has committed these windows. */
+    add(sink: string, spans: readonly Span[]): void {
       const laidOver = (entries: readonly Entry[], span: Span): Entry[] =>
         overlay(entries, entryOf(span, runId, now()));
       ledgers.set(sink, spans.reduce<readonly Entry[]>(laidOver, ledgers.get(sink) ?? []));
