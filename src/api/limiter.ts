@@ -7,13 +7,7 @@ import { cancelled, onAbort, sleep } from './cancel.ts';
 export type { Lane } from './budget.ts';
 
 /** Paces the requests of one key. */
-export interface Limiter {
-  /** Runs the task in its turn. A task that fails with a 429 pauses every lane. */
-  run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T>;
-  usage(): Usage;
-  /** Rejects waiting requests. Requests in flight continue until their own signal ends them. */
-  close(): void;
-}
+export type Limiter = ReturnType<typeof createLimiter>;
 
 export interface LimiterOptions {
   requestsPerSecond: number;
@@ -48,7 +42,7 @@ interface Waiting {
  * share, and sends its most urgent request. A turn is bound to no request before that: a request that is aborted while it waits costs
  * nothing, and one that comes during a pause does not wait behind less urgent ones. (Bottleneck's priorities are fixed when a job is queued, and starve the lanes below a busy one.)
  */
-export function createLimiter(options: LimiterOptions): Limiter {
+export function createLimiter(options: LimiterOptions) {
   const { requestsPerSecond, budget = createBudget(requestsPerSecond) } = options;
   const { maxConcurrent = underWay(requestsPerSecond) } = options;
   const openTurns = (): Bottleneck => new Bottleneck({ maxConcurrent: 1, minTime: gapOf(requestsPerSecond) });
@@ -166,9 +160,11 @@ export function createLimiter(options: LimiterOptions): Limiter {
   }
 
   return {
+    /** Runs the task in its turn. A task that fails with a 429 pauses every lane. */
     run,
     usage: () => meter.read(budget.pauses()),
-    close() {
+    /** Rejects waiting requests. Requests in flight continue until their own signal ends them. */
+    close(): void {
       if (closing.signal.aborted) return;
       closing.abort();
       clearInterval(clockCheck);

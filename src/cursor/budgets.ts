@@ -142,14 +142,11 @@ export const keyHashOf = (apiKey: string, kind: BudgetKind = 'analytics'): strin
  * A connection of its own to the state, opened when it is needed and reopened when it was lost. In the pool a query for the budget
  * would wait behind transactions that load rows, and a slot that is asked for late is a slot lost.
  */
-interface BudgetConnection {
-  query<T extends object = Record<string, unknown>>(sql: Sql): Promise<T[]>;
-  close(): Promise<void>;
-}
+type BudgetConnection = ReturnType<typeof openBudgetConnection>;
 
 const LONGEST_ANSWER_MS = 5000;
 
-function openBudgetConnection(db: Database): BudgetConnection {
+function openBudgetConnection(db: Database) {
   let session: Promise<Session> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let isClosed = false;
@@ -169,7 +166,7 @@ function openBudgetConnection(db: Database): BudgetConnection {
   }
 
   return {
-    async query<T extends object>(sql: Sql) {
+    async query<T extends object>(sql: Sql): Promise<T[]> {
       // A request that ends after close would open a connection that nobody closes.
       if (isClosed) throw new Cancelled('the connection to the budget is closed');
       session ??= open();
@@ -190,7 +187,7 @@ function openBudgetConnection(db: Database): BudgetConnection {
         });
       }
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true;
       if (session) await inTime(session.then((one) => one.close())).catch(() => {}); // Lost already: it is closed.
       session = undefined;

@@ -7,14 +7,7 @@ import { acquireLease, renewHeld } from './leases.ts';
  * A lock that needs no open transaction, and no connection of its own: its holder may send files for minutes, also behind a pooler. It is
  * a lease like any other, and ends by itself when nobody renews it.
  */
-export interface Lock {
-  /** In the transaction that writes what was done behind it. Throws if it was lost; nobody takes it before the transaction ends. */
-  check(tx: Queryable): Promise<void>;
-  /** At the end of that transaction. */
-  giveBack(tx: Queryable): Promise<void>;
-  /** Lets the next one in, and gives the lock back, unless a transaction has done so. */
-  release(isGivenBack: boolean): Promise<void>;
-}
+export type Lock = Awaited<ReturnType<typeof takeLock>>;
 
 /** No source has this name. */
 const KEY = 'locked files';
@@ -22,7 +15,7 @@ const KEY = 'locked files';
 /** Within a process they queue up; between processes they look again. */
 const queues = new WeakMap<Database, Map<string, Promise<void>>>();
 
-export async function takeLock(db: Database, name: string): Promise<Lock> {
+export async function takeLock(db: Database, name: string) {
   const leave = await enter(db, name);
   // However long another holder takes: who waits for files has read their rows already.
   const waits = { givesWay: true, onWait: () => {} };
@@ -31,15 +24,18 @@ export async function takeLock(db: Database, name: string): Promise<Lock> {
     throw error;
   });
   return {
-    async check(tx) {
+    /** In the transaction that writes what was done behind it. Throws if it was lost; nobody takes it before the transaction ends. */
+    async check(tx: Queryable): Promise<void> {
       if ((await tx.query(renewHeld(KEY, name, lease.epoch))).length > 0) return;
       throw new RetryLater(
         `this process was stopped for so long that another one may have changed the files (${name})`,
         { kept: 'what was committed before; the next commit looks at the files first', next: 'run again' },
       );
     },
-    giveBack: (tx) => lease.release(tx),
-    async release(isGivenBack) {
+    /** At the end of that transaction. */
+    giveBack: (tx: Queryable): Promise<void> => lease.release(tx),
+    /** Lets the next one in, and gives the lock back, unless a transaction has done so. */
+    async release(isGivenBack: boolean): Promise<void> {
       // Recovery: if the database is away, the lock ends by itself.
       if (!isGivenBack) await lease.release().catch(() => {});
       leave();

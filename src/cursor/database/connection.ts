@@ -5,13 +5,6 @@ import { addressOf, databaseFault } from './errors.ts';
 
 /** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
 
-interface Pool {
-  /** What it throws, and what comes of a question on it, are errors of the house. */
-  checkOut(): Promise<Connection>;
-  /** Waits for work under way, then ends every connection. */
-  end(): Promise<void>;
-}
-
 interface PoolOptions {
   url: string;
   name: string;
@@ -29,7 +22,7 @@ export interface Connection {
   discard: () => void;
 }
 
-export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
+export function openPool({ url, name, max, silenceMs }: PoolOptions) {
   const address = addressOf(url);
   const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
@@ -62,7 +55,8 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
     throw databaseFault(error, address);
   };
   return {
-    async checkOut() {
+    /** What it throws, and what comes of a question on it, are errors of the house. */
+    async checkOut(): Promise<Connection> {
       const client = await pool.connect().catch(rethrow);
       return {
         client,
@@ -72,6 +66,7 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
         discard: () => client.release(true),
       };
     },
+    /** Waits for work under way, then ends every connection. */
     end: () => pool.end(),
   };
 }
