@@ -8,7 +8,8 @@ import type { Lane, Limiter } from './limiter.ts';
 /** Pages of events, or of links: paced, and retried if that can help. The only place that retries a request. */
 export interface EventsApi<Q extends Query = EventsQuery> {
   page(query: Q, options: PageOptions): Promise<Page>;
-  stats(): ApiStats;
+  /** Requests sent, retries included. */
+  stats(): { requests: number; tooManyRequests: number };
 }
 
 export interface PageOptions {
@@ -16,12 +17,6 @@ export interface PageOptions {
   signal?: AbortSignal | undefined;
   /** Fewer tries than usual, if the caller can handle a failure itself. */
   tries?: number | undefined;
-}
-
-interface ApiStats {
-  /** Requests sent, retries included. */
-  requests: number;
-  tooManyRequests: number;
 }
 
 export interface EventsApiOptions {
@@ -50,7 +45,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
   retries = {},
 }: EventsApiOptions): EventsApi<Q> {
   const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
-  const stats: ApiStats = { requests: 0, tooManyRequests: 0 };
+  const stats = { requests: 0, tooManyRequests: 0 };
 
   let hasAnswered = false;
 

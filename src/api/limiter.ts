@@ -175,14 +175,7 @@ export function createLimiter(options: LimiterOptions) {
 }
 
 /** How much of the budget was used. Figures that are not known yet are absent, not zero. */
-export interface Usage {
-  requests: number;
-  /** Seconds in which at least one request waited or was under way. */
-  activeSeconds: number;
-  /** Requests started in that time, as a share of what the budget would have allowed. */
-  share: number | undefined;
-  pauses: number;
-}
+export type Usage = ReturnType<ReturnType<typeof createUsageMeter>['read']>;
 
 function createUsageMeter(requestsPerSecond: number) {
   let requests = 0;
@@ -199,11 +192,18 @@ function createUsageMeter(requestsPerSecond: number) {
     started(): void {
       requests++;
     },
-    read(pauses: number): Usage {
+    read(pauses: number) {
       const activeSeconds = (activeMs + (present > 0 ? performance.now() - since : 0)) / 1000;
       // A single request takes a moment but accounts for a whole gap: short bursts would otherwise show more than 100 %.
       const share = requests > 0 ? Math.min(1, requests / (requestsPerSecond * activeSeconds)) : undefined;
-      return { requests, activeSeconds, share, pauses };
+      return {
+        requests,
+        /** Seconds in which at least one request waited or was under way. */
+        activeSeconds,
+        /** Requests started in that time, as a share of what the budget would have allowed. */
+        share,
+        pauses,
+      };
     },
   };
 }

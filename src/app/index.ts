@@ -68,14 +68,7 @@ export function stateNameOf({ state: { url } }: Config): string {
   return `Postgres at ${host}${pathname}`;
 }
 
-export interface App {
-  state: Database;
-  stateName: string;
-  /** With the password: for connections to that database, never for messages. */
-  stateUrl: string;
-  /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
-  lost: AbortSignal;
-}
+export type App = Awaited<ReturnType<typeof openState>>;
 
 /** An app with streams and sinks. */
 export interface SyncApp extends App {
@@ -237,13 +230,20 @@ interface StateOptions {
   dir?: string;
 }
 
-async function openState(config: Config, options: StateOptions, closers: Closers): Promise<App> {
+async function openState(config: Config, options: StateOptions, closers: Closers) {
   const lost = new AbortController();
   const url = await stateUrl(config, options, closers, (reason) => lost.abort(reason));
   const state = connect({ url });
   closers.push(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
-  return { state, stateName: stateNameOf(config), stateUrl: url, lost: lost.signal };
+  return {
+    state,
+    stateName: stateNameOf(config),
+    /** With the password: for connections to that database, never for messages. */
+    stateUrl: url,
+    /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
+    lost: lost.signal,
+  };
 }
 
 async function stateUrl(

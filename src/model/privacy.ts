@@ -76,16 +76,7 @@ const NAMES: Readonly<Record<Personal, string>> = {
   customer: 'customer(?:[_-]?(?:name|email|avatar))?|e-?mail(?:[_-]?address)?',
 };
 
-interface Rules {
-  hidesNothing: boolean;
-  hidesKey(key: string): boolean;
-  /** Whether a text holds JSON with such a key, however often it was encoded. */
-  hidesText(text: string): boolean;
-  /** Whether a text mentions such a key at all: for text in place of a link or click object. */
-  isMentionedIn(text: string): boolean;
-}
-
-function rulesOf(privacy: Privacy): Rules {
+function rulesOf(privacy: Privacy) {
   const sorts = (Object.keys(NAMES) as Personal[]).filter((sort) => privacy[sort] !== 'keep');
   const names = sorts.map((sort) => NAMES[sort]).join('|');
   const key = new RegExp(`^(?:${names})$`, 'i');
@@ -93,9 +84,11 @@ function rulesOf(privacy: Privacy): Rules {
   const mention = new RegExp(`\\b(?:${names})\\b`, 'i');
   return {
     hidesNothing: sorts.length === 0,
-    hidesKey: (name) => key.test(name),
-    hidesText: (text) => inText.test(text),
-    isMentionedIn: (text) => mention.test(text),
+    hidesKey: (name: string) => key.test(name),
+    /** Whether a text holds JSON with such a key, however often it was encoded. */
+    hidesText: (text: string) => inText.test(text),
+    /** Whether a text mentions such a key at all: for text in place of a link or click object. */
+    isMentionedIn: (text: string) => mention.test(text),
   };
 }
 
