@@ -155,10 +155,7 @@ export async function withJobs<T>(
 }
 
 /** What an export uses from the state: who is left out, and which unknown fields have columns in the tables. */
-export interface ExportRules {
-  scrub(rows: readonly Row[]): Promise<readonly Row[]>;
-  evolved: readonly EvolvedColumn[];
-}
+export type ExportRules = Awaited<ReturnType<typeof readExportRules>>;
 
 /**
  * Forgotten customers are still in the service, and must not come back in a file. If there is a state, its list is read as it
@@ -168,7 +165,7 @@ export async function readExportRules(
   config: Config,
   { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
   log: Log,
-): Promise<ExportRules> {
+): Promise<{ scrub(rows: readonly Row[]): Promise<readonly Row[]>; evolved: readonly EvolvedColumn[] }> {
   if (!hasState(config)) return { scrub: async (rows) => rows, evolved: [] };
   return withClosers(async (closers) => {
     const state = connect({ url: await stateUrl(config, { log, attach: true }, closers) });

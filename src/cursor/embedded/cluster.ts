@@ -16,10 +16,7 @@ import {
 } from './home.ts';
 
 /** A data directory that is whole: initialised by initdb, with our password, of the major version of our programs. */
-export interface Cluster {
-  data: string;
-  password: string;
-}
+export type Cluster = Awaited<ReturnType<typeof prepareCluster>>;
 
 export const USER = 'tributary';
 
@@ -30,7 +27,7 @@ const UNFINISHED = 'postgres.init-';
  * Finds the data directory, or makes it. It is made aside and renamed when it is whole, password included, so that a kill in
  * the middle of initdb leaves nothing that the next start could take for a database; of two makers one rename wins.
  */
-export async function prepareCluster(home: Home, programs: Binaries, sync: boolean): Promise<Cluster> {
+export async function prepareCluster(home: Home, programs: Binaries, sync: boolean) {
   const data = dataDirectory(home.path);
   if (!(await versionOf(home))) await makeCluster(home, programs, sync);
   const version = await versionOf(home);

@@ -6,8 +6,16 @@ import { connect, type Session } from '../database/index.ts';
 import { raw, type Sql, sql } from '../database/sql.ts';
 import { type Cluster, prepareCluster, removeUnfinished, USER } from './cluster.ts';
 import { findBinaries, type Home, openHome } from './home.ts';
-import { type HasExited, lookAtPostmaster, type Settings, startPostmaster, stopPostmaster, until } from './server.ts';
-import { type Way, wayTo } from './way.ts';
+import {
+  type HasExited,
+  lookAtPostmaster,
+  type Settings,
+  startPostmaster,
+  stopPostmaster,
+  until,
+  type Way,
+  wayTo,
+} from './server.ts';
 import { DATABASE, prepareRole, WORKING_ROLE, workingPassword } from './working-role.ts';
 
 /** A real Postgres in a folder, for those who have no server. */

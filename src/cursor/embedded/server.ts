@@ -158,10 +158,27 @@ async function openLog(path: string) {
   return open(path, O_APPEND | O_CREAT | O_NOFOLLOW | O_RDWR, 0o600);
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   await once(server.close(), 'close');
   return port;
+}
+
+/** How our connections reach the server: by the socket in its folder, or by a port where there is no way to name that. */
+export type Way = Awaited<ReturnType<typeof wayTo>>;
+
+/** The operating system takes no longer path of a socket, its last byte included: 104 on macOS, 108 on Linux. */
+const LONGEST = 103;
+
+/** A state folder may lie deep. Linux has a short name for every open folder, which is good in this process. */
+export async function wayTo(home: Home) {
+  const data = dataDirectory(home.dir);
+  const nothing = async (): Promise<void> => {};
+  if (Buffer.byteLength(join(data, '.s.PGSQL.5432')) <= LONGEST)
+    return { socket: data, tcp: undefined, close: nothing };
+  if (process.platform !== 'linux') return { socket: undefined, tcp: { port: await freePort() }, close: nothing };
+  const folder = await open(dataDirectory(home.path));
+  return { socket: `/proc/self/fd/${folder.fd}`, tcp: undefined, close: () => folder.close() };
 }
