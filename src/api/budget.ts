@@ -198,25 +198,12 @@ export function createOwnStore(perSecond: number, now: () => number = monotonic)
 const monotonic = (): number => performance.timeOrigin + performance.now();
 
 /** The budget of one key, for one process. */
-export interface Budget {
-  now(): number;
-  take(lane: Lane, isCold: boolean): Promise<Slot | Wait>;
-  /** The request was sent, perhaps later than its slot. */
-  left(slot: Slot): void;
-  /** It was answered with anything but a 429. */
-  answered(slot: Slot): void;
-  /** The service answered 429: every lane pauses. */
-  tooMany(afterMs: number | undefined, slot?: Slot): Promise<void>;
-  /** The newest era that this process knows of. */
-  era(): number;
-  /** Pauses since this process began. */
-  pauses(): number;
-}
+export type Budget = ReturnType<typeof createBudget>;
 
 /** A request that is sent later than this is reported as late. */
 const LATE_MS = 5;
 
-export function createBudget(perSecond: number, store: BudgetStore = createOwnStore(perSecond)): Budget {
+export function createBudget(perSecond: number, store: BudgetStore = createOwnStore(perSecond)) {
   /** A 429 that could not be shared with other processes yet. */
   let untold: TooManyRequests | undefined;
   /** A request that went alone on a cold connection and was answered. The next turn tells: mostly nobody waits to hear it. */
@@ -236,7 +223,7 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
 
   return {
     now: store.now,
-    async take(lane, isCold) {
+    async take(lane: Lane, isCold: boolean): Promise<Slot | Wait> {
       if (untold) await tell(untold);
       untold = undefined;
       const taking = (state: BudgetState, now: number): Step<Slot | Wait> => {
@@ -248,7 +235,8 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
       ended = undefined;
       return turn;
     },
-    left(slot) {
+    /** The request was sent, perhaps later than its slot. */
+    left(slot: Slot): void {
       const at = store.now();
       if (at - slot.at <= LATE_MS) return;
       // Recovery: none needed. The next of its chain is sent a little early, which the margin covers.
@@ -256,7 +244,8 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
       // Told with its answer: until then nobody follows it.
       else lateAt.set(slot, at);
     },
-    answered(slot) {
+    /** It was answered with anything but a 429. */
+    answered(slot: Slot): void {
       if (!slot.isAlone) return;
       const late = lateAt.get(slot);
       if (!slot.isProbe && late === undefined) {
@@ -268,7 +257,8 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
       // Recovery: others wait until its time has passed.
       store.change((state) => [over(state), undefined]).catch(() => {});
     },
-    async tooMany(afterMs, slot) {
+    /** The service answered 429: every lane pauses. */
+    async tooMany(afterMs: number | undefined, slot?: Slot): Promise<void> {
       const refused = { afterMs, era: slot?.era, wasAlone: slot?.isAlone === true };
       try {
         await tell(refused);
@@ -278,7 +268,9 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
         untold = refused;
       }
     },
+    /** The newest era that this process knows of. */
     era: () => era,
+    /** Pauses since this process began. */
     pauses: () => era - (firstEra ?? era),
   };
 }

@@ -54,19 +54,10 @@ export interface Timeouts {
  */
 export const CUT: ServiceAnswer = { status: 0, code: 'answer_cut', message: 'the answer did not come to its end' };
 
-export interface Deadline {
-  /** Aborted with the error to throw: Cancelled, or the RetryLater of the limit that was hit. */
-  signal: AbortSignal;
-  connected(): void;
-  headersCame(): void;
-  chunkCame(): void;
-  /** Waits for something of our own, which counts for none of the limits. */
-  apart(own: Promise<void>): Promise<void>;
-  close(): void;
-}
+export type Deadline = ReturnType<typeof createDeadline>;
 
 /** Joins the caller's signal and the limits. (AbortSignal.any would leak on a signal that outlives its requests.) */
-export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeouts, caller?: AbortSignal): Deadline {
+export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeouts, caller?: AbortSignal) {
   const controller = new AbortController();
   const stopListening = onAbort(caller, () => caller && controller.abort(cancelled(caller)));
   const limit = (ms: number, what: string, next: string, { left = ms, isAsked = true } = {}) =>
@@ -98,6 +89,7 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
     { isAsked: false },
   );
   return {
+    /** Aborted with the error to throw: Cancelled, or the RetryLater of the limit that was hit. */
     signal: controller.signal,
     connected() {
       clearTimeout(part);
@@ -110,7 +102,8 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
     chunkCame() {
       part.refresh();
     },
-    async apart(own) {
+    /** Waits for something of our own, which counts for none of the limits. */
+    async apart(own: Promise<void>): Promise<void> {
       stop();
       const began = performance.now();
       await own;

@@ -8,7 +8,8 @@ import type { Lane, Limiter } from './limiter.ts';
 /** Pages of events, or of links: paced, and retried if that can help. The only place that retries a request. */
 export interface EventsApi<Q extends Query = EventsQuery> {
   page(query: Q, options: PageOptions): Promise<Page>;
-  stats(): ApiStats;
+  /** Requests sent, retries included. */
+  stats(): { requests: number; tooManyRequests: number };
 }
 
 export interface PageOptions {
@@ -16,14 +17,6 @@ export interface PageOptions {
   signal?: AbortSignal | undefined;
   /** Fewer tries than usual, if the caller can handle a failure itself. */
   tries?: number | undefined;
-}
-
-export interface ApiStats {
-  /** Requests sent, retries included. */
-  requests: number;
-  retries: number;
-  tooManyRequests: number;
-  bytes: number;
 }
 
 export interface EventsApiOptions {
@@ -52,7 +45,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
   retries = {},
 }: EventsApiOptions): EventsApi<Q> {
   const { tries: usualTries = TRIES, firstWaitMs = FIRST_WAIT_MS } = retries;
-  const stats: ApiStats = { requests: 0, retries: 0, tooManyRequests: 0, bytes: 0 };
+  const stats = { requests: 0, tooManyRequests: 0 };
 
   let hasAnswered = false;
 
@@ -72,7 +65,6 @@ export function createEventsApi<Q extends Query = EventsQuery>({
       },
       signal,
     );
-    stats.bytes += page.bytes;
     hasAnswered = true;
     return page;
   }
@@ -111,7 +103,6 @@ export function createEventsApi<Q extends Query = EventsQuery>({
           attempts = attemptNumber;
           if (isTooLate(error)) return;
           if (hasLeft && isStray(error) && retriesLeft > 0) {
-            stats.retries++;
             log.warn({ stream: query.stream, attempt: attemptNumber }, `asking again: ${error.message}`);
             await sleep(firstWaitMs, signal);
             return;
@@ -121,7 +112,6 @@ export function createEventsApi<Q extends Query = EventsQuery>({
           if (isTooMany) stats.tooManyRequests++;
           if (retriesLeft === 0) return;
           const wait = waitMs(error, attemptNumber);
-          stats.retries++;
           log.warn(
             {
               stream: query.stream,

@@ -7,15 +7,7 @@ import { cancelled, onAbort, sleep } from './cancel.ts';
 export type { Lane } from './budget.ts';
 
 /** Paces the requests of one key. */
-export interface Limiter {
-  /** Runs the task in its turn. A task that fails with a 429 pauses every lane. */
-  run<T>(lane: Lane, task: () => Promise<T>, signal?: AbortSignal): Promise<T>;
-  /** Pauses every lane, as a 429 does: for a 429 that was received elsewhere. */
-  pause(afterMs?: number): Promise<void>;
-  usage(): Usage;
-  /** Rejects waiting requests. Requests in flight continue until their own signal ends them. */
-  close(): void;
-}
+export type Limiter = ReturnType<typeof createLimiter>;
 
 export interface LimiterOptions {
   requestsPerSecond: number;
@@ -50,7 +42,7 @@ interface Waiting {
  * share, and sends its most urgent request. A turn is bound to no request before that: a request that is aborted while it waits costs
  * nothing, and one that comes during a pause does not wait behind less urgent ones. (Bottleneck's priorities are fixed when a job is queued, and starve the lanes below a busy one.)
  */
-export function createLimiter(options: LimiterOptions): Limiter {
+export function createLimiter(options: LimiterOptions) {
   const { requestsPerSecond, budget = createBudget(requestsPerSecond) } = options;
   const { maxConcurrent = underWay(requestsPerSecond) } = options;
   const openTurns = (): Bottleneck => new Bottleneck({ maxConcurrent: 1, minTime: gapOf(requestsPerSecond) });
@@ -168,10 +160,11 @@ export function createLimiter(options: LimiterOptions): Limiter {
   }
 
   return {
+    /** Runs the task in its turn. A task that fails with a 429 pauses every lane. */
     run,
-    pause: (afterMs) => budget.tooMany(afterMs),
     usage: () => meter.read(budget.pauses()),
-    close() {
+    /** Rejects waiting requests. Requests in flight continue until their own signal ends them. */
+    close(): void {
       if (closing.signal.aborted) return;
       closing.abort();
       clearInterval(clockCheck);
@@ -182,14 +175,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
 }
 
 /** How much of the budget was used. Figures that are not known yet are absent, not zero. */
-export interface Usage {
-  requests: number;
-  /** Seconds in which at least one request waited or was under way. */
-  activeSeconds: number;
-  /** Requests started in that time, as a share of what the budget would have allowed. */
-  share: number | undefined;
-  pauses: number;
-}
+export type Usage = ReturnType<ReturnType<typeof createUsageMeter>['read']>;
 
 function createUsageMeter(requestsPerSecond: number) {
   let requests = 0;
@@ -206,11 +192,18 @@ function createUsageMeter(requestsPerSecond: number) {
     started(): void {
       requests++;
     },
-    read(pauses: number): Usage {
+    read(pauses: number) {
       const activeSeconds = (activeMs + (present > 0 ? performance.now() - since : 0)) / 1000;
       // A single request takes a moment but accounts for a whole gap: short bursts would otherwise show more than 100 %.
       const share = requests > 0 ? Math.min(1, requests / (requestsPerSecond * activeSeconds)) : undefined;
-      return { requests, activeSeconds, share, pauses };
+      return {
+        requests,
+        /** Seconds in which at least one request waited or was under way. */
+        activeSeconds,
+        /** Requests started in that time, as a share of what the budget would have allowed. */
+        share,
+        pauses,
+      };
     },
   };
 }

@@ -22,30 +22,34 @@ export const standardPerMinute = (plan: PlanName): number =>
   PLANS[plan].standardPerMinute ?? (PLANS.advanced.standardPerMinute as number);
 
 /** One request in 100 s is the slowest that still makes progress; above 1000/s the unit is probably wrong. */
-export const SLOWEST = 0.01;
-const FASTEST = 1000;
+const [SLOWEST, FASTEST] = [0.01, 1000];
 
-/** The budget of a source. A fault is returned, not thrown: the config reports all of its faults at once. */
-export function requestsPerSecond(source: {
-  plan: string;
-  requestsPerSecond?: unknown;
-}): { value: number } | { fault: string } {
+interface BudgetFault {
+  key: 'plan' | 'requestsPerSecond';
+  message: string;
+}
+
+/** The budget of a source, or all that is wrong with it. Returned, not thrown: the config reports all of its faults at once, an unknown plan among them. */
+export function requestsPerSecond(source: { plan?: unknown; requestsPerSecond?: unknown }): {
+  value?: number;
+  faults: BudgetFault[];
+} {
+  const { requestsPerSecond: rate } = source;
   const plan = PLAN_NAMES.find((name) => name === source.plan);
-  if (!plan) return { fault: `unknown plan ${JSON.stringify(source.plan)}: must be one of ${PLAN_NAMES.join(', ')}` };
-  const budget = PLANS[plan].analyticsPerSecond;
-  if (budget === 'none') {
-    return { fault: `the ${plan} plan has no analytics budget: GET /events needs the Business plan or higher` };
-  }
-  const override = source.requestsPerSecond;
-  if (override === undefined) {
-    if (budget !== 'custom') return { value: budget };
-    return { fault: `the ${plan} plan has a custom budget: give it as requestsPerSecond` };
-  }
-  if (typeof override !== 'number' || !(override >= SLOWEST && override <= FASTEST)) {
-    return { fault: `requestsPerSecond must be a number from ${SLOWEST} to ${FASTEST}` };
-  }
-  if (budget !== 'custom' && override > budget) {
-    return { fault: `${override} is more than the ${plan} plan grants, ${budget}: the service would answer 429` };
-  }
-  return { value: override };
+  const granted = plan && PLANS[plan].analyticsPerSecond;
+  const faults: BudgetFault[] = [];
+  const refuse = (key: BudgetFault['key'], message: string): void => void faults.push({ key, message });
+  if (granted === 'none')
+    refuse('plan', `the ${plan} plan has no analytics budget: GET /events needs the Business plan or higher`);
+  if (granted === 'custom' && rate === undefined)
+    refuse('plan', `the ${plan} plan has a custom budget: give it as requestsPerSecond`);
+  if (rate !== undefined && !(typeof rate === 'number' && rate >= SLOWEST && rate <= FASTEST))
+    refuse('requestsPerSecond', `requestsPerSecond must be a number from ${SLOWEST} to ${FASTEST}`);
+  else if (typeof rate === 'number' && typeof granted === 'number' && rate > granted)
+    refuse(
+      'requestsPerSecond',
+      `${rate} is more than the ${plan} plan grants, ${granted}: the service would answer 429`,
+    );
+  const value = rate ?? granted;
+  return { faults, ...(faults.length === 0 && typeof value === 'number' && { value }) };
 }

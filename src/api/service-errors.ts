@@ -177,24 +177,15 @@ const FIRST_EPOCH_SECOND = 1e9;
  * never used: it is documented per hour and is per second in practice.
  */
 export function retryAfterMs(headers: { get(name: string): string | null }, now: Instant): number | undefined {
-  return waitOf(headers.get('retry-after'), now) ?? untilReset(headers.get('x-ratelimit-reset'), now);
-}
-
-function waitOf(header: string | null, now: Instant): number | undefined {
-  const text = header?.trim() ?? '';
-  if (/^\d+(\.\d+)?$/.test(text) && Number(text) < FIRST_EPOCH_SECOND) return clamp(Number(text) * 1000);
-  return until(text, now);
-}
-
-function untilReset(header: string | null, now: Instant): number | undefined {
-  const text = header?.trim() ?? '';
-  return Number(text) < FIRST_EPOCH_SECOND ? undefined : until(text, now);
-}
-
-/** A time in the past says nothing about how long to wait. */
-function until(text: string, now: Instant): number | undefined {
-  const moment = parseInstant(text);
-  return moment === undefined || moment < now ? undefined : clamp(moment - now);
+  const [after = '', reset = ''] = ['retry-after', 'x-ratelimit-reset'].map((name) => headers.get(name)?.trim());
+  const isSeconds = /^\d+(\.\d+)?$/.test(after) && Number(after) < FIRST_EPOCH_SECOND;
+  const moments = [
+    isSeconds ? now + Number(after) * 1000 : parseInstant(after),
+    Number(reset) < FIRST_EPOCH_SECOND ? undefined : parseInstant(reset),
+  ];
+  // A time in the past says nothing about how long to wait.
+  const moment = moments.find((at) => at !== undefined && at >= now);
+  return moment === undefined ? undefined : clamp(moment - now);
 }
 
 const clamp = (ms: number): number => Math.min(Math.max(ms, SHORTEST_MS), LONGEST_MS);

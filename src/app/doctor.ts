@@ -5,8 +5,7 @@ import { checkService } from '../api/check-service.ts';
 import { MAX_LIMIT } from '../api/params.ts';
 import type { Config } from '../config/index.ts';
 import { isInTheClear, isLocalHost } from '../cursor/database/errors.ts';
-import type { Database } from '../cursor/database/index.ts';
-import { hasTable } from '../cursor/database/index.ts';
+import { type Database, ifTable } from '../cursor/database/index.ts';
 import { readAttested } from '../cursor/holdings/attestations.ts';
 import { MIGRATIONS } from '../cursor/migrations/index.ts';
 import { checkState } from '../cursor/migrations/migrate.ts';
@@ -126,9 +125,8 @@ async function changeFindings(sink: Sink, state: Database): Promise<Finding[]> {
 
 /** Sources whose name now refers to another service than the one their rows came from. */
 async function movedFindings(state: Database, { sources }: Config): Promise<Finding[]> {
-  if (!(await hasTable(state, 'sources'))) return [];
   const addresses = Object.entries(sources).map(([name, { baseUrl }]) => ({ name, baseUrl }));
-  const moved = await findMoved(state, addresses);
+  const moved = await ifTable(state, 'sources', () => findMoved(state, addresses));
   return moved.map((each) => failing(`source ${each.name}`, movedText(each), MOVED_FIX));
 }
 

@@ -4,10 +4,10 @@ import { hostname, userInfo } from 'node:os';
 import type { Usage } from '../api/limiter.ts';
 import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
 import { recordAudit } from '../cursor/audit.ts';
-import { readEvolvedIfAny } from '../cursor/columns.ts';
-import { connect, type Database } from '../cursor/database/index.ts';
+import { readEvolved } from '../cursor/columns.ts';
+import { connect, type Database, ifTable } from '../cursor/database/index.ts';
 import { openEmbedded } from '../cursor/embedded/index.ts';
-import { readForgottenIfAny } from '../cursor/forgotten.ts';
+import { readForgotten } from '../cursor/forgotten.ts';
 import { MIGRATIONS } from '../cursor/migrations/index.ts';
 import { migrate } from '../cursor/migrations/migrate.ts';
 import { removeOldHistory } from '../cursor/runs.ts';
@@ -68,14 +68,7 @@ export function stateNameOf({ state: { url } }: Config): string {
   return `Postgres at ${host}${pathname}`;
 }
 
-export interface App {
-  state: Database;
-  stateName: string;
-  /** With the password: for connections to that database, never for messages. */
-  stateUrl: string;
-  /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
-  lost: AbortSignal;
-}
+export type App = Awaited<ReturnType<typeof openState>>;
 
 /** An app with streams and sinks. */
 export interface SyncApp extends App {
@@ -162,10 +155,7 @@ export async function withJobs<T>(
 }
 
 /** What an export uses from the state: who is left out, and which unknown fields have columns in the tables. */
-export interface ExportRules {
-  scrub(rows: readonly Row[]): Promise<readonly Row[]>;
-  evolved: readonly EvolvedColumn[];
-}
+export type ExportRules = Awaited<ReturnType<typeof readExportRules>>;
 
 /**
  * Forgotten customers are still in the service, and must not come back in a file. If there is a state, its list is read as it
@@ -175,13 +165,15 @@ export async function readExportRules(
   config: Config,
   { source, stream }: Pick<StreamJob, 'source' | 'stream'>,
   log: Log,
-): Promise<ExportRules> {
+): Promise<{ scrub(rows: readonly Row[]): Promise<readonly Row[]>; evolved: readonly EvolvedColumn[] }> {
   if (!hasState(config)) return { scrub: async (rows) => rows, evolved: [] };
   return withClosers(async (closers) => {
     const state = connect({ url: await stateUrl(config, { log, attach: true }, closers) });
     closers.push(() => state.close());
-    const scrub = createScrub(STREAMS[stream], await readForgottenIfAny(state, source));
-    return { scrub: async (rows) => scrub(rows), evolved: await readEvolvedIfAny(state, stream) };
+    const forgotten = await ifTable(state, 'forgotten', () => readForgotten(state, source));
+    const evolved = await ifTable(state, 'columns', () => readEvolved(state, stream));
+    const scrub = createScrub(STREAMS[stream], forgotten);
+    return { scrub: async (rows) => scrub(rows), evolved };
   });
 }
 
@@ -235,13 +227,20 @@ interface StateOptions {
   dir?: string;
 }
 
-async function openState(config: Config, options: StateOptions, closers: Closers): Promise<App> {
+async function openState(config: Config, options: StateOptions, closers: Closers) {
   const lost = new AbortController();
   const url = await stateUrl(config, options, closers, (reason) => lost.abort(reason));
   const state = connect({ url });
   closers.push(() => state.close());
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
-  return { state, stateName: stateNameOf(config), stateUrl: url, lost: lost.signal };
+  return {
+    state,
+    stateName: stateNameOf(config),
+    /** With the password: for connections to that database, never for messages. */
+    stateUrl: url,
+    /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
+    lost: lost.signal,
+  };
 }
 
 async function stateUrl(

@@ -1,7 +1,7 @@
 import { createClient, type LinksQuery } from '../api/client.ts';
 import { createEventsApi } from '../api/events-api.ts';
 import { type CheckedParams, checkFilters } from '../api/filters.ts';
-import { createLimiter, type Limiter, type Usage } from '../api/limiter.ts';
+import { createLimiter, type Limiter } from '../api/limiter.ts';
 import { standardPerMinute } from '../api/plans.ts';
 import type { Config, LinksConfig, SourceConfig, StreamConfig } from '../config/index.ts';
 import { type BudgetKind, keyHashOf, openSharedBudgets } from '../cursor/budgets.ts';
@@ -91,20 +91,13 @@ export const unknownName = (what: 'source' | 'sink', name: string, known: readon
   new ConfigError(`there is no ${what} "${name}" in the config`, { next: `use one of: ${known.join(', ')}` });
 
 /** The request budgets of the sources. */
-export interface Budgets {
-  of(source: SourceConfig): Limiter;
-  /** For what is no analytics endpoint: the listing of links never takes from the budget of events. */
-  standard(source: SourceConfig): Limiter;
-  /** How the budget of a source has been used so far. */
-  usage(source: SourceConfig): Usage & { perSecond: number };
-  close(): Promise<void>;
-}
+export type Budgets = ReturnType<typeof openBudgets>;
 
 /**
  * One limiter per key: sources that share a key share its budget, at the lowest of their rates. With a state,
  * its slots come from there and are shared with all other processes; without one, the process keeps its own pace.
  */
-export function openBudgets(config: Config, state?: Database): Budgets {
+export function openBudgets(config: Config, state?: Database) {
   const shared = state && openSharedBudgets(state);
   const open = (kind: BudgetKind, rateOf: (source: SourceConfig) => number) => {
     const rates = new Map<string, number>();
@@ -129,8 +122,13 @@ export function openBudgets(config: Config, state?: Database): Budgets {
   const standard = open('standard', ({ plan }) => standardPerMinute(plan) / 60);
   return {
     of: events.of,
+    /** For what is no analytics endpoint: the listing of links never takes from the budget of events. */
     standard: standard.of,
-    usage: (source) => ({ ...events.of(source).usage(), perSecond: events.rates.get(source.apiKey) ?? 0 }),
+    /** How the budget of a source has been used so far. */
+    usage: (source: SourceConfig) => ({
+      ...events.of(source).usage(),
+      perSecond: events.rates.get(source.apiKey) ?? 0,
+    }),
     async close() {
       for (const limiter of [...events.limiters.values(), ...standard.limiters.values()]) limiter.close();
       await shared?.close();

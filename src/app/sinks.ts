@@ -40,56 +40,27 @@ export async function openSink([name, settings]: ChosenSink, opening: Opening): 
   return settings.keep === undefined ? sink : { ...sink, keepMs: settings.keep };
 }
 
-function openByType(name: string, settings: SinkSettings, opening: Opening): Promise<Sink> {
-  switch (settings.type) {
-    case 'postgres':
-      return openWarehouse(name, settings, opening);
-    case 'parquet':
-      return openLake(name, settings, opening);
-    case 'iceberg':
-      return openTables(name, settings, opening);
+async function openByType(name: string, settings: SinkSettings, opening: Opening): Promise<Sink> {
+  const { config, state, closers, log } = opening;
+  if (settings.type === 'postgres') {
+    const { url, schema, partition, indexes } = settings;
+    // In the state's database, data and cursor share a transaction. Only equal URLs tell that it is the same database.
+    const db = url === undefined || url === config.state.url ? state : connect({ url });
+    if (db !== state) closers.push(() => db.close());
+    return createPostgresSink({ name, db, schema, state, partition, indexes, ...(log && { log }) });
   }
-}
-
-async function openWarehouse(
-  name: string,
-  { url, schema, partition, indexes }: SinkSettings & { type: 'postgres' },
-  { config, state, closers, log }: Opening,
-): Promise<Sink> {
-  // In the state's database, data and cursor share a transaction. Only equal URLs tell that it is the same database.
-  const db = url === undefined || url === config.state.url ? state : connect({ url });
-  if (db !== state) closers.push(() => db.close());
-  return createPostgresSink({ name, db, schema, state, partition, indexes, ...(log && { log }) });
-}
-
-const readAgainIn =
-  ({ sources }: Config): ReadAgainMs =>
-  (source, stream) =>
-    readAgainMs(sources[source]?.streams[stream]);
-
-/** Imported on demand: most starts need no files. */
-async function openFiles(place: string, fileMode: number | undefined) {
+  // Imported on demand: most starts need no files.
   const { openStore } = await import('../sinks/files/store/open-store.ts');
-  return openStore(place, { ...s3Settings(), fileMode });
-}
-
-async function openLake(
-  name: string,
-  { path, partition, compression, fileMode }: SinkSettings & { type: 'parquet' },
-  { config, state }: Opening,
-): Promise<Sink> {
-  const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
-  const store = await openFiles(path, fileMode);
-  return createParquetSink({ name, store, state, readAgainMs: readAgainIn(config), scheme: partition, compression });
-}
-
-async function openTables(
-  name: string,
-  { warehouse, namespace, catalog, fileMode, keepSnapshots: keep }: SinkSettings & { type: 'iceberg' },
-  { config, state }: Opening,
-): Promise<Sink> {
+  const { fileMode } = settings;
+  const place = settings.type === 'parquet' ? settings.path : settings.warehouse;
+  const again: ReadAgainMs = (source, stream) => readAgainMs(config.sources[source]?.streams[stream]);
+  const files = { name, state, store: await openStore(place, { ...s3Settings(), fileMode }), readAgainMs: again };
+  if (settings.type === 'parquet') {
+    const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
+    return createParquetSink({ ...files, scheme: settings.partition, compression: settings.compression });
+  }
   const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
-  const store = await openFiles(warehouse, fileMode);
-  const where = { name, state, store, warehouse, namespace, ...(catalog.type === 'rest' && { rest: catalog }) };
-  return createIcebergSink({ ...where, readAgainMs: readAgainIn(config), maintenance: { keep } });
+  const { warehouse, namespace, catalog, keepSnapshots: keep } = settings;
+  const where = { ...files, warehouse, namespace, ...(catalog.type === 'rest' && { rest: catalog }) };
+  return createIcebergSink({ ...where, maintenance: { keep } });
 }

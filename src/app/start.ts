@@ -11,6 +11,7 @@ import { serveHttp } from '../http/server.ts';
 import { ownToken, type Token } from '../http/tokens.ts';
 import { createFlatten } from '../model/flatten.ts';
 import { STREAMS } from '../model/streams.ts';
+import { groupBy } from '../sinks/files/group-by.ts';
 import { isOfEvents } from '../sync/job.ts';
 import { examine } from './doctor.ts';
 import { ownVersion } from './environment.ts';
@@ -151,10 +152,6 @@ function warehouseOf({ sinks }: Config, open: (url: string | undefined) => Datab
 }
 
 function keysOf({ sources }: Config): ControlDeps['keys'] {
-  const keys = new Map<string, string[]>();
-  for (const [name, { apiKey }] of Object.entries(sources)) {
-    const hash = keyHashOf(apiKey);
-    keys.set(hash, [...(keys.get(hash) ?? []), name]);
-  }
-  return [...keys].map(([hash, names]) => ({ hash, sources: names }));
+  const keys = groupBy(Object.entries(sources), ([, { apiKey }]) => keyHashOf(apiKey));
+  return [...keys].map(([hash, own]) => ({ hash, sources: own.map(([name]) => name) }));
 }

@@ -4,27 +4,20 @@ import type { Config, SourceConfig, StreamConfig } from '../config/index.ts';
 import { holderOf } from '../cursor/database/holders.ts';
 import type { BackfillDeps } from '../jobs/backfills.ts';
 import { createQueue, type JobQueue } from '../jobs/bull.ts';
-import { type ScheduledStream, scheduleText, type Timings } from '../jobs/schedule.ts';
-import { runWorker } from '../jobs/worker.ts';
+import { type ScheduledStream, scheduleText } from '../jobs/schedule.ts';
+import { runWorker, type WorkerDeps } from '../jobs/worker.ts';
 import type { Log } from '../model/log.ts';
 import { backfillStream } from '../sync/backfill/backfill-stream.ts';
-import type { StreamReport } from '../sync/run.ts';
 import { type SyncApp, withApp, withSyncApp } from './index.ts';
-import { withClosers } from './resources.ts';
+import { type Closers, withClosers } from './resources.ts';
 
 /** Builds the worker from the config. */
 
-export interface WorkerAppOptions {
+export interface WorkerAppOptions extends Pick<WorkerDeps, 'log' | 'signal' | 'onRun' | 'onBug' | 'timings'> {
   config: Config;
-  log: Log;
-  signal: AbortSignal;
-  onRun?(report: StreamReport): void;
-  onBug?(where: Pick<StreamReport, 'source' | 'stream'>): void;
   onReady?(about: { streams: number; queue: string; state: string }): void;
   /** Something that runs beside the worker, such as its web page. The function it returns is called at the end. */
   beside?(app: WorkerApp): Promise<() => Promise<void>>;
-  /** For tests. */
-  timings?: Partial<Timings>;
 }
 
 /** The worker's parts, for what runs beside it. */
@@ -34,20 +27,20 @@ export interface WorkerApp extends SyncApp {
 }
 
 export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
-  const { config, log, signal, timings, beside, onRun, onBug, onReady } = options;
+  const { config, beside, onReady, ...deps } = options;
+  const { log, signal } = deps;
   const run = (app: SyncApp) =>
     withClosers(async (closers) => {
-      const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
-      closers.push(() => queue.close());
+      const queue = await openQueue(config, { log, stateUrl: app.stateUrl }, closers);
       const scheduled = scheduledStreamsOf(config, app);
       const leave = await beside?.({ ...app, queue, scheduled });
       if (leave) closers.push(leave);
       const either = eitherSignal(signal, app.lost);
       closers.push(async () => either.release());
       await runWorker({
+        ...deps,
         state: app.state,
         sinks: app.sinks,
-        log,
         signal: either.signal,
         holder: holderOf('worker'),
         backfillHolder: holderOf('worker, backfill'),
@@ -57,10 +50,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
         muted: config.alerts.mute,
         retentionMs: config.state.retention,
         readWindow: backfillStream,
-        ...(onRun && { onRun }),
-        ...(onBug && { onBug }),
         onReady: () => onReady?.({ streams: scheduled.length, queue: queue.place, state: app.stateName }),
-        ...(timings && { timings }),
       });
       if (app.lost.aborted) throw app.lost.reason;
     });
@@ -74,11 +64,20 @@ export function withQueue<T>(
 ): Promise<T> {
   return withApp({ config, log }, ({ state, stateUrl }) =>
     withClosers(async (closers) => {
-      const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? stateUrl, log });
-      closers.push(() => queue.close());
+      const queue = await openQueue(config, { log, stateUrl }, closers);
       return work({ state, queue });
     }),
   );
+}
+
+export async function openQueue(
+  { queue: { url }, state: { directUrl } }: Config,
+  { log, stateUrl }: { log: Log; stateUrl: string },
+  closers: Closers,
+): Promise<JobQueue> {
+  const queue = await createQueue({ url, stateUrl: directUrl ?? stateUrl, log });
+  closers.push(() => queue.close());
+  return queue;
 }
 
 export const scheduledStreamsOf = (

@@ -183,9 +183,15 @@ export function parseDateOption(flag: string, text: string, now: Instant = Date.
   });
 }
 
-export const parseCount =
-  (flag: string) =>
+/** The parser of an option that is a whole number. */
+export const parseWhole =
+  (flag: string, most: number, { least = 0, meant = '' } = {}) =>
   (text: string): number => {
-    if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
-    throw new ConfigError(`${flag} must be a whole number from 1 to 999999`);
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    throw new ConfigError(`--${flag} must be a whole number from ${least}${meant} to ${most}`);
   };
+
+export const limitOf = (usual: number, does = 'how many at most'): OptionParts => [
+  ...(['--limit <N>', does, parseWhole('limit', 999_999, { least: 1 }), usual] as const),
+];

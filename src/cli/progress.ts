@@ -3,16 +3,11 @@ import type { SyncDeps, SyncProgress } from '../sync/job.ts';
 import { counted, duration, figure, type Terminal, wrap } from './terminal.ts';
 
 /** What a command shows while it works: a line of progress, and one for each stream that is being tried again. */
-interface ProgressLine {
-  update(progress: SyncProgress): void;
-  /** Removes every line. */
-  clear(): void;
-}
 
 const PLAIN_LINE_EVERY_MS = 5000;
 
 /** Progress of a sync: rows of each stream, and requests; of a first sync also how far it is and how long it will take. */
-export function createProgressLine(terminal: Terminal, streams: number): ProgressLine {
+export function createProgressLine(terminal: Terminal, streams: number) {
   const began = performance.now();
   return createLine(terminal, (all) => {
     const isOne = new Set(all.map(({ source }) => source)).size === 1;
@@ -33,11 +28,7 @@ export function createProgressLine(terminal: Terminal, streams: number): Progres
 const BAR = 20;
 
 /** Progress of a backfill: how much of the range is covered, how fast, and the time left. */
-export function createBackfillLine(
-  terminal: Terminal,
-  streams: number,
-  budgetShare: () => number | undefined,
-): ProgressLine {
+export function createBackfillLine(terminal: Terminal, streams: number, budgetShare: () => number | undefined) {
   const began = performance.now();
   return createLine(terminal, (all) => {
     const done = doneOf(all, streams);
@@ -83,12 +74,12 @@ function paceOf(all: readonly SyncProgress[], streams: number, began: number): s
  * The line shows the latest progress of every stream, and never goes back. `forms` are the parts of the line, from all that
  * there is to say to what nobody wants to miss: the time left. The first form that fits is shown.
  */
-function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) => string[][]): ProgressLine {
+function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) => string[][]) {
   const latest = new Map<string, SyncProgress>();
   let lastPlain = Date.now();
 
   return {
-    update(progress) {
+    update(progress: SyncProgress): void {
       const name = nameOf(progress);
       const before = latest.get(name);
       // A commit knows neither how much is left nor how much was read since.
@@ -103,6 +94,7 @@ function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) =>
         terminal.err(`${forms([...latest.values()])[0]?.join(' · ')}\n`);
       }
     },
+    /** Removes every line. */
     clear: () => terminal.live(),
   };
 }

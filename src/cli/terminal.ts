@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import { Cancelled, ConfigError } from '../model/errors.ts';
 
+export { counted, duration, figure } from '../model/window.ts';
+
 /**
  * A command's output. Results go to `out` and `say`, progress and notes to `err`; tests read both. On a screen `say` and `err` wrap lines
  * that are too long; a pipe gets them as they are.
@@ -117,9 +119,6 @@ export function cut(text: string, room: number): string {
   return `${characters.slice(0, room - 1 - end).join('')}…${end > 0 ? characters.slice(-end).join('') : ''}`;
 }
 
-/** 12,345 whatever the locale of the machine. */
-export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
-
 const width = (text: string): number => [...text].length;
 
 /** A column of a table that may be dropped on narrow terminals. */
@@ -149,17 +148,8 @@ export function fittedTable<T>(columns: ReadonlyArray<FittedColumn<T>>, rows: re
 /** `2026-11-15 04:20`; empty for null. */
 export const minute = (iso: string | null | undefined): string => iso?.slice(0, 16).replace('T', ' ') ?? '';
 
-export function duration(seconds: number): string {
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
-}
-
 /** A share as a percentage; 100% only if it is exactly all. */
 export const percent = (share: number): string => (share === 1 ? '100%' : `${Math.floor(share * 1000) / 10}%`);
-
-/** A count and its noun: `1 row`, `2 rows`. */
-export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
 
 /** Wraps text at 80 columns, with every line but the first indented. */
 export function wrap(text: string, indent: number, width = 80): string {

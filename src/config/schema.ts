@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { hostFault } from '../api/base-url.ts';
 import { checkFilters, filterSchema } from '../api/filters.ts';
+import { requestsPerSecond as budgetOf } from '../api/plans.ts';
 import { INCIDENT_KINDS } from '../jobs/incidents.ts';
 import { cronFault, isTimezone } from '../jobs/schedule.ts';
 import { parseInstant } from '../model/instant.ts';
@@ -17,10 +18,8 @@ import {
   isDuration,
   name,
   optionalText,
-  perSecondOf,
   plan,
   requestsPerSecond,
-  soundAt,
 } from './values.ts';
 
 /** The config file's shape: checked here, documented in config/tributary.yaml, and printed for editors as a JSON schema. */
@@ -143,9 +142,17 @@ const source = z
         'lists all links (GET /links), including archived ones and those without events; absent: only links that had an event',
       ),
   })
-  .refine(...soundAt('plan'))
-  .refine(...soundAt('requestsPerSecond'))
-  .transform((value) => ({ ...value, requestsPerSecond: perSecondOf(value) }));
+  .superRefine(
+    (value, context) => {
+      // What is no number at all is refused where it stands.
+      for (const { key, message } of budgetOf(value).faults)
+        if (key === 'plan' || Number.isFinite(value.requestsPerSecond))
+          context.addIssue({ code: 'custom', path: [key], message });
+    },
+    // Also when other keys have faults: all are reported at once.
+    { when: ({ value }) => typeof value === 'object' && value !== null },
+  )
+  .transform((value) => ({ ...value, requestsPerSecond: budgetOf(value).value ?? 0 }));
 
 const treatment = (of: keyof typeof TREATMENTS, what: string) =>
   z.enum(TREATMENTS[of]).default(DEFAULT_PRIVACY[of]).describe(what);

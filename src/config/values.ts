@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import * as z from 'zod';
 import { checkBaseUrl } from '../api/base-url.ts';
-import { requestsPerSecond as budgetOf, PLAN_NAMES, SLOWEST } from '../api/plans.ts';
+import { PLAN_NAMES } from '../api/plans.ts';
 import { addressOf } from '../cursor/database/errors.ts';
 import { ConfigError } from '../model/errors.ts';
 import { parseDuration, parseInstant } from '../model/instant.ts';
@@ -89,44 +89,8 @@ export const plan = z
   );
 
 export const requestsPerSecond = number
-  .refine((perSecond) => !budgetFault({ plan: 'enterprise', requestsPerSecond: perSecond }), {
-    error: ({ input }) => budgetFault({ plan: 'enterprise', requestsPerSecond: input }),
-  })
   .optional()
   .describe('less than the plan allows, if other programs also use the key');
-
-type Refinement = Parameters<z.ZodType['refine']>;
-
-/** A source's check of plan and rate together, also when other keys have faults: all are reported at once. */
-export const soundAt = (key: 'plan' | 'requestsPerSecond'): [(value: unknown) => boolean, Refinement[1]] => [
-  (value) => !planFault(value, key),
-  {
-    path: [key],
-    error: ({ input }) => planFault(input, key),
-    when: ({ value }) => typeof value === 'object' && value !== null,
-  },
-];
-
-/** Faults of the plan, or of plan and rate together; a rate that is no number is reported elsewhere. */
-function planFault(source: unknown, key: 'plan' | 'requestsPerSecond'): string | undefined {
-  const { plan, requestsPerSecond: rate } = source as { plan?: unknown; requestsPerSecond?: unknown };
-  if (!PLAN_NAMES.some((known) => known === plan)) return undefined;
-  const ofPlan = budgetFault({ plan: String(plan), requestsPerSecond: rate === undefined ? undefined : SLOWEST });
-  if (key === 'plan') return ofPlan;
-  const isNumber = rate === undefined || !budgetFault({ plan: 'enterprise', requestsPerSecond: rate });
-  return ofPlan || !isNumber ? undefined : budgetFault({ plan: String(plan), requestsPerSecond: rate });
-}
-
-function budgetFault(source: Parameters<typeof budgetOf>[0]): string | undefined {
-  const budget = budgetOf(source);
-  return 'fault' in budget ? budget.fault : undefined;
-}
-
-export function perSecondOf(source: Parameters<typeof budgetOf>[0]): number {
-  const budget = budgetOf(source);
-  if ('fault' in budget) throw new Error(budget.fault);
-  return budget.value;
-}
 
 /** `http` of the config: where the control room listens, and its tokens. */
 

@@ -118,7 +118,11 @@ export const readBackfillWindows = (db: Queryable, id: string): Promise<WindowSt
     select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state, tries, rows_read as rows, message
     from tributary.backfill_windows where backfill_id = ${id} order by start_at`);
 
-/** Moves a backfill from one of some states to another; false where it was in none of them. */
+/**
+ * Moves a backfill from one of some states to another; false where it was in none of them. One that had failed is queued again with its
+ * failed windows, as if for the first time. In one statement: a worker that looks between two would find it without a window to read, and
+ * end it again.
+ */
 export async function moveBackfill(
   db: Queryable,
   id: string,
@@ -126,31 +130,21 @@ export async function moveBackfill(
   to: BackfillState,
 ): Promise<boolean> {
   const moved = await db.query(sql`
-    update tributary.backfills set state = ${to}, finished_at = case when ${to} in ('queued', 'paused') then null else now() end
-    where id = ${id} and state = any(${from}) returning id`);
-  return moved.length > 0;
-}
-
-/**
- * A backfill that failed is queued again with its failed windows, as if for the first time; false where it had not failed. In one
- * statement: a worker that looks between two would find it without a window to read, and end it again.
- */
-export async function requeueFailed(db: Queryable, id: string): Promise<boolean> {
-  const moved = await db.query(sql`
     with moved as (
-      update tributary.backfills set state = 'queued', finished_at = null where id = ${id} and state = 'failed' returning id
+      update tributary.backfills set state = ${to}, finished_at = case when ${to} in ('queued', 'paused') then null else now() end
+      where id = ${id} and state = any(${from}) returning id
     ), requeued as (
       update tributary.backfill_windows w set state = 'queued', tries = 0, message = null
-      from moved where w.backfill_id = moved.id and w.state = 'failed'
+      from moved where w.backfill_id = moved.id and w.state = 'failed' and 'failed' = any(${from}::text[])
     )
     select id from moved`);
   return moved.length > 0;
 }
 
-type Claim = 'taken' | 'over' | 'busy';
+type Claim = (Window & { tries: number }) | 'over' | 'busy';
 
 /**
- * Takes a window for this worker. `over`: there is nothing to do any more, or not now. `busy`: another window of the same
+ * Takes a window for this worker, and returns it. `over`: there is nothing to do any more, or not now. `busy`: another window of the same
  * stream is being read, and the stream has one writer.
  */
 export async function claimWindow(db: Database, id: string, start: Instant): Promise<Claim> {
@@ -165,11 +159,12 @@ export async function claimWindow(db: Database, id: string, start: Instant): Pro
     );
     const busy = await tx.query(sql`${RUNNING} and c.source = ${backfill.source} and c.stream = ${backfill.stream}`);
     if (busy.length > 0) return 'busy';
-    const taken = await tx.query(sql`
+    const [taken] = await tx.query<Window & { tries: number }>(sql`
       update tributary.backfill_windows
       set state = 'running', tries = tries + 1, claimed_until = ${CLAIMED_UNTIL}
-      where backfill_id = ${id} and start_at = ${toIso(start)} and state in ('queued', 'running') returning start_at`);
-    return taken.length > 0 ? 'taken' : 'over';
+      where backfill_id = ${id} and start_at = ${toIso(start)} and state in ('queued', 'running')
+      returning ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", tries`);
+    return taken ?? 'over';
   });
 }
 

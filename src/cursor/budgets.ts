@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type Budget, type BudgetState, type BudgetStore, createBudget, unused } from '../api/budget.ts';
+import { isDoneWithin } from '../api/cancel.ts';
 import { Cancelled, RetryLater } from '../model/errors.ts';
 import { HOUR_MS } from '../model/window.ts';
-import type { Database, Session } from './database/index.ts';
-import { instantOf, raw, type Sql, sql } from './database/sql.ts';
+import type { Database, Queryable, Session } from './database/index.ts';
+import { instantOf, isoOf, raw, type Sql, sql } from './database/sql.ts';
 
 /** The service counts them apart: events per second, and everything else per minute. */
 export type BudgetKind = 'analytics' | 'standard';
@@ -12,30 +13,13 @@ export type SharedBudgets = ReturnType<typeof openSharedBudgets>;
 
 /** The budgets that all processes on this state database share: one row per key and kind. */
 export function openSharedBudgets(db: Database) {
-  const connection = explained(openBudgetConnection(db));
+  const connection = openBudgetConnection(db);
   return {
     of: (apiKey: string, perSecond: number, kind?: BudgetKind): Budget =>
       createBudget(perSecond, createSharedStore(connection, keyHashOf(apiKey, kind), perSecond)),
     close: () => connection.close(),
   };
 }
-
-/** A person who reads of a database error in the middle of a sync should learn what it has to do with the service. */
-const explained = (connection: BudgetConnection): BudgetConnection => ({
-  ...connection,
-  async query<T extends object>(sql: Sql) {
-    try {
-      return await connection.query<T>(sql);
-    } catch (error) {
-      if (!(error instanceof RetryLater)) throw error;
-      throw new RetryLater(`the request budget, which all processes share, cannot be reached: ${error.message}`, {
-        kept: 'everything; no request was sent without it',
-        cause: error,
-        next: error.next ?? 'run again once the state database answers',
-      });
-    }
-  },
-});
 
 /**
  * How far our idea of the database's clock may be off, beyond the time that a question takes, for a slot to be taken by it. Each answer
@@ -158,14 +142,11 @@ export const keyHashOf = (apiKey: string, kind: BudgetKind = 'analytics'): strin
  * A connection of its own to the state, opened when it is needed and reopened when it was lost. In the pool a query for the budget
  * would wait behind transactions that load rows, and a slot that is asked for late is a slot lost.
  */
-interface BudgetConnection {
-  query<T extends object = Record<string, unknown>>(sql: Sql): Promise<T[]>;
-  close(): Promise<void>;
-}
+type BudgetConnection = ReturnType<typeof openBudgetConnection>;
 
 const LONGEST_ANSWER_MS = 5000;
 
-function openBudgetConnection(db: Database): BudgetConnection {
+function openBudgetConnection(db: Database) {
   let session: Promise<Session> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let isClosed = false;
@@ -185,7 +166,7 @@ function openBudgetConnection(db: Database): BudgetConnection {
   }
 
   return {
-    async query<T extends object>(sql: Sql) {
+    async query<T extends object>(sql: Sql): Promise<T[]> {
       // A request that ends after close would open a connection that nobody closes.
       if (isClosed) throw new Cancelled('the connection to the budget is closed');
       session ??= open();
@@ -197,10 +178,16 @@ function openBudgetConnection(db: Database): BudgetConnection {
         return await answer;
       } catch (error) {
         drop(current);
-        throw error;
+        if (!(error instanceof RetryLater)) throw error;
+        // A person who reads of a database error in the middle of a sync should learn what it has to do with the service.
+        throw new RetryLater(`the request budget, which all processes share, cannot be reached: ${error.message}`, {
+          kept: 'everything; no request was sent without it',
+          cause: error,
+          next: error.next ?? 'run again once the state database answers',
+        });
       }
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true;
       if (session) await inTime(session.then((one) => one.close())).catch(() => {}); // Lost already: it is closed.
       session = undefined;
@@ -210,17 +197,66 @@ function openBudgetConnection(db: Database): BudgetConnection {
 
 /** A server that is stopped, or behind a network that swallows packets, never answers. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_resolve, reject) => {
-    const seconds = LONGEST_ANSWER_MS / 1000;
-    const fault = new RetryLater(`the state database did not answer within ${seconds} s`, {
-      next: 'check the server and the network to it; then run again',
-    });
-    timer = setTimeout(() => reject(fault), LONGEST_ANSWER_MS);
+  if (await isDoneWithin(LONGEST_ANSWER_MS, work)) return work;
+  throw new RetryLater(`the state database did not answer within ${LONGEST_ANSWER_MS / 1000} s`, {
+    next: 'check the server and the network to it; then run again',
   });
-  try {
-    return await Promise.race([work, tooLate]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
+
+/** How the budget of a key was used by all processes, in one interval. */
+interface BudgetUse {
+  keyHash: string;
+  /** When the interval begins, ISO in UTC. */
+  from: string;
+  perSecond: number;
+  requests: number;
+  byLane: { fresh: number; repair: number; backfill: number };
+  tooManyRequests: number;
+  pauses: number;
+  /** Requests as a share of what the budget would have allowed in the whole interval, work or none. */
+  share: number;
+}
+
+/**
+ * Intervals without a request have no row. The last one is still running: its share is of what has passed.
+ *
+ * @param minutes How far back. Seven days are kept.
+ * @param step Minutes to a row: 1 for a curve, as many as `minutes` for one figure.
+ */
+export function readBudgetUse(
+  db: Queryable,
+  { minutes, step }: Record<'minutes' | 'step', number>,
+): Promise<BudgetUse[]> {
+  // Intervals are counted back from the end of this minute.
+  return db.query<BudgetUse>(sql`
+    with clock as materialized (select clock_timestamp() as now),
+    placed as (
+      select u.*, now, (extract(epoch from date_trunc('minute', now) - minute) / 60)::int / ${step}::int as bucket
+      from tributary.budget_use u, clock
+      where minute > now - make_interval(mins => ${minutes})
+    ), summed as (
+      select key_hash, date_trunc('minute', now) - make_interval(mins => (bucket + 1) * ${step}::int - 1) as from_at,
+        max(per_second) as per_second, sum(fresh)::int as fresh, sum(repair)::int as repair, sum(backfill)::int as backfill,
+        sum(too_many)::int as too_many, sum(pauses)::int as pauses,
+        (${step}::int * 60 - case when bucket = 0 then 60 - extract(second from now) else 0 end)::float8 as seconds
+      from placed group by key_hash, bucket, now
+    )
+    select key_hash as "keyHash", ${isoOf('from_at')} as from, per_second as "perSecond", fresh + repair + backfill as requests,
+      jsonb_build_object('fresh', fresh, 'repair', repair, 'backfill', backfill) as "byLane", too_many as "tooManyRequests",
+      pauses, (fresh + repair + backfill) / (per_second * seconds) as share
+    from summed order by key_hash, from_at`);
+}
+
+/** How the budget of a key stands now. */
+interface BudgetNow {
+  keyHash: string;
+  perSecond: number;
+  /** Seconds left of the pause; null where there is none. */
+  pausedSeconds: number | null;
+}
+
+export const readBudgets = (db: Queryable): Promise<BudgetNow[]> =>
+  db.query<BudgetNow>(sql`
+    select key_hash as "keyHash", per_second as "perSecond",
+      case when paused_until > clock_timestamp() then extract(epoch from paused_until - clock_timestamp())::float8 end as "pausedSeconds"
+    from tributary.budgets order by key_hash`);

@@ -2,17 +2,11 @@ import type { Kind } from '../model/columns.ts';
 import type { EvolvedColumn, SchemaChange } from '../model/evolution.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
-import { hasTable } from './database/index.ts';
 import { sql } from './database/sql.ts';
 
 /** The columns that grew out of fields nobody declared. The table is a log: every change stays, the last word counts. */
 export async function readEvolved(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
   return db.query<{ path: string; name: string; kind: Kind }>({ text: selectEvolved('$1'), values: [stream] });
-}
-
-/** Of a state as it is, which may be empty. */
-export async function readEvolvedIfAny(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
-  return (await hasTable(db, 'columns')) ? readEvolved(db, stream) : [];
 }
 
 /** Finds and records the changes under a lock, so that two processes that meet the same field at once make one column of it. */

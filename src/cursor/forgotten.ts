@@ -3,18 +3,12 @@ import { createMentions, createScrub, digestOf, type Forgotten } from '../model/
 import { parseJson } from '../model/json.ts';
 import type { Stream } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { hasTable } from './database/index.ts';
 import { raw, sql } from './database/sql.ts';
 
 export async function readForgotten(db: Queryable, source: string): Promise<Forgotten[]> {
   return db.query<Forgotten & Record<string, unknown>>(
     sql`select kind, digest from tributary.forgotten where source = ${source}`,
   );
-}
-
-/** Of a state as it is, which may be older than the list, or empty. */
-export async function readForgottenIfAny(db: Queryable, source: string): Promise<Forgotten[]> {
-  return (await hasTable(db, 'forgotten')) ? readForgotten(db, source) : [];
 }
 
 /**

@@ -11,7 +11,7 @@ import { raw, type Sql, sql } from './database/sql.ts';
  * every commit, so that a holder who slept past its lease (a stopped process, a lost network) cannot write any more.
  * The clock is the database's: it is the one clock that all processes share.
  */
-export interface Lease<S extends SyncName = SyncName> {
+export interface Lease<S extends string = SyncName> {
   source: string;
   stream: S;
   /** Another one after the stream was given away and taken again. */
@@ -36,14 +36,13 @@ interface LeaseOptions {
 }
 
 const LEASE_SECONDS = 60;
-const RENEW_SECONDS = LEASE_SECONDS / 4;
-
-/** How long a holder may take to finish its commit before it gives way, and how often the waiting process looks again. */
+/** How long a holder may take to finish its commit before it gives way. */
 const PATIENCE_MS = 30_000;
-const LOOK_AGAIN_MS = 200;
+/** How soon the waiting process looks again: later each time, up to this. */
+const [FIRST_LOOK_MS, LOOK_AGAIN_MS] = [10, 200];
 const SAID_AFTER_MS = 2000; // A poll is over sooner, and nobody needs to hear of it.
 
-export async function acquireLease<S extends SyncName>(
+export async function acquireLease<S extends string>(
   db: Database,
   source: string,
   stream: S,
@@ -53,7 +52,7 @@ export async function acquireLease<S extends SyncName>(
   const request = { source, stream, holder, givesWay };
   const patienceMs = onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS;
   let epoch = await waitForLease(db, request, { signal, patienceMs, onWait, onTaken });
-  const renewal = keepRenewing(async () => (await db.query(renewUnlocked(source, stream, epoch))).length > 0);
+  const stopRenewing = keepRenewing(() => db.query(renewUnlocked(source, stream, epoch)));
   return {
     source,
     stream,
@@ -64,43 +63,60 @@ export async function acquireLease<S extends SyncName>(
       return (await readLease(db, source, stream))?.wanted ?? false;
     },
     async giveWay(until) {
-      await db.query(giveBackLease(source, stream, epoch));
+      await db.query(giveBack(source, stream, sql`epoch = ${epoch}`));
       // The waiting process looks again within this time; a holder that took the stream back at once would starve it.
       await pause(3 * LOOK_AGAIN_MS, until);
       epoch = await waitForLease(db, request, { signal: until, patienceMs: Number.POSITIVE_INFINITY });
     },
     async release(tx = db) {
-      renewal.stop();
-      await tx.query(giveBackLease(source, stream, epoch));
+      void stopRenewing();
+      await tx.query(giveBack(source, stream, sql`epoch = ${epoch}`));
     },
   };
 }
 
-/** One renewal at a time, so that they do not pile up on a slow database. A failed one is tried again soon. */
-function keepRenewing(renew: () => Promise<boolean>): { stop(): void } {
-  let seconds = 0;
-  let isUnderWay = false;
+/** Does the work as the holder of the lease. */
+export async function withLease<T>(
+  db: Database,
+  source: string,
+  stream: SyncName,
+  holder: string,
+  work: (lease: Lease) => Promise<T>,
+  options?: LeaseOptions,
+): Promise<T> {
+  const lease = await acquireLease(db, source, stream, holder, options);
+  try {
+    return await work(lease);
+  } finally {
+    await lease.release();
+  }
+}
+
+const RENEW_MS = 5000;
+
+/**
+ * Renews a lease, or whatever else is held only for a while, until it is told to stop; then the renewal under way can be awaited. One at a
+ * time, so that they do not pile up on a slow database.
+ */
+export function keepRenewing(renew: () => Promise<unknown>): () => Promise<void> {
+  let underWay: Promise<void> | undefined;
   const attempt = async (): Promise<void> => {
-    isUnderWay = true;
-    try {
-      if (await renew()) seconds = 0;
-    } catch {
-      // Recovery: tried again in a second; past the end of the lease the fence refuses our commits.
-    } finally {
-      isUnderWay = false;
-    }
+    // Recovery: tried again in a few seconds; once it has ended, the fence refuses our commits.
+    await renew().catch(() => {});
+    underWay = undefined;
   };
   const timer = setInterval(() => {
-    seconds += 1;
-    if (seconds >= RENEW_SECONDS && !isUnderWay) void attempt();
-  }, 1000);
-  timer.unref();
-  return { stop: () => clearInterval(timer) };
+    underWay ??= attempt();
+  }, RENEW_MS).unref();
+  return async () => {
+    clearInterval(timer);
+    await underWay;
+  };
 }
 
 interface LeaseRequest {
   source: string;
-  stream: SyncName;
+  stream: string;
   holder: string;
   givesWay: boolean;
 }
@@ -121,13 +137,13 @@ async function waitForLease(
   const { source, stream, givesWay } = request;
   const began = performance.now();
   let said = false;
-  for (;;) {
+  for (let ms = FIRST_LOOK_MS; ; ms = Math.min(2 * ms, LOOK_AGAIN_MS)) {
     const epoch = await takeFree(db, request, onTaken);
     if (epoch !== undefined) return epoch;
     const other = await readLease(db, source, stream);
     if (other && isDead(other.holder)) {
       // The holder was killed on this machine: nobody needs to wait until its lease expires.
-      await db.query(giveBackLease(source, stream, other.epoch));
+      await db.query(giveBack(source, stream, sql`epoch = ${other.epoch}`));
       continue;
     }
     const waitedMs = performance.now() - began;
@@ -135,7 +151,7 @@ async function waitForLease(
     if (!givesWay) await db.query(askForLease(source, stream));
     if (!said && other && waitedMs > SAID_AFTER_MS) onWait?.(other.holder);
     said ||= waitedMs > SAID_AFTER_MS;
-    await pause(LOOK_AGAIN_MS, signal);
+    await pause(ms, signal);
   }
 }
 
@@ -152,9 +168,6 @@ export interface Fence {
   /** For transactions that may take longer than a lease lasts: renews it, unless that was done seconds ago. */
   renew(): Promise<void>;
 }
-
-/** Often enough for a lease of a minute, and seldom enough to be called after every row group. */
-const RENEW_AGAIN_MS = 5000;
 
 /** Filters are those that the rows were read with: while a backfill gave way, a sync may have brought others. */
 type Fenced = Pick<Lease, 'source' | 'stream' | 'epoch'> & { filters?: string | undefined };
@@ -186,7 +199,7 @@ export async function checkFence(tx: Queryable, { source, stream, epoch, filters
   return {
     now: await check(),
     async renew() {
-      if (performance.now() - checkedAt > RENEW_AGAIN_MS) await check();
+      if (performance.now() - checkedAt > RENEW_MS) await check();
     },
   };
 }
@@ -198,9 +211,7 @@ export async function waitForCommits(db: Queryable, source: string): Promise<voi
 
 /** Releases a lease that a run of this process could not release: the database was away, or the run hangs and may write no more. */
 export async function giveBackOwn(db: Queryable, source: string, stream: SyncName, holder: string): Promise<void> {
-  await db.query(sql`
-    update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
-    where source = ${source} and stream = ${stream} and holder = ${holder} and expires_at > clock_timestamp()`);
+  await db.query(giveBack(source, stream, sql`holder = ${holder} and expires_at > clock_timestamp()`));
 }
 
 function takeFree(db: Database, request: LeaseRequest, onTaken: LeaseOptions['onTaken']): Promise<number | undefined> {
@@ -247,7 +258,8 @@ const insertLease = ({ source, stream, holder, givesWay }: LeaseRequest): Sql =>
 const askForLease = (source: string, stream: string): Sql => sql`
   update tributary.leases set wanted_until = clock_timestamp() + interval '2 seconds' where ${unlocked(source, stream)}`;
 
-const renewHeld = (source: string, stream: string, epoch: number, filters: string | undefined): Sql => sql`
+/** The row stays locked until the transaction ends. */
+export const renewHeld = (source: string, stream: string, epoch: number, filters?: string): Sql => sql`
   update tributary.leases set expires_at = ${inSeconds}
   where source = ${source} and stream = ${stream} and epoch = ${epoch} and expires_at > clock_timestamp()
   returning floor(extract(epoch from now()) * 1000)::bigint as now, exists (
@@ -258,9 +270,9 @@ const renewUnlocked = (source: string, stream: string, epoch: number): Sql => sq
   returning epoch`;
 
 /** Raises the epoch, so that a renewal that is still in flight cannot revive the lease. */
-const giveBackLease = (source: string, stream: string, epoch: number): Sql => sql`
+const giveBack = (source: string, stream: string, which: Sql): Sql => sql`
   update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
-  where source = ${source} and stream = ${stream} and epoch = ${epoch}`;
+  where source = ${source} and stream = ${stream} and ${which}`;
 
 type Found = { holder: string; epoch: number; gives_way: boolean; wanted: boolean; left: number };
 

@@ -123,9 +123,11 @@ export async function recordBug(db: Queryable, { id, kind, source, stream }: Run
 }
 
 /** How far a run is, for those who watch it. Its end counts again. */
-export async function recordProgress(db: Queryable, id: string, so: { rows: number; requests: number }): Promise<void> {
+export type RunProgress = { rows: number; requests: number };
+
+export async function recordProgress(db: Queryable, id: string, { rows, requests }: RunProgress): Promise<void> {
   await db.query(sql`
-    update tributary.runs set rows_read = greatest(rows_read, ${so.rows}), requests = greatest(requests, ${so.requests})
+    update tributary.runs set rows_read = greatest(rows_read, ${rows}), requests = greatest(requests, ${requests})
     where id = ${id} and state = 'running'`);
 }
 

@@ -128,19 +128,16 @@ interface Parked {
   source: string;
   /** One stream, or `*` for all of the source. */
   stream: string;
+  /** The service's own words; never holds the key. */
   reason: string;
   nextProbeAt: Instant;
 }
 
-interface Parking {
-  source: string;
+interface Parking extends Parked {
   stream: SyncName | typeof WHOLE_SOURCE;
   /** Of the config that was refused: with another one, it is worth asking again at once. */
   fingerprint: string;
-  /** The service's own words; never holds the key. */
-  reason: string;
   nextStep: string | undefined;
-  nextProbeAt: Instant;
 }
 
 /** Parks a stream. If it is parked already, the time it began and the next probe stay. */

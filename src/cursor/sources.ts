@@ -3,8 +3,7 @@ import { type Profile, UNKNOWN_PROFILE } from '../extract/profile.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Row } from '../model/flatten.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
-import type { Database, Queryable } from './database/index.ts';
-import { hasTable } from './database/index.ts';
+import { type Database, ifTable, type Queryable } from './database/index.ts';
 import { raw, sql } from './database/sql.ts';
 import { checkFence } from './leases.ts';
 
@@ -140,11 +139,12 @@ export async function writeProfile(db: Queryable, source: string, stream: Stream
 
 /** Every server that rows came from; none where the state has no tables yet. */
 export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
-  if (!(await hasTable(db, 'profiles'))) return [];
-  const rows = await db.query<{ source: string; stream: string; profile: Partial<Profile> }>(sql`
+  const read = sql`
     select source, stream, ${raw(PROFILE)} as profile from tributary.profiles p where exists (
       select from tributary.cursors c where (c.source, c.stream) = (p.source, p.stream) and c.newest_seen is not null)
-    order by source, stream`);
+    order by source, stream`;
+  type Found = { source: string; stream: string; profile: Partial<Profile> };
+  const rows = await ifTable(db, 'profiles', () => db.query<Found>(read));
   return rows.map(({ profile, ...of }) => ({ ...of, ...UNKNOWN_SERVER, ...profile }));
 }
 

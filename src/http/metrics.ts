@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { readBudgets, readBudgetUse } from '../cursor/budget-use.ts';
+import { readBudgets, readBudgetUse } from '../cursor/budgets.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { sql } from '../cursor/database/sql.ts';
 import type { JobQueue } from '../jobs/bull.ts';

@@ -8,7 +8,6 @@ import {
   nextWindows,
   readBackfills,
   readQueuedLike,
-  requeueFailed,
 } from '../cursor/backfills.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
 import { isLeased, makeDue } from '../cursor/schedules.ts';
@@ -83,7 +82,7 @@ export type BackfillAction = keyof typeof STEPS;
 export async function steerBackfill(deps: BackfillDeps, id: string, action: BackfillAction): Promise<void> {
   const { from, to } = STEPS[action];
   const { state } = deps;
-  const isMoved = await (action === 'retry' ? requeueFailed(state, id) : moveBackfill(state, id, from, to));
+  const isMoved = await moveBackfill(state, id, from, to);
   if (isMoved && to === 'queued') await promoteWindows(deps);
   if (isMoved) return;
   const [backfill] = await readBackfills(state, id);

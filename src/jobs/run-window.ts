@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { eitherSignal } from '../api/cancel.ts';
 import {
   claimWindow,
@@ -6,9 +5,9 @@ import {
   finishBackfills,
   keepWindow,
   readBackfills,
-  readBackfillWindows,
   type WindowEnd,
 } from '../cursor/backfills.ts';
+import { keepRenewing } from '../cursor/leases.ts';
 import { A_BUG } from '../cursor/runs.ts';
 import { isLeased, readParked } from '../cursor/schedules.ts';
 import { Fault, RetryLater } from '../model/errors.ts';
@@ -32,7 +31,6 @@ export interface WindowJobDeps extends WatchedDeps {
 
 /** A window that so many tries could not read has failed, until somebody retries it. */
 const MOST_TRIES = 5;
-const KEEP_EVERY_MS = 5000;
 
 /**
  * Reads a window of a backfill for a job. Returns how long to put the job off: another window of the stream is
@@ -49,15 +47,15 @@ export async function runBackfillWindow(
   // The config no longer has the source: the backfill stays in the state in case it comes back.
   if (!backfill || !job || !isOfEvents(job)) return undefined;
   if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return timings.recheckMs;
-  const claim = await claimWindow(state, id, start);
-  if (claim === 'over') return undefined;
-  if (claim === 'busy') return timings.busyMs;
-  const window = (await readBackfillWindows(state, id)).find((each) => each.start === start);
-  if (!window) return undefined;
+  const window = await claimWindow(state, id, start);
+  if (window === 'over') return undefined;
+  if (window === 'busy') return timings.busyMs;
 
   const wanted = new AbortController();
-  const over = new AbortController();
-  const keeping = keep(deps, id, start, { wanted, over: over.signal });
+  // Keeps the claim alive, and ends the reading when the backfill is paused or cancelled.
+  const stopKeeping = keepRenewing(async () => {
+    if (!(await keepWindow(state, id, start))) wanted.abort();
+  });
   const either = eitherSignal(signal, wanted.signal);
   const isInterrupted = (): boolean => signal.aborted || wanted.signal.aborted;
   // What becomes of the window unless something better is known: tried again, and after so many tries given up.
@@ -74,8 +72,7 @@ export async function runBackfillWindow(
   } finally {
     // Whatever happened, the claim ends: a claim that is kept for a window that nobody reads would stop the stream's backfills.
     either.release();
-    over.abort();
-    await keeping;
+    await stopKeeping();
     await endWindow(state, id, start, { ...result, rows });
   }
   if (result.state === 'queued' && !isInterrupted()) return timings.busyMs * (result.tried ? window.tries : 1);
@@ -124,22 +121,5 @@ async function read(
     // Recovery: the run could not begin; the window is tried again, or has failed for good, by the kind of the fault.
     if (error instanceof Fault) return { fault: error, rows: 0 };
     throw error;
-  }
-}
-
-/** While a window is read: keeps the claim alive, and ends the reading when the backfill is paused or cancelled. */
-async function keep(
-  { state, log }: WindowJobDeps,
-  id: string,
-  start: number,
-  { wanted, over }: { wanted: AbortController; over: AbortSignal },
-): Promise<void> {
-  while (await sleep(KEEP_EVERY_MS, true, { signal: over }).catch(() => false)) {
-    try {
-      if (!(await keepWindow(state, id, start))) wanted.abort();
-    } catch (error) {
-      // Recovery: asked again shortly; the lease protects the rows meanwhile.
-      log.debug({ reason: error instanceof Error ? error.message : '' }, 'the window could not be kept; trying again');
-    }
   }
 }

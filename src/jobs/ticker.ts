@@ -49,28 +49,29 @@ export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'sc
 export async function runLanes(deps: TickerDeps): Promise<void> {
   const { state, log, signal, sinks, timings, upkeep } = deps;
   const again = (everyMs: number): Promise<boolean> => sleep(everyMs, true, { signal }).catch(() => false);
+  const lane = async (everyMs: number, work: () => Promise<void>, isAtOnce = false): Promise<void> => {
+    if (isAtOnce) await work();
+    while (await again(everyMs)) await work();
+  };
   // The safety net under the queue: what is due by the state and was lost by the queue is given to it again.
   const tick = async (): Promise<void> => {
-    do {
-      await upkeep('giving due streams to the queue', () => enqueueDue(deps));
-      await upkeep('giving windows to the queue', () => finishBackfills(state).then(() => enqueueWindows(deps)));
-    } while (await again(timings.tickMs));
+    await upkeep('giving due streams to the queue', () => enqueueDue(deps));
+    await upkeep('giving windows to the queue', () => finishBackfills(state).then(() => enqueueWindows(deps)));
   };
   const look = async (): Promise<void> => {
-    do {
-      await upkeep(SCHEDULERS, () => keepSchedulers(deps));
-      await upkeep('looking for trouble', () => watch(deps));
-    } while (await again(timings.watchMs));
-  };
-  const tidy = async (): Promise<void> => {
-    while (await again(HOUR_MS)) await upkeep('removing old runs', () => removeOldHistory(state, deps.retentionMs));
+    await upkeep(SCHEDULERS, () => keepSchedulers(deps));
+    await upkeep('looking for trouble', () => watch(deps));
   };
   const maintain = async (): Promise<void> => {
-    while (await again(timings.maintainMs))
-      for (const sink of sinks)
-        await upkeep(`the maintenance of sink "${sink.name}"`, (until) => maintainSink(sink, log, until));
+    for (const sink of sinks)
+      await upkeep(`the maintenance of sink "${sink.name}"`, (until) => maintainSink(sink, log, until));
   };
-  await Promise.all([tick(), look(), tidy(), maintain()]);
+  await Promise.all([
+    lane(timings.tickMs, tick, true),
+    lane(timings.watchMs, look, true),
+    lane(HOUR_MS, () => upkeep('removing old runs', () => removeOldHistory(state, deps.retentionMs))),
+    lane(timings.maintainMs, maintain),
+  ]);
 }
 
 async function enqueueDue({ state, queue, scheduled }: TickerDeps): Promise<void> {

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { eitherSignal, isDoneWithin, onAbort } from '../api/cancel.ts';
+import { eitherSignal, isDoneWithin } from '../api/cancel.ts';
 import { newRunId, type RunKind, recordBug } from '../cursor/runs.ts';
 import { Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
@@ -9,14 +10,13 @@ import type { StreamReport } from '../sync/run.ts';
 import type { JobQueue, WorkerHandle } from './bull.ts';
 import type { IncidentKind } from './incidents.ts';
 import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
-import { createProgressRecorder } from './progress.ts';
 import { runDueStream } from './run-job.ts';
 import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
 import { byStreamKey, type ScheduledStream, streamKey, TIMINGS, type Timings } from './schedule.ts';
 import { applyConfig, runLanes } from './ticker.ts';
 import { createUpkeep } from './upkeep.ts';
 
-interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
+export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   sinks: readonly Sink[];
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
@@ -51,7 +51,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const scheduled = byStreamKey(deps.scheduled);
   let isGivenUp = false;
   const upkeep = createUpkeep({ ...deps, timings, isGivenUp: () => isGivenUp });
-  const shared = { ...deps, scheduled, timings, upkeep, onProgress: createProgressRecorder(deps) };
+  const shared = { ...deps, scheduled, timings, upkeep, onProgress: () => {} };
   await applyConfig(shared);
 
   const atWork = new Set<string>();
@@ -119,7 +119,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   ]);
   const lanes = runLanes(shared);
   deps.onReady?.();
-  await Promise.race([lanes, aborted(signal)]);
+  await (signal.aborted ? undefined : Promise.race([lanes, once(signal, 'abort')]));
   loop.stop();
   await dismiss(handles);
 
@@ -131,12 +131,6 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
   }
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else onAbort(signal, resolve);
-  });
 
 /** A run keeps its place for a while; after that it makes room if another stream waits. */
 function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end(): void } {

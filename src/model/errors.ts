@@ -21,6 +21,8 @@ export interface FaultDetails {
   /** What the user can do now. */
   next?: string | undefined;
   cause?: unknown;
+  /** The service's answer, if there was one. */
+  answer?: ServiceAnswer | undefined;
 }
 
 /** The service's answer, if there was one. Never holds the key. */
@@ -38,6 +40,7 @@ export abstract class Fault extends Error {
   readonly where: Where;
   kept: string | undefined;
   next: string | undefined;
+  readonly answer: ServiceAnswer | undefined;
 
   constructor(message: string, details: FaultDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -45,6 +48,7 @@ export abstract class Fault extends Error {
     this.where = { ...details.where };
     this.kept = details.kept;
     this.next = details.next;
+    this.answer = details.answer;
   }
 
   /** Adds where it happened. What an inner layer set stays, as it knew best. */
@@ -68,32 +72,20 @@ export abstract class Fault extends Error {
 export class RetryLater extends Fault {
   /** How long the service asked us to wait, already clamped. */
   readonly afterMs: number | undefined;
-  readonly answer: ServiceAnswer | undefined;
 
-  constructor(
-    message: string,
-    details: FaultDetails & { afterMs?: number | undefined; answer?: ServiceAnswer | undefined } = {},
-  ) {
+  constructor(message: string, details: FaultDetails & { afterMs?: number | undefined } = {}) {
     super(message, details);
     this.afterMs = details.afterMs;
-    this.answer = details.answer;
   }
 }
 
 /** Repeating the request cannot help: the stream stops, its cursor stays. */
-export class StopStream extends Fault {
-  readonly answer: ServiceAnswer | undefined;
-
-  constructor(message: string, details: FaultDetails & { answer?: ServiceAnswer } = {}) {
-    super(message, details);
-    this.answer = details.answer;
-  }
-}
+export class StopStream extends Fault {}
 
 /** The status of the service's answer; none: the network failed, or the answer was unusable for a reason other than its status. */
 export function statusOf(error: unknown): number | undefined {
   if (error === undefined) return 200;
-  return error instanceof RetryLater || error instanceof StopStream ? error.answer?.status || undefined : undefined;
+  return error instanceof Fault ? error.answer?.status || undefined : undefined;
 }
 
 /** One record that cannot be used. It goes to quarantine with this reason; the rest of its page is used. */
@@ -113,11 +105,7 @@ export class ConfigError extends Fault {
 }
 
 /** Somebody pressed Ctrl-C or sent SIGTERM. Nothing is wrong and nothing is lost. */
-export class Cancelled extends Fault {
-  constructor(message = 'interrupted', details: FaultDetails = {}) {
-    super(message, details);
-  }
-}
+export class Cancelled extends Fault {}
 
 /** One line of `doctor`: what was checked, the result, and what to do about it. */
 export interface Finding {

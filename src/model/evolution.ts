@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Column, coerce, columnName, type Kind, MISMATCH, type Value } from './columns.ts';
 import type { Row } from './flatten.ts';
 import { parseInstant } from './instant.ts';
-import { bare, isObject, type JsonObject } from './json.ts';
+import { bare, isObject, type JsonObject, putIn } from './json.ts';
 import type { Stream } from './streams.ts';
 
 /**
@@ -146,7 +146,7 @@ export function promote(stream: Stream, evolved: readonly EvolvedColumn[], rows:
       const column = declared.has(path) || isEmptyParent(path, value) ? undefined : places.get(path);
       const fitting = column ? coerce(column.kind, value) : MISMATCH;
       if (column && fitting !== MISMATCH) added[column.i] = fitting;
-      else putBack(rest, parent, key, value);
+      else putIn(rest, parent, key, value);
     }
     const extra = Object.keys(rest).length > 0 ? rest : null;
     return { ...row, values: [...row.values, ...added], extra };
@@ -185,13 +185,3 @@ const isEmptyParent = (path: string, value: unknown): boolean =>
 /** A declared column's value that did not fit (a type mismatch, a contradicting alias) stays in `_extra`: it needs no new column. */
 const declaredPaths = (stream: Stream): ReadonlySet<string> =>
   new Set(stream.columns.flatMap((column) => column.from.map(({ path }) => path)));
-
-function putBack(rest: JsonObject, parent: string | undefined, key: string, value: unknown): void {
-  if (parent === undefined) {
-    rest[key] = value;
-    return;
-  }
-  const inside = isObject(rest[parent]) ? rest[parent] : bare();
-  inside[key] = value;
-  rest[parent] = inside;
-}

@@ -124,19 +124,24 @@ export function createExtra(withhold: Withhold): Extra {
       const rest = withhold(parent, key, value);
       if (rest === undefined) return;
       kept ??= bare();
-      if (parent === undefined) {
-        kept[key] = rest;
-        return;
-      }
-      const inside = isObject(kept[parent]) ? kept[parent] : bare();
-      inside[key] = rest;
-      kept[parent] = inside;
+      putIn(kept, parent, key, rest);
     },
     take: () => kept,
   };
 }
 
 export const bare = (): JsonObject => Object.create(null) as JsonObject;
+
+/** Puts a value under its key, at the top or inside `parent`. */
+export function putIn(object: JsonObject, parent: string | undefined, key: string, value: unknown): void {
+  if (parent === undefined) {
+    object[key] = value;
+    return;
+  }
+  const inside = isObject(object[parent]) ? object[parent] : bare();
+  inside[key] = value;
+  object[parent] = inside;
+}
 
 const shared = new WeakSet<object>();
 
@@ -155,11 +160,7 @@ export const isObject = (value: unknown): value is JsonObject =>
  * One pass over a record: each key is either read by some column, or unknown and kept in `extra`.
  * Looking up every path on its own takes three times as long, and unknown keys would need a second pass.
  */
-export interface Walk {
-  /** The position of a path's value in what `read` returns. */
-  placeOf(path: string): number;
-  read(record: JsonObject, extra: Extra, link?: WalkedLink | null): unknown[];
-}
+export type Walk = ReturnType<typeof createWalk>;
 
 /** What was found in a link that many records share. */
 export interface WalkedLink {
@@ -173,13 +174,14 @@ export interface WalkedLink {
 type Place = number | Lookup<number>;
 
 /** Columns read at most two levels: `timestamp`, `click.id`. */
-export function createWalk(paths: Iterable<string>): Walk {
+export function createWalk(paths: Iterable<string>) {
   const known = [...new Set(paths)];
   const top = createLookup(placesOf(known));
 
   return {
-    placeOf: (path) => known.indexOf(path),
-    read(record, extra, link) {
+    /** The position of a path's value in what `read` returns. */
+    placeOf: (path: string): number => known.indexOf(path),
+    read(record: JsonObject, extra: Extra, link?: WalkedLink | null): unknown[] {
       const raw = link ? link.raw.slice() : new Array<unknown>(known.length).fill(undefined);
       const keys = Object.keys(record);
       const values = Object.values(record);

@@ -57,19 +57,14 @@ function truncateIp(text: string): Value {
   return `${network.map((group) => group.toString(16)).join(':')}::`;
 }
 
-/** The eight numbers of a valid IPv6 address. */
+/** The eight numbers of a valid IPv6 address; a URL writes it without dots. */
 function groupsOf(text: string): number[] {
-  const [left = [], tail] = text.replace(/%.*$/, '').split('::').map(parseGroups);
-  return tail === undefined ? left : [...left, ...Array<number>(8 - left.length - tail.length).fill(0), ...tail];
-}
-
-function parseGroups(text: string): number[] {
-  if (text === '') return [];
-  return text.split(':').flatMap((group) => {
-    if (!group.includes('.')) return [Number.parseInt(group, 16)];
-    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
-    return [(a << 8) | b, (c << 8) | d];
-  });
+  const { hostname } = new URL(`http://[${text.replace(/%.*$/, '')}]`);
+  const [left = [], right = []] = hostname
+    .slice(1, -1)
+    .split('::')
+    .map((part) => part.split(':').flatMap((group) => (group === '' ? [] : Number.parseInt(group, 16))));
+  return [...left, ...Array<number>(8 - left.length - right.length).fill(0), ...right];
 }
 
 /** Keeps personal data out of `_extra` and of records in quarantine. */
@@ -81,16 +76,7 @@ const NAMES: Readonly<Record<Personal, string>> = {
   customer: 'customer(?:[_-]?(?:name|email|avatar))?|e-?mail(?:[_-]?address)?',
 };
 
-interface Rules {
-  hidesNothing: boolean;
-  hidesKey(key: string): boolean;
-  /** Whether a text holds JSON with such a key, however often it was encoded. */
-  hidesText(text: string): boolean;
-  /** Whether a text mentions such a key at all: for text in place of a link or click object. */
-  isMentionedIn(text: string): boolean;
-}
-
-function rulesOf(privacy: Privacy): Rules {
+function rulesOf(privacy: Privacy) {
   const sorts = (Object.keys(NAMES) as Personal[]).filter((sort) => privacy[sort] !== 'keep');
   const names = sorts.map((sort) => NAMES[sort]).join('|');
   const key = new RegExp(`^(?:${names})$`, 'i');
@@ -98,9 +84,11 @@ function rulesOf(privacy: Privacy): Rules {
   const mention = new RegExp(`\\b(?:${names})\\b`, 'i');
   return {
     hidesNothing: sorts.length === 0,
-    hidesKey: (name) => key.test(name),
-    hidesText: (text) => inText.test(text),
-    isMentionedIn: (text) => mention.test(text),
+    hidesKey: (name: string) => key.test(name),
+    /** Whether a text holds JSON with such a key, however often it was encoded. */
+    hidesText: (text: string) => inText.test(text),
+    /** Whether a text mentions such a key at all: for text in place of a link or click object. */
+    isMentionedIn: (text: string) => mention.test(text),
   };
 }
 

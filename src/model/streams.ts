@@ -146,23 +146,12 @@ const SALE: readonly Field[] = observed([
   { path: 'sale.currency', kind: 'text', doc: 'Currency, ISO 4217.' },
 ]);
 
+const LEAD: readonly Field[] = [...EVENT, ...CONVERSION, ...CLICK, ...LINK, ...CUSTOMER];
+
 export const STREAMS: Readonly<Record<StreamName, Stream>> = {
   clicks: stream('clicks', 'click', 'One row per click on a short link.', [...EVENT, ...CLICK, ...LINK]),
-  leads: stream('leads', 'lead', 'One row per lead: a sign-up or another event that a customer took part in.', [
-    ...EVENT,
-    ...CONVERSION,
-    ...CLICK,
-    ...LINK,
-    ...CUSTOMER,
-  ]),
-  sales: stream('sales', 'sale', 'One row per sale, first-time and recurring.', [
-    ...EVENT,
-    ...CONVERSION,
-    ...CLICK,
-    ...LINK,
-    ...CUSTOMER,
-    ...SALE,
-  ]),
+  leads: stream('leads', 'lead', 'One row per lead: a sign-up or another event that a customer took part in.', LEAD),
+  sales: stream('sales', 'sale', 'One row per sale, first-time and recurring.', [...LEAD, ...SALE]),
 };
 
 export interface Bookkeeping {
@@ -172,32 +161,25 @@ export interface Bookkeeping {
   doc: string;
 }
 
+/** What may be null is so where it is unknown. */
+const kept = (name: string, kind: Kind, doc: string, nullable = false): Bookkeeping => ({ name, kind, nullable, doc });
+
 /** The source of the row: the first half of every key. */
-export const SOURCE: Bookkeeping = {
-  name: '_source',
-  kind: 'text',
-  nullable: false,
-  doc: 'Source of the row, as named in the config.',
-};
+export const SOURCE = kept('_source', 'text', 'Source of the row, as named in the config.');
 
 /** What Tributary adds to every event. */
 export const BOOKKEEPING: readonly Bookkeeping[] = [
   SOURCE,
-  { name: '_extra', kind: 'json', nullable: true, doc: 'What the service sent and no column holds, at its own path.' },
-  { name: '_first_synced_at', kind: 'timestamp', nullable: false, doc: 'When the row was first written.' },
-  {
-    name: '_synced_at',
-    kind: 'timestamp',
-    nullable: false,
-    doc: 'When the row was last written: new, or changed by the service.',
-  },
-  { name: '_run_id', kind: 'text', nullable: false, doc: 'The run that last wrote the row: see tributary.runs.' },
-  {
-    name: '_missing_since',
-    kind: 'timestamp',
-    nullable: true,
-    doc: 'When the service was first seen not to show the event any more; null while it does. Rows are never deleted.',
-  },
+  kept('_extra', 'json', 'What the service sent and no column holds, at its own path.', true),
+  kept('_first_synced_at', 'timestamp', 'When the row was first written.'),
+  kept('_synced_at', 'timestamp', 'When the row was last written: new, or changed by the service.'),
+  kept('_run_id', 'text', 'The run that last wrote the row: see tributary.runs.'),
+  kept(
+    '_missing_since',
+    'timestamp',
+    'When the service was first seen not to show the event any more; null while it does. Rows are never deleted.',
+    true,
+  ),
 ];
 
 function stream(name: StreamName, event: Stream['event'], doc: string, fields: readonly Field[]): Stream {
@@ -255,23 +237,18 @@ export const LINK_COUNTERS: ReadonlySet<string> = new Set([
 
 /** What Tributary adds to every link and customer. */
 export const entityBookkeeping = ({ name }: Pick<Entity, 'name'>): readonly Bookkeeping[] => [
-  { name: '_observed_at', kind: 'timestamp', nullable: false, doc: 'When it was last seen to have changed.' },
+  kept('_observed_at', 'timestamp', 'When it was last seen to have changed.'),
   ...(name === 'links' ? LISTED : []),
 ];
 
 const LISTED: readonly Bookkeeping[] = [
-  {
-    name: '_listed_at',
-    kind: 'timestamp',
-    nullable: true,
-    doc: 'The last listing of all links that showed it; null: known from events alone.',
-  },
-  {
-    name: '_missing_since',
-    kind: 'timestamp',
-    nullable: true,
-    doc: 'The first complete listing that did not show it any more; null while it is shown, or where links are not listed.',
-  },
+  kept('_listed_at', 'timestamp', 'The last listing of all links that showed it; null: known from events alone.', true),
+  kept(
+    '_missing_since',
+    'timestamp',
+    'The first complete listing that did not show it any more; null while it is shown, or where links are not listed.',
+    true,
+  ),
 ];
 
 export const ENTITIES: readonly Entity[] = [

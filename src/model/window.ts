@@ -34,6 +34,18 @@ export const moment = (at: Instant): string =>
     .replace('T', ' ')
     .replace(/(:00(\.0+)?|(\.0+))?Z$/, '');
 
+export function duration(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
+}
+
+/** 12,345 whatever the locale of the machine. */
+export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
+
+/** A count and its noun: `1 row`, `2 rows`. */
+export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
+
 /** For machines: metadata of files. */
 export const describeWindow = ({ start, end }: Window): string => `[${toIso(start)}, ${toIso(end)})`;
 
@@ -139,25 +151,23 @@ function cutOut(entry: Entry, cut: Window): Entry[] {
 
 const isEmpty = ({ start, end }: Window): boolean => start >= end;
 
-/** Joins adjacent entries of one day and state: a stream polled every minute would otherwise leave 1,440 a day. */
-function coalesce(entries: readonly Entry[]): Entry[] {
-  const result: Entry[] = [];
-  for (const entry of entries) {
+/** Neighbours become one where `join` says what they are together; undefined: they stay apart. */
+export function merged<T>(items: Iterable<T>, join: (last: T, next: T) => T | undefined): T[] {
+  const result: T[] = [];
+  for (const item of items) {
     const last = result.at(-1);
-    if (
-      last &&
-      last.end === entry.start &&
-      last.certified === entry.certified &&
-      last.note === entry.note &&
-      sameDay(last, entry)
-    ) {
-      result[result.length - 1] = join(last, entry);
-    } else {
-      result.push(entry);
-    }
+    const both = last && join(last, item);
+    if (both) result[result.length - 1] = both;
+    else result.push(item);
   }
   return result;
 }
+
+/** Joins adjacent entries of one day and state: a stream polled every minute would otherwise leave 1,440 a day. */
+const coalesce = (entries: readonly Entry[]): Entry[] =>
+  merged(entries, (a, b) =>
+    a.end === b.start && a.certified === b.certified && a.note === b.note && sameDay(a, b) ? join(a, b) : undefined,
+  );
 
 const sameDay = (a: Window, b: Window): boolean => startOfDay(a.start) === startOfDay(b.end - 1);
 
@@ -199,11 +209,9 @@ export function coverageSpans(
     { start, end: Math.min(end, reached), state: 'gap' as const },
     { start: Math.max(start, reached), end, state: 'open' as const },
   ]);
-  const spans: CoverageSpan[] = [];
-  for (const span of [...read, ...unread].filter(({ start, end }) => start < end).sort((a, b) => a.start - b.start)) {
-    const last = spans.at(-1);
-    if (last?.state === span.state && last.end === span.start) last.end = span.end;
-    else spans.push({ ...span });
-  }
-  return spans;
+  const spans: CoverageSpan[] = [...read, ...unread].filter(({ start, end }) => start < end);
+  return merged(
+    spans.sort((a, b) => a.start - b.start),
+    (a, b) => (a.state === b.state && a.end === b.start ? { ...a, end: b.end } : undefined),
+  );
 }

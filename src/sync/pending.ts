@@ -3,7 +3,7 @@ import { Certified } from '../extract/proof/certified.ts';
 import type { Slice } from '../extract/reader.ts';
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
-import type { Window } from '../model/window.ts';
+import { merged, type Window } from '../model/window.ts';
 import { groupBy } from '../sinks/files/group-by.ts';
 
 /** A slice on its way into a sink. */
@@ -29,9 +29,10 @@ export function batchOf(slices: readonly Arrived[], now: Instant) {
       rows.push(row);
       if (row.at <= now) newest = Math.max(newest ?? row.at, row.at);
     }
-    if (window) addSpan(spans, { ...window, certified, rows: slice.rows.length, note, whole });
+    if (window) spans.push({ ...window, certified, rows: slice.rows.length, note, whole });
   }
-  return { rows, spans, newest, rejected: slices.flatMap(({ slice }) => slice.rejected) };
+  const joined = merged(spans, joinSpans).filter(({ start, end }) => start < end);
+  return { rows, spans: joined, newest, rejected: slices.flatMap(({ slice }) => slice.rejected) };
 }
 
 export const rowsIn = ({ slice }: Arrived): number => slice.rows.length;
@@ -101,18 +102,14 @@ function sizeOf(value: unknown): number {
 }
 
 /** Slices of one kind that follow each other are one window in the ledger. */
-function addSpan(spans: Span[], span: Span): void {
-  const last = spans.at(-1);
-  if (
-    last &&
+function joinSpans(last: Span, span: Span): Span | undefined {
+  const isOne =
+    last.start < last.end &&
     last.end === span.start &&
     (last.certified === undefined) === (span.certified === undefined) &&
     last.note === span.note &&
-    last.whole === span.whole
-  ) {
-    const certified = last.certified && span.certified && Certified.join(last.certified, span.certified);
-    spans[spans.length - 1] = { ...last, end: span.end, certified, rows: last.rows + span.rows };
-  } else if (span.end > span.start) {
-    spans.push(span);
-  }
+    last.whole === span.whole;
+  if (!isOne) return undefined;
+  const certified = last.certified && span.certified && Certified.join(last.certified, span.certified);
+  return { ...last, end: span.end, certified, rows: last.rows + span.rows };
 }

@@ -1,5 +1,6 @@
 import type { Queryable } from '../cursor/database/index.ts';
 import { appendRunLog, MOST_KEPT, type RunLine, type RunLog, type RunRequest, trimRunLog } from '../cursor/run-log.ts';
+import { type RunProgress, recordProgress } from '../cursor/runs.ts';
 import { Fault, statusOf } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { type Line, type Log, listen, observe, runOf, SECRET_FIELDS, type Span, type SpanEnd } from '../model/log.ts';
@@ -8,8 +9,8 @@ import { type Line, type Log, listen, observe, runOf, SECRET_FIELDS, type Span, 
 const EVERY_MS = 2000;
 const MOST_CHARACTERS = 1000;
 
-/** Keeps what a run says and asks, in the state, where the control room finds it whichever process runs it. */
-export function keepRunLog(state: Queryable, run: string, log: Log, everyMs = EVERY_MS) {
+/** Keeps what a run says and asks, and how far it is, in the state, where the control room finds it whichever process runs it. */
+export function keepRunLog(state: Queryable, run: string, log: Log, soFar: () => RunProgress, everyMs = EVERY_MS) {
   const waiting: { line: RunLine[]; request: RunRequest[] } = { line: [], request: [] };
   const written = { line: 0, request: 0 };
   let writing = Promise.resolve();
@@ -37,7 +38,8 @@ export function keepRunLog(state: Queryable, run: string, log: Log, everyMs = EV
   const timer = setInterval(() => {
     writing = writing
       .then(() => write(state))
-      // Recovery: these entries are lost; they are for people, and nothing else depends on them.
+      .then(() => recordProgress(state, run, soFar()))
+      // Recovery: these entries are lost; they are for people, and nothing else depends on them. The end of the run counts again.
       .catch((error: unknown) => log.debug({ run, reason: String(error) }, 'the log of a run could not be kept'));
   }, everyMs).unref();
 

@@ -43,22 +43,18 @@ export interface OpenRun {
 /** How the work of a run ended. */
 export interface Ended {
   state: RunState;
+  /** What of the window that was asked for is not proven complete, and why. */
   unproven: readonly Unproven[];
   /** Why it is not done, where that is about no window. */
   note?: string;
 }
 
-export interface StreamReport {
+export interface StreamReport extends Ended {
   source: string;
   stream: SyncName;
   runId: string;
-  state: RunState;
   tally: Tally;
   cursor: Cursor | undefined;
-  /** What of the window that was asked for is not proven complete, and why. */
-  unproven: readonly Unproven[];
-  /** Why it is not done, where that is about no window. */
-  note?: string;
   /** Of a backfill: what was old enough to be read of what was asked for, and the share of it that every sink has proven. */
   range?: { window: Window; certified: number };
   /** What stopped the run, if something did. */
@@ -130,7 +126,8 @@ async function beginRun(deps: SyncDeps, job: AnyJob, kind: RunKind) {
       window = next;
     },
   };
-  return { run, window: () => window, asked, log: keepRunLog(state, id, deps.log) };
+  const soFar = () => ({ rows: run.tally.read, requests: run.requests() });
+  return { run, window: () => window, asked, log: keepRunLog(state, id, deps.log, soFar) };
 }
 
 async function doWork(

@@ -17,12 +17,7 @@ import type { Stream } from '../model/streams.ts';
 export const UNKNOWN_FIELDS = ['evolve', 'extra', 'freeze'] as const;
 export type UnknownFields = (typeof UNKNOWN_FIELDS)[number];
 
-export interface SchemaEvolution {
-  /** The stream as its table should be now, and the rows in that shape. */
-  evolve(rows: readonly Row[]): Promise<{ stream: Stream; rows: Row[] }>;
-  /** Records columns of the table that hold more than was known here: another process widened them, or the state was lost. */
-  widenColumns(wider: Readonly<Record<string, Kind>>): Promise<void>;
-}
+export type SchemaEvolution = ReturnType<typeof createSchemaEvolution>;
 
 interface EvolverOptions {
   state: Database;
@@ -36,12 +31,13 @@ interface EvolverOptions {
   onSchemaChange(change: SchemaChange): void;
 }
 
-export function createSchemaEvolution(options: EvolverOptions): SchemaEvolution {
+export function createSchemaEvolution(options: EvolverOptions) {
   const { state, stream, source, runId, unknownFields, onSchemaChange } = options;
   const record = { stream: stream.name, source, runId };
   let { known } = options;
   return {
-    async evolve(rows) {
+    /** The stream as its table should be now, and the rows in that shape. */
+    async evolve(rows: readonly Row[]): Promise<{ stream: Stream; rows: Row[] }> {
       if (unknownFields === 'extra') return { stream, rows: [...rows] };
       // Read again for every further batch: another source may have changed the same table meanwhile.
       let evolved = known ?? (await readEvolved(state, stream.name));
@@ -55,7 +51,8 @@ export function createSchemaEvolution(options: EvolverOptions): SchemaEvolution 
       }
       return { stream: evolvedStream(stream, evolved), rows: promote(stream, evolved, rows) };
     },
-    async widenColumns(wider) {
+    /** Records columns of the table that hold more than was known here: another process widened them, or the state was lost. */
+    async widenColumns(wider: Readonly<Record<string, Kind>>): Promise<void> {
       const { changes } = await recordSchemaChanges(state, record, (known) =>
         known.flatMap((column) => {
           // A column may be called `constructor`, which every object has.

@@ -2,11 +2,12 @@ import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { instantOf, isoOf, raw, sql } from '../cursor/database/sql.ts';
 import { ALSO_COMPLETE_LIST, COVERAGE, isoRanges, type RangePairs, SINK_CHANGED } from '../cursor/ledger.ts';
-import { LAST_RUN } from '../cursor/runs.ts';
+import { LAST_RUN, type RunRecord } from '../cursor/runs.ts';
 import { readUpcoming, type Upcoming } from '../cursor/schedules.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 import { type CoverageState, coverageSpans } from '../model/window.ts';
+import { groupBy } from '../sinks/files/group-by.ts';
 import { BY_HAND } from './maintain/move-cursor.ts';
 import { MOST_TRIES, restMs } from './windows-to-read.ts';
 
@@ -109,14 +110,7 @@ export function unfilledOf(
   );
 }
 
-export interface LastRun {
-  id: string;
-  kind: string;
-  state: string;
-  startedAt: string;
-  finishedAt: string | null;
-  message: string | null;
-}
+type LastRun = Pick<RunRecord, 'id' | 'kind' | 'state' | 'startedAt' | 'finishedAt' | 'message'>;
 
 /** Everything the state knows, whatever the config says now: a source that was taken out is still in the tables. */
 export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
@@ -170,13 +164,7 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
       state = 'certified' as certified, tries, note, ${instantOf('read_at')} as read_at,
       note is not distinct from ${BY_HAND} as by_hand
     from tributary.windows order by source, stream, sink, start_at`);
-  const byTrack = new Map<string, LedgerWindow[]>();
-  for (const row of rows) {
-    const track = byTrack.get(trackOf(row));
-    if (track) track.push(row);
-    else byTrack.set(trackOf(row), [row]);
-  }
-  return byTrack;
+  return groupBy(rows, trackOf);
 }
 
 interface StatusRow

@@ -1,6 +1,6 @@
 import { SINK_CHANGED } from '../cursor/ledger.ts';
 import { type Instant, toIso } from '../model/instant.ts';
-import { DAY_MS, type Entry, gaps, HOUR_MS, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, type Entry, gaps, HOUR_MS, merged, NOTHING_YET, startOfDay, type Window } from '../model/window.ts';
 
 /** Which windows a sync has to read, according to the ledger. Pure. */
 
@@ -52,15 +52,11 @@ export function resweeps(ledger: readonly Entry[], now: Instant, resweepMs: numb
 }
 
 /** Joins windows that touch or overlap, which saves requests. */
-export function joined(windows: readonly Window[]): Window[] {
-  const result: Window[] = [];
-  for (const { start, end } of [...windows].sort((a, b) => a.start - b.start)) {
-    const last = result.at(-1);
-    if (last && start <= last.end) last.end = Math.max(last.end, end);
-    else result.push({ start, end });
-  }
-  return result;
-}
+export const joined = (windows: readonly Window[]): Window[] =>
+  merged(
+    windows.map(({ start, end }) => ({ start, end })).sort((a, b) => a.start - b.start),
+    (a, b) => (b.start <= a.end ? { start: a.start, end: Math.max(a.end, b.end) } : undefined),
+  );
 
 /** A window, and the sinks that it is to be read for. */
 export interface Share {
@@ -73,19 +69,16 @@ export function shared(needs: ReadonlyArray<{ sink: string; windows: readonly Wi
   const all = needs.map(({ sink, windows }) => ({ sink, windows: joined(windows) }));
   const edges = [...new Set(all.flatMap(({ windows }) => windows.flatMap(({ start, end }) => [start, end])))];
   edges.sort((a, b) => a - b);
-  const result: Share[] = [];
-  for (const [i, start] of edges.slice(0, -1).entries()) {
+  const shares = edges.slice(0, -1).map((start, i): Share => {
     const end = edges[i + 1] ?? start;
     const isNeeded = (window: Window): boolean => window.start <= start && end <= window.end;
-    const sinks = new Set(all.filter(({ windows }) => windows.some(isNeeded)).map(({ sink }) => sink));
-    const last = result.at(-1);
-    if (last && last.window.end === start && areSame(last.sinks, sinks)) {
-      last.window.end = end;
-    } else if (sinks.size > 0) {
-      result.push({ window: { start, end }, sinks });
-    }
-  }
-  return result;
+    const sinks = all.filter(({ windows }) => windows.some(isNeeded)).map(({ sink }) => sink);
+    return { window: { start, end }, sinks: new Set(sinks) };
+  });
+  const together = merged(shares, (a, b) =>
+    areSame(a.sinks, b.sinks) ? { ...a, window: { start: a.window.start, end: b.window.end } } : undefined,
+  );
+  return together.filter(({ sinks }) => sinks.size > 0);
 }
 
 const areSame = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>

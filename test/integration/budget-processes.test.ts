@@ -2,8 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Lane } from '../../src/api/budget.ts';
-import { readBudgetUse } from '../../src/cursor/budget-use.ts';
-import { keyHashOf } from '../../src/cursor/budgets.ts';
+import { keyHashOf, readBudgetUse } from '../../src/cursor/budgets.ts';
 import { budgetUse, countOf, kill, laneShare, startProcesses } from '../support/budget-processes.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
@@ -42,6 +41,9 @@ async function listen({ service: { log } }: Sandbox, seconds: number) {
   return log.entries.slice(from).filter(({ status }) => status > 0);
 }
 
+const usedBy = async (key: string, span: { minutes: number; step: number }) =>
+  (await readBudgetUse(engine.db, span)).filter(({ keyHash }) => keyHash === key);
+
 it('three workers and a backfill use one budget: no 429, nearly all of it, fresh first', async () => {
   const sandbox = await crowd('key-of-four', ['fresh', 'fresh', 'fresh', 'backfill']);
   const log = await listen(sandbox, 12);
@@ -53,7 +55,7 @@ it('three workers and a backfill use one budget: no 429, nearly all of it, fresh
   expect(laneShare(log, 'backfill')).toBeGreaterThanOrEqual(0.2);
   expect(laneShare(log, 'fresh')).toBeGreaterThanOrEqual(0.7);
   // The books of the budget say what the service saw, and know the key by a digest only.
-  const [use] = await readBudgetUse(engine.db, { keyHash: keyHashOf('key-of-four'), minutes: 2, step: 2 });
+  const [use] = await usedBy(keyHashOf('key-of-four'), { minutes: 2, step: 2 });
   const seen = sandbox.service.log.entries.length;
   // Each of the four may hold a slot for its next request, and one may be on its way.
   expect(Math.abs((use?.requests ?? 0) - seen)).toBeLessThanOrEqual(5);
@@ -93,7 +95,7 @@ it('another client eats the budget: one pause for all, no storm, and back to spe
   // Each pause is a second or more, and ends with one probe: not a storm of four processes with four requests each.
   expect(refused).toBeGreaterThanOrEqual(2);
   expect(refused).toBeLessThanOrEqual(12);
-  const [use] = await readBudgetUse(engine.db, { keyHash: keyHashOf('key-of-two-owners'), minutes: 2, step: 2 });
+  const [use] = await usedBy(keyHashOf('key-of-two-owners'), { minutes: 2, step: 2 });
   expect(use?.tooManyRequests).toBeGreaterThanOrEqual(refused - 1);
   expect(use?.pauses).toBeGreaterThanOrEqual(1);
 

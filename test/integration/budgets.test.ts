@@ -3,8 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Budget, gapOf, type Slot } from '../../src/api/budget.ts';
 import { createLimiter } from '../../src/api/limiter.ts';
-import { readBudgets, readBudgetUse } from '../../src/cursor/budget-use.ts';
-import { keyHashOf, openSharedBudgets, type SharedBudgets } from '../../src/cursor/budgets.ts';
+import {
+  keyHashOf,
+  openSharedBudgets,
+  readBudgets,
+  readBudgetUse,
+  type SharedBudgets,
+} from '../../src/cursor/budgets.ts';
 import { connect } from '../../src/cursor/database/index.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
@@ -28,6 +33,9 @@ async function take(budget: Budget): Promise<Slot> {
   if ('at' in turn) return turn;
   throw new Error(`a slot only in ${turn.waitMs} ms`);
 }
+
+const usedBy = async (key: string, span: { minutes: number; step: number }) =>
+  (await readBudgetUse(engine.db, span)).filter(({ keyHash }) => keyHash === key);
 
 it('keeps one state for all who share a key: pace, pause and probe', async () => {
   const key = randomUUID();
@@ -76,7 +84,7 @@ it('hands out each slot once, however many ask at a time', async () => {
   const times = slots.map(({ at }) => at).sort((a, b) => a - b);
   const gaps = times.slice(1).map((at, i) => at - (times[i] ?? 0));
   expect(Math.min(...gaps)).toBeGreaterThan(gapOf(20) / 2);
-  const [use] = await readBudgetUse(engine.db, { keyHash: keyHashOf(key), minutes: 2, step: 2 });
+  const [use] = await usedBy(keyHashOf(key), { minutes: 2, step: 2 });
   expect(use?.requests).toBe(40);
   await Promise.all(all.map((one) => one.close()));
   await Promise.all(lines.map((db) => db.close()));
@@ -93,20 +101,20 @@ it('keeps the books of seven days, by key and minute', async () => {
       values: [keyHash, minutes, fresh],
     });
   await Promise.all([add(3, 120), add(4, 240), add(8 * 24 * 60, 10)]);
-  const minutes = await readBudgetUse(engine.db, { keyHash });
+  const minutes = await usedBy(keyHash, { minutes: 60, step: 1 });
   expect(minutes.map(({ requests, share }) => ({ requests, share }))).toEqual([
     { requests: 240, share: 1 },
     { requests: 120, share: 0.5 },
   ]);
-  const week = { keyHash, minutes: 14 * 24 * 60, step: 14 * 24 * 60 };
-  expect(await readBudgetUse(engine.db, week)).toMatchObject([{ requests: 370, tooManyRequests: 3 }]);
+  const week = { minutes: 14 * 24 * 60, step: 14 * 24 * 60 };
+  expect(await usedBy(keyHash, week)).toMatchObject([{ requests: 370, tooManyRequests: 3 }]);
   await take(shared.of(key, 4));
-  expect(await readBudgetUse(engine.db, week)).toMatchObject([{ requests: 361, tooManyRequests: 2 }]);
+  expect(await usedBy(keyHash, week)).toMatchObject([{ requests: 361, tooManyRequests: 2 }]);
 
   await shared.of(key, 4).tooMany(9000);
   const mine = (await readBudgets(engine.db)).find((one) => one.keyHash === keyHash);
   expect(mine).toMatchObject({ perSecond: 4, pausedSeconds: expect.closeTo(9, 0) });
-  expect(await readBudgetUse(engine.db, week)).toMatchObject([{ tooManyRequests: 3, pauses: 1 }]);
+  expect(await usedBy(keyHash, week)).toMatchObject([{ tooManyRequests: 3, pauses: 1 }]);
 });
 
 it('waits for a database that is away, and sends nothing until it is back and knows of the 429', async () => {

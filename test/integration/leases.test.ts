@@ -168,7 +168,7 @@ it('is renewed soon after a commit that was longer than the lease', async () => 
   // Who asks in the middle is told so at once, and does not wait at the row to take it over.
   expect((await faultOf(acquireLease(db, long.source, 'clicks', 'impatient'))).message).toMatch(/^slower is writing/);
   await commit.commit();
-  vi.advanceTimersByTime(1000);
+  vi.advanceTimersByTime(5000);
   await vi.waitUntil(async () => (await secondsLeft(long.source)) > 55, { timeout: 5000 });
   await fence(long);
   await long.release();

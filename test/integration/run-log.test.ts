@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { readRunLog } from '../../src/cursor/run-log.ts';
-import { newRunId, startRun } from '../../src/cursor/runs.ts';
+import { listRuns, newRunId, startRun } from '../../src/cursor/runs.ts';
 import { heard, observed } from '../../src/model/log.ts';
 import { keepRunLog } from '../../src/sync/run-log.ts';
 import { syncStream } from '../../src/sync/sync-stream.ts';
@@ -39,10 +39,12 @@ it('is of its own run alone, where runs of one key take turns; with every reques
   expect(JSON.stringify(logs)).not.toContain(sandbox.apiKey);
 });
 
+const soFar = { rows: 12, requests: 3 };
+
 async function begin(everyMs?: number) {
   const id = newRunId();
   await startRun(engine.db, { id, kind: 'sync', source: newSource(), stream: 'clicks' });
-  return { id, keeper: keepRunLog(engine.db, id, silentLog, everyMs) };
+  return { id, keeper: keepRunLog(engine.db, id, silentLog, () => soFar, everyMs) };
 }
 
 const ask = () =>
@@ -55,6 +57,7 @@ it('can be read while the run goes on, and is gone with it', async () => {
     await vi.waitFor(async () => expect((await readRunLog(engine.db, id)).request).toHaveLength(1));
   });
   await keeper.stop();
+  expect(await listRuns(engine.db, { id, limit: 1 })).toMatchObject([{ read: 12, requests: 3 }]);
   await engine.db.query({ text: 'delete from tributary.runs where id = $1', values: [id] });
   expect(await readRunLog(engine.db, id)).toEqual({ line: [], request: [] });
 });

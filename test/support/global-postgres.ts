@@ -5,9 +5,10 @@ import type { TestProject } from 'vitest/node';
 import { connect } from '../../src/cursor/database/index.ts';
 import { dataDirectory } from '../../src/cursor/embedded/home.ts';
 import { openEmbedded } from '../../src/cursor/embedded/index.ts';
-import { freePort, lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
+import { lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
 import { migrate } from '../../src/cursor/migrations/migrate.ts';
+import { freePort } from './free-port.ts';
 import { silentLog } from './silent-log.ts';
 
 declare module 'vitest' {

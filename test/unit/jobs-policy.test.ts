@@ -9,7 +9,7 @@ const refused = (status: number) => new StopStream('no', { answer: { status, cod
 describe('what follows from how a run ended', () => {
   it('goes on by the plan, or at once where it was only interrupted', () => {
     expect(consequenceOf(undefined, 3)).toEqual({ kind: 'go on' });
-    expect(consequenceOf(new Cancelled(), 3)).toEqual({ kind: 'resume' });
+    expect(consequenceOf(new Cancelled('interrupted'), 3)).toEqual({ kind: 'resume' });
   });
 
   it('parks the whole source where the key is refused, else the stream alone', () => {

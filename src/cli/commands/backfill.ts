@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/index.ts';
+import { withClosers } from '../../app/resources.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
@@ -92,10 +93,10 @@ async function price(
 async function enqueue(context: Context, app: SyncApp, request: BackfillRequest, options: Options): Promise<ExitCode> {
   const { log, signal } = context;
   const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
-  const { createQueue } = await import('../../jobs/bull.ts');
+  const { openQueue } = await import('../../app/worker.ts');
   const { enqueueBackfills } = await import('../../jobs/backfills.ts');
-  const queue = await createQueue({ url: config.queue.url, stateUrl: config.state.directUrl ?? app.stateUrl, log });
-  try {
+  return withClosers(async (closers) => {
+    const queue = await openQueue(config, { log, stateUrl: app.stateUrl }, closers);
     const { window, force = false } = request;
     const requests = await Promise.all(
       app.jobs.map(async (job) => {
@@ -115,9 +116,7 @@ async function enqueue(context: Context, app: SyncApp, request: BackfillRequest,
     const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
     const text = [...lines, 'next: tributary backfill list shows how far they are'].join('\n');
     return show(context, options, { backfills: queued }, () => text);
-  } finally {
-    await queue.close();
-  }
+  });
 }
 
 const entryOf = (jobs: SyncApp['jobs'], { window, force = false }: BackfillRequest): AuditEntry => ({

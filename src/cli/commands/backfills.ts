@@ -4,7 +4,7 @@ import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { isoOrNull } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
-import { type Context, type Definition, EXIT, type ExitCode, type Options, show } from '../command.ts';
+import { type Context, type Definition, type ExitCode, type Options, show } from '../command.ts';
 import { readState } from '../config.ts';
 import { type FittedColumn, figure, fittedTable, percent } from '../terminal.ts';
 
@@ -52,12 +52,8 @@ async function listAll(context: Context, options: Options): Promise<ExitCode> {
   return show(context, options, { backfills: all.map(toJson) }, () => describe(all, context.terminal.columns));
 }
 
-async function steer(
-  { terminal, log, document }: Context,
-  verb: Verb,
-  id: string,
-  { json, ...options }: Options,
-): Promise<ExitCode> {
+async function steer(context: Context, verb: Verb, id: string, options: Options): Promise<ExitCode> {
+  const { log } = context;
   const { config } = environment.configOrDefaults(options.config);
   const { withQueue } = await import('../../app/worker.ts');
   const { steerBackfill } = await import('../../jobs/backfills.ts');
@@ -67,9 +63,8 @@ async function steer(
     );
     return readBackfills(deps.state, id);
   });
-  const text = `backfill ${id} ${VERBS[verb].done}`;
-  terminal.out(json ? document({ backfills: after ? [toJson(after)] : [] }) : text);
-  return EXIT.done;
+  const body = { backfills: after ? [toJson(after)] : [] };
+  return show(context, options, body, () => `backfill ${id} ${VERBS[verb].done}`);
 }
 
 const COLUMNS: ReadonlyArray<FittedColumn<Backfill>> = [

@@ -13,8 +13,9 @@ import { ConfigError } from '../../model/errors.ts';
 import { createFlatten } from '../../model/flatten.ts';
 import { parseJson, stringifyJson } from '../../model/json.ts';
 import { STREAMS } from '../../model/streams.ts';
+import { groupBy } from '../../sinks/files/group-by.ts';
 import { type Retried, retryQuarantined } from '../../sync/maintain/retry-quarantined.ts';
-import { type Context, command, EXIT, type ExitCode, type Options, parseCount, show } from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, limitOf, type Options, show } from '../command.ts';
 import { checkKnown, readState, withStored } from '../config.ts';
 import { confirm, counted, type FittedColumn, fittedTable, minute } from '../terminal.ts';
 
@@ -54,7 +55,7 @@ export const registerQuarantine = command('quarantine', {
   commands: {
     list: {
       does: 'what was set aside, and why',
-      options: ['source', ['--limit <N>', 'how many at most', parseCount('--limit'), 20], 'config', 'json'],
+      options: ['source', limitOf(20), 'config', 'json'],
       more: LIST,
       run: list,
     },
@@ -133,7 +134,7 @@ async function retry(context: Context, ids: string[], options: QuarantineOptions
 }
 
 async function drop(context: Context, ids: string[], options: QuarantineOptions): Promise<ExitCode> {
-  const { terminal, log, document } = context;
+  const { log } = context;
   const filter = filterOf(ids, options);
   const { config } = environment.configOrDefaults(options.config);
   const dropped = await withApp({ config, log }, async ({ state }) => {
@@ -147,8 +148,7 @@ async function drop(context: Context, ids: string[], options: QuarantineOptions)
     return audited(state, entryOf('drop', records), () => dropQuarantined(state, chosen));
   });
   const text = `${counted(dropped, 'record')} ${options.dryRun ? 'would be dropped; nothing was changed' : 'dropped'}`;
-  terminal.out(options.json ? document({ dropped, dryRun: options.dryRun === true }) : text);
-  return EXIT.done;
+  return show(context, options, { dropped, dryRun: options.dryRun === true }, () => text);
 }
 
 /** One record is named by its id, as in the control room; several by a count. */
@@ -161,9 +161,7 @@ const entryOf = (verb: 'retry' | 'drop', records: readonly Quarantined[]): Audit
 
 /** Records by stream, with how the config reads each of them now. */
 function jobsOf(records: readonly Quarantined[], config: Config) {
-  const keys = [...new Set(records.map(({ source, stream }) => `${source}/${stream}`))];
-  return keys.map((key) => {
-    const own = records.filter(({ source, stream }) => `${source}/${stream}` === key);
+  return [...groupBy(records, ({ source, stream }) => `${source}/${stream}`).values()].map((own) => {
     const { source, stream } = own[0] as Quarantined;
     const unknownFields = config.sources[source]?.streams[stream]?.unknownFields ?? 'evolve';
     return { source, stream, unknownFields, flatten: createFlatten(STREAMS[stream], config.privacy), records: own };

@@ -1,11 +1,10 @@
 import { environment, hasState, withApp } from '../../app/index.ts';
-import { withClosers } from '../../app/resources.ts';
 import type { Config } from '../../config/index.ts';
-import { connect, type Database } from '../../cursor/database/index.ts';
+import { type Database, withDatabase } from '../../cursor/database/index.ts';
 import { ConfigError, Fault } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { moment } from '../../model/window.ts';
-import { command, EXIT, firstStep, type Options, parseCount } from '../command.ts';
+import { command, EXIT, firstStep, limitOf, type Options } from '../command.ts';
 import { figure, table } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
@@ -19,13 +18,14 @@ your own, psql and every other client work as well.`;
 export const registerQuery = command('query', {
   does: 'run a SQL query on the tables, including those of the embedded Postgres',
   takes: ['<sql>', 'one query: select, with, values or table'],
-  options: [['--limit <N>', 'how many rows at most', parseCount('--limit'), 100], 'config', 'sink', 'json'],
+  options: [limitOf(100, 'how many rows at most'), 'config', 'sink', 'json'],
   more: EXAMPLES,
   async run({ terminal, log, document }, sql: string, options: Options & { limit: number }) {
     const { config } = environment.configOrDefaults(options.config);
     const sink = chooseSink(config, options.sink);
     const ask = (db: Database) => run(db, sql, options.limit);
-    const { rows, isCut } = sink.url === undefined ? await withState(config, log, ask) : await withUrl(sink.url, ask);
+    const { rows, isCut } =
+      sink.url === undefined ? await withState(config, log, ask) : await withDatabase({ url: sink.url, max: 1 }, ask);
     if (options.json) terminal.out(document({ rows, isCut }));
     else terminal.out(describe(rows, isCut, options.limit, terminal.isInteractive ? terminal.columns : undefined));
     return EXIT.done;
@@ -48,13 +48,6 @@ function withState<T>(config: Config, log: Log, ask: (db: Database) => Promise<T
   if (hasState(config)) return withApp({ config, log }, ({ state }) => ask(state));
   throw new ConfigError('nothing has been synced yet', { next: firstStep(config) });
 }
-
-const withUrl = <T>(url: string, ask: (db: Database) => Promise<T>): Promise<T> =>
-  withClosers((closers) => {
-    const db = connect({ url, max: 1 });
-    closers.push(() => db.close());
-    return ask(db);
-  });
 
 type Row = Record<string, unknown>;
 

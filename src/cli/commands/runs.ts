@@ -3,7 +3,8 @@ import { type AuditRecord, listAudit } from '../../cursor/audit.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { listRuns, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
-import { command, type Options, parseCount, parseDateOption, show } from '../command.ts';
+import { groupBy } from '../../sinks/files/group-by.ts';
+import { command, limitOf, type Options, parseDateOption, show } from '../command.ts';
 import { readState } from '../config.ts';
 import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
 import { describeSinks } from './sync.ts';
@@ -29,15 +30,13 @@ interface RunsOptions extends Options {
   limit: number;
 }
 
-const LIMIT = ['--limit <N>', 'how many at most', parseCount('--limit'), 20] as const;
-
 export const registerRuns = command('runs', {
   does: 'show the history of runs: what each read, changed and cost',
   options: [
     new Option('--stream <NAME>', 'only this stream').choices(STREAM_NAMES),
     new Option('--state <STATE>', 'only runs in this state').choices(RUN_STATES),
     ['--since <DATE>', 'only runs that began since: 2026-11-01, 7d'],
-    [...LIMIT],
+    limitOf(20),
     ...(['config', 'source', 'json'] as const),
   ],
   more: RUNS_EXAMPLES,
@@ -51,7 +50,7 @@ export const registerRuns = command('runs', {
   commands: {
     audit: {
       does: 'who changed what: cursors, backfills, records set aside, erasures',
-      options: [[...LIMIT], 'config', 'json'],
+      options: [limitOf(20), 'config', 'json'],
       more: AUDIT_EXAMPLES,
       async run(context, options: Options & { limit: number }) {
         const read = (state: Database) => listAudit(state, options);
@@ -95,13 +94,8 @@ const REASONS_SHOWN = 8;
 
 /** Why runs are not done, newest first. Runs of a stream that ended for the same reason share a line. */
 function reasonsOf(runs: readonly RunRecord[]): string[] {
-  const lines = new Map<string, RunRecord[]>();
-  for (const run of runs) {
-    const reason = reasonOf(run);
-    if (reason === undefined) continue;
-    const text = `${run.source}/${run.stream} ${run.state}: ${reason}`;
-    lines.set(text, [...(lines.get(text) ?? []), run]);
-  }
+  const failed = runs.filter((run) => reasonOf(run) !== undefined);
+  const lines = groupBy(failed, (run) => `${run.source}/${run.stream} ${run.state}: ${reasonOf(run)}`);
   const described = [...lines].map(([text, [newest, ...others]]) => {
     const also = others.length === 0 ? '' : ` and ${others.length} before`;
     return `${minute(newest?.startedAt)}${also}, ${text}`;

@@ -6,6 +6,7 @@ import { differingSinks, type SinkTally } from '../../cursor/runs.ts';
 import { Cancelled, type Fault, RetryLater } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange, type Window } from '../../model/window.ts';
+import { groupBy } from '../../sinks/files/group-by.ts';
 import { dueListings } from '../../sync/links/sync-links.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type Outcome, syncAll } from '../../sync/sync-stream.ts';
@@ -117,16 +118,15 @@ function codeOf({ fault, report }: Outcome): ExitCode {
 
 /** Streams that failed for the same reason share one message, however long each tried. */
 function messages(outcomes: readonly Outcome[]): string[] {
-  const byReason = new Map<string, Outcome[]>();
-  for (const outcome of outcomes) {
-    if (!outcome.fault) continue;
-    if (outcome.fault instanceof Cancelled) outcome.fault.next ??= 'run it again: it continues from what is certified';
-    const reason = outcome.fault.message.replace(/\d+(\.\d+)? (tries|s)\b/g, '');
-    byReason.set(reason, [...(byReason.get(reason) ?? []), outcome]);
-  }
-  return [...byReason.values()].map(([first, ...others]) => {
-    const also = others.map(({ source, stream }) => `${source}/${stream}`).join(', ');
-    return `${first?.fault?.describe()}${also ? `\nalso: ${also}` : ''}`;
+  const failed = outcomes.flatMap(({ fault, source, stream }) =>
+    fault ? [{ fault, place: `${source}/${stream}` }] : [],
+  );
+  const byReason = groupBy(failed, ({ fault }) => fault.message.replace(/\d+(\.\d+)? (tries|s)\b/g, ''));
+  return [...byReason.values()].flatMap(([first, ...others]) => {
+    if (!first) return [];
+    if (first.fault instanceof Cancelled) first.fault.next ??= 'run it again: it continues from what is certified';
+    const also = others.map(({ place }) => place).join(', ');
+    return `${first.fault.describe()}${also ? `\nalso: ${also}` : ''}`;
   });
 }
 
@@ -196,12 +196,11 @@ export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window
 
 /** Joins notes that several streams share. */
 function grouped(outcomes: readonly Outcome[], asked: Window | undefined): string[] {
-  const streams = new Map<string, string[]>();
-  for (const outcome of outcomes) {
-    for (const note of notesOn(outcome, asked))
-      streams.set(note, [...(streams.get(note) ?? []), `${outcome.source}/${outcome.stream}`]);
-  }
-  return [...streams].map(([note, names]) => `note     ${names.join(', ')}: ${note}`);
+  const all = outcomes.flatMap((outcome) =>
+    notesOn(outcome, asked).map((note) => ({ note, name: `${outcome.source}/${outcome.stream}` })),
+  );
+  const names = groupBy(all, ({ note }) => note);
+  return [...names].map(([note, own]) => `note     ${own.map(({ name }) => name).join(', ')}: ${note}`);
 }
 
 function notesOn({ stream, report }: Outcome, asked: Window | undefined): string[] {

@@ -1,10 +1,10 @@
 import { environment } from '../../app/index.ts';
 import { type Config, DEFAULT_CONFIG } from '../../config/index.ts';
 import { isoOrNull } from '../../cursor/database/sql.ts';
-import { ConfigError, Fault } from '../../model/errors.ts';
+import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
-import { type Context, command, EXIT, type ExitCode, type Options } from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, type Options, parseWhole } from '../command.ts';
 import { counted, figure } from '../terminal.ts';
 
 const WORKER_EXAMPLES = `Examples:
@@ -97,20 +97,17 @@ Other commands can run at the same time: status, query, backfill, verify,
 export, forget. On the embedded Postgres, sync, worker and a second start are
 refused with exit code 4.`;
 
+const PORT = parseWhole('port', 65_535, { meant: ' (any free port)' });
+
 export const registerStart = command('start', {
   does: 'run the worker and the control room: page, API, health, metrics',
   options: [
-    ['--port <N>', 'where the control room listens (default: http.port of the config, 7070)', parsePort],
+    ['--port <N>', 'where the control room listens (default: http.port of the config, 7070)', PORT],
     ...(['config', 'json'] as const),
   ],
   more: START_EXAMPLES,
   run: start,
 });
-
-function parsePort(text: string): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
-  throw new ConfigError('--port must be a number from 0 (any free port) to 65535');
-}
 
 async function start(context: Context, options: Options & { port?: number }): Promise<ExitCode> {
   const { terminal, log, signal } = context;

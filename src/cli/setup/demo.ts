@@ -4,7 +4,7 @@ import { holderOf } from '../../cursor/database/holders.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { startSandboxThread } from '../../sandbox/thread.ts';
 import { forget } from '../../sync/maintain/forget.ts';
-import { type Context, command, EXIT, type ExitCode } from '../command.ts';
+import { type Context, command, EXIT, type ExitCode, show } from '../command.ts';
 import { syncAndReport } from '../commands/sync.ts';
 import { withRetryLines } from '../progress.ts';
 import { figure, table } from '../terminal.ts';
@@ -50,7 +50,8 @@ async function demo(context: Context, json: boolean): Promise<ExitCode> {
 }
 
 /** Removes what the demo left: rows, tables, cursors and runs. The rest of the database stays. */
-async function remove({ terminal, log, document }: Context, json: boolean): Promise<ExitCode> {
+async function remove(context: Context, json: boolean): Promise<ExitCode> {
+  const { log } = context;
   const config = demoConfig('http://127.0.0.1:1', 'none');
   const touched = !hasState(config)
     ? {}
@@ -59,8 +60,7 @@ async function remove({ terminal, log, document }: Context, json: boolean): Prom
         await state.query({ text: `drop schema if exists ${SCHEMA} cascade` });
         return erased;
       });
-  terminal.out(json ? document({ touched }) : 'nothing of the demo is left in .tributary/');
-  return EXIT.done;
+  return show(context, { json }, { touched }, () => 'nothing of the demo is left in .tributary/');
 }
 
 function demoConfig(baseUrl: string, apiKey: string): Config {

@@ -15,7 +15,7 @@ import { ConfigError, RetryLater, StopStream } from '../../model/errors.ts';
 import { STREAM_NAMES } from '../../model/streams.ts';
 import { lakePathFault } from '../../sinks/parquet/lake.ts';
 import { INDEXES } from '../../sinks/views/postgres-indexes.ts';
-import { type Context, command, EXIT, type ExitCode, type Options, parseStreams } from '../command.ts';
+import { type Context, command, type ExitCode, type Options, parseStreams, show } from '../command.ts';
 import { canAsk, createPrompt, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
@@ -54,7 +54,8 @@ export const registerInit = command('init', {
   run: init,
 });
 
-async function init({ terminal, signal, document }: Context, options: InitOptions): Promise<ExitCode> {
+async function init(context: Context, options: InitOptions): Promise<ExitCode> {
+  const { terminal, signal } = context;
   const file = options.config ?? DEFAULT_CONFIG;
   // Checked first: nobody should answer eight questions in vain.
   if (existsSync(file)) throw isThere(file);
@@ -77,8 +78,7 @@ async function init({ terminal, signal, document }: Context, options: InitOption
   const untested = key === undefined ? `not tested: ${choices.keyVariable} is not set` : 'not tested, as you asked';
   const tested = isTested ? `tested: ${new URL(main.baseUrl).host} answers and takes the key` : untested;
   const next = `${key === undefined ? `set ${choices.keyVariable}, then ` : ''}tributary doctor, and tributary sync${options.config ? ` --config ${file}` : ''}`;
-  terminal.out(options.json ? document({ file, tested: isTested }) : `${file} is written\n${tested}\nnext: ${next}`);
-  return EXIT.done;
+  return show(context, options, { file, tested: isTested }, () => `${file} is written\n${tested}\nnext: ${next}`);
 }
 
 function choicesOf(answers: Answers): Choices {

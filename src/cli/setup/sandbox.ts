@@ -5,7 +5,7 @@ import { PLAN_LIMITS, type Plan } from '../../sandbox/answer.ts';
 import { untilToday } from '../../sandbox/data/world.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { readTrait, TRAITS, type Traits } from '../../sandbox/traits.ts';
-import { command, EXIT, type Options } from '../command.ts';
+import { command, EXIT, type Options, parseWhole } from '../command.ts';
 import { describeTerm } from '../terminal.ts';
 
 const describeTrait = ({ name, values, bare, doc }: (typeof TRAITS)[number]): string =>
@@ -26,22 +26,23 @@ ${TRAITS.map(describeTrait).join('\n')}`;
 type Numbers = Record<'port' | 'seed' | 'clicks' | 'leads' | 'sales' | 'links' | 'days' | 'live', number>;
 type SandboxFlags = Options & Numbers & { plan: Plan; trait?: string[] };
 
+const MOST_LIVE = 10_000;
 const collect = (value: string, all: string[] = []): string[] => [...all, value];
 
 export const registerSandbox = command('sandbox', {
   does: 'simulate the service over HTTP on 127.0.0.1, with generated data',
   options: [
-    ['--port <N>', 'port to listen on; 0: any free port', whole('port', 65_535), 8787],
-    ['--seed <N>', 'seed of the generated data, with the date', whole('seed', 1_000_000_000), 1],
+    ['--port <N>', 'port to listen on; 0: any free port', parseWhole('port', 65_535), 8787],
+    ['--seed <N>', 'seed of the generated data, with the date', parseWhole('seed', 1_000_000_000), 1],
     new Option('--plan <NAME>', 'the plan whose limits it enforces')
       .choices(Object.keys(PLAN_LIMITS))
       .default('business'),
-    ['--clicks <N>', 'clicks of history', whole('clicks', 2_000_000), 12_000],
-    ['--leads <N>', 'leads of history', whole('leads', 2_000_000), 1500],
-    ['--sales <N>', 'sales of history', whole('sales', 2_000_000), 500],
-    ['--links <N>', 'additional links without events', whole('links', 1_000_000), 24],
-    ['--days <N>', 'days that the history spans, up to yesterday', whole('days', 36_500), 30],
-    ['--live <N>', 'new events per second', number('live', 10_000), 0],
+    ['--clicks <N>', 'clicks of history', parseWhole('clicks', 2_000_000), 12_000],
+    ['--leads <N>', 'leads of history', parseWhole('leads', 2_000_000), 1500],
+    ['--sales <N>', 'sales of history', parseWhole('sales', 2_000_000), 500],
+    ['--links <N>', 'additional links without events', parseWhole('links', 1_000_000), 24],
+    ['--days <N>', 'days that the history spans, up to yesterday', parseWhole('days', 36_500), 30],
+    ['--live <N>', 'new events per second', perSecond, 0],
     new Option('--trait <NAME[=VALUE]>', 'a behaviour of deployed services; may be repeated').argParser(collect),
     'json',
   ],
@@ -85,14 +86,8 @@ async function listen(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-function whole(flag: string, most: number): (text: string) => number {
-  return number(flag, most, Number.isInteger, 'a whole number');
-}
-
-function number(flag: string, most: number, isSound = Number.isFinite, what = 'a number'): (text: string) => number {
-  return (text) => {
-    const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-    if (isSound(value) && value <= most) return value;
-    throw new ConfigError(`--${flag} must be ${what} from 0 to ${most}`);
-  };
+function perSecond(text: string): number {
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (value <= MOST_LIVE) return value;
+  throw new ConfigError(`--live must be a number from 0 to ${MOST_LIVE}`);
 }

@@ -1,14 +1,9 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { type Guarded, guardPassword } from './authentication.ts';
+import { addressOf, databaseFault } from './errors.ts';
 
 /** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
-
-interface Pool {
-  checkOut(): Promise<Connection>;
-  /** Waits for work under way, then ends every connection. */
-  end(): Promise<void>;
-}
 
 interface PoolOptions {
   url: string;
@@ -27,7 +22,8 @@ export interface Connection {
   discard: () => void;
 }
 
-export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
+export function openPool({ url, name, max, silenceMs }: PoolOptions) {
+  const address = addressOf(url);
   const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
   // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
   pool.on('error', () => {});
@@ -55,17 +51,22 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions): Pool {
     }
   };
 
+  const rethrow = (error: unknown): never => {
+    throw databaseFault(error, address);
+  };
   return {
-    async checkOut() {
-      const client = await pool.connect();
+    /** What it throws, and what comes of a question on it, are errors of the house. */
+    async checkOut(): Promise<Connection> {
+      const client = await pool.connect().catch(rethrow);
       return {
         client,
         pid: processOf(client),
-        answered: (work) => unlessSilent(client, silenceMs, lookAt, work),
+        answered: (work) => unlessSilent(client, silenceMs, lookAt, work).catch(rethrow),
         release: () => client.release(),
         discard: () => client.release(true),
       };
     },
+    /** Waits for work under way, then ends every connection. */
     end: () => pool.end(),
   };
 }

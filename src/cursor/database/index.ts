@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
-import { addressOf, databaseFault } from './errors.ts';
 import { type Sql, sql } from './sql.ts';
 
 /** The way to Postgres: everything else sees these few functions, and errors of the house. */
@@ -60,36 +59,22 @@ const LONGEST_PAUSE_MS = 300_000;
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_PAUSE_MS}`;
 
 export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions): Database {
-  const address = addressOf(url);
   const pool = openPool({ url, name, max, silenceMs });
-  const checkOut = async (): Promise<Connection> => {
-    try {
-      return await pool.checkOut();
-    } catch (error) {
-      throw databaseFault(error, address);
-    }
-  };
-
-  const fault = (error: unknown) => databaseFault(error, address);
-
   const begin = async (): Promise<OpenTransaction> => {
-    const connection = await checkOut();
+    const connection = await pool.checkOut();
     try {
       await connection.answered(connection.client.query(BEGIN));
     } catch (error) {
       connection.discard();
-      throw fault(error);
+      throw error;
     }
-    return openTransaction(connection, fault);
+    return openTransaction(connection);
   };
-
   return {
     async query<T>(sql: Sql) {
-      const connection = await checkOut();
+      const connection = await pool.checkOut();
       try {
         return await run<T>(connection, sql);
-      } catch (error) {
-        throw fault(error);
       } finally {
         connection.release();
       }
@@ -107,7 +92,7 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
       }
     },
     async session() {
-      const connection = await checkOut();
+      const connection = await pool.checkOut();
       const ended = new Promise<void>((resolve) => connection.client.once('end', () => resolve()));
       return {
         ended,
@@ -115,10 +100,7 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
           const [server] = await run<{ pid: number }>(connection, sql`select pg_backend_pid() as pid`);
           return server?.pid !== connection.pid;
         },
-        query: <T>(sql: Sql) =>
-          run<T>(connection, sql).catch((error: unknown) => {
-            throw fault(error);
-          }),
+        query: <T>(sql: Sql) => run<T>(connection, sql),
         async close() {
           // Discarded, not given back: its locks end with the connection and must not wander to the next user.
           connection.discard();
@@ -130,47 +112,47 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
   };
 }
 
-/** Of a state as it is, which may be empty or of an earlier version. */
-export async function hasTable(db: Queryable, name: string): Promise<boolean> {
-  return (await db.query(sql`select where to_regclass(${`tributary.${name}`}) is not null`)).length > 0;
+/** Reads a table of a state as it is, which may be empty or of an earlier version. */
+export async function ifTable<T>(db: Queryable, name: string, read: () => Promise<T[]>): Promise<T[]> {
+  const found = await db.query(sql`select where to_regclass(${`tributary.${name}`}) is not null`);
+  return found.length > 0 ? read() : [];
 }
 
 /** Whether the URL leads to a pooler, which gives each transaction another connection. */
-export async function leadsThroughPooler(url: string): Promise<boolean> {
-  const db = connect({ url, max: 1 });
-  try {
+export const leadsThroughPooler = (url: string): Promise<boolean> =>
+  withDatabase({ url, max: 1 }, async (db) => {
     const session = await db.session();
-    return await session.isPooled().finally(() => session.close());
+    return session.isPooled().finally(() => session.close());
+  });
+
+/** For a piece of work that needs connections of its own. */
+export async function withDatabase<T>(options: ConnectOptions, work: (db: Database) => Promise<T>): Promise<T> {
+  const db = connect(options);
+  try {
+    return await work(db);
   } finally {
     await db.close();
   }
 }
 
-function openTransaction(connection: Connection, fault: (error: unknown) => unknown): OpenTransaction {
+function openTransaction(connection: Connection): OpenTransaction {
   let open = true;
   const end = (leave: () => void) => {
     open = false;
     leave();
-  };
-  const rethrow = (error: unknown): never => {
-    throw fault(error);
   };
   const alive = () => {
     if (!open) throw new Error('this transaction has ended; begin another');
     return connection;
   };
   return {
-    query: async <T>(sql: Sql) => run<T>(alive(), sql).catch(rethrow),
+    query: async <T>(sql: Sql) => run<T>(alive(), sql),
     async copyIn(text, chunks) {
       // Loaded here: commands that only look never copy.
       const { from } = await import('pg-copy-streams');
       const { client, answered } = alive();
       const copy = client.query(from(text));
-      try {
-        await answered(pipeline(Readable.from(chunks, { objectMode: false }), copy));
-      } catch (error) {
-        throw fault(error);
-      }
+      await answered(pipeline(Readable.from(chunks, { objectMode: false }), copy));
       return copy.rowCount;
     },
     async commit() {
@@ -180,10 +162,9 @@ function openTransaction(connection: Connection, fault: (error: unknown) => unkn
         tag = (await answered(client.query('COMMIT'))).command;
       } catch (error) {
         end(discard);
-        const lost = fault(error);
         // The answer is lost, not always the commit: only a look at the data tells.
-        if (lost instanceof RetryLater) lost.kept = 'it is not known whether the last transaction was committed';
-        throw lost;
+        if (error instanceof RetryLater) error.kept = 'it is not known whether the last transaction was committed';
+        throw error;
       }
       end(release);
       // Postgres answers COMMIT of a failed transaction with a friendly "ROLLBACK". Taken for success, rows would be lost.

@@ -16,10 +16,7 @@ import {
 } from './home.ts';
 
 /** A data directory that is whole: initialised by initdb, with our password, of the major version of our programs. */
-export interface Cluster {
-  data: string;
-  password: string;
-}
+export type Cluster = Awaited<ReturnType<typeof prepareCluster>>;
 
 export const USER = 'tributary';
 
@@ -30,7 +27,7 @@ const UNFINISHED = 'postgres.init-';
  * Finds the data directory, or makes it. It is made aside and renamed when it is whole, password included, so that a kill in
  * the middle of initdb leaves nothing that the next start could take for a database; of two makers one rename wins.
  */
-export async function prepareCluster(home: Home, programs: Binaries, sync: boolean): Promise<Cluster> {
+export async function prepareCluster(home: Home, programs: Binaries, sync: boolean) {
   const data = dataDirectory(home.path);
   if (!(await versionOf(home))) await makeCluster(home, programs, sync);
   const version = await versionOf(home);
@@ -115,20 +112,17 @@ async function runInitdb(
       ...['--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', '--locale-provider=builtin'],
       ...['--builtin-locale=C.UTF-8', ...flags],
     ];
-    const status = await new Promise<number | string>((resolve) => {
-      const child = spawn(programs.initdb, args, {
-        ...launch.options,
-        env: serverEnv(programs),
-        // Its own process group: Ctrl-C on the terminal is for us to handle.
-        detached: true,
-        stdio: ['ignore', 'pipe', 'pipe', secret.fd],
-      });
-      for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => output.push(chunk));
-      child.on('error', (error) => resolve(error.message));
-      child.on('close', (code, signal) => resolve(code ?? signal ?? 'killed'));
+    const child = spawn(programs.initdb, args, {
+      ...launch.options,
+      env: serverEnv(programs),
+      // Its own process group: Ctrl-C on the terminal is for us to handle.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe', secret.fd],
     });
-    if (status === 0) return;
-    throw new ConfigError(`the embedded Postgres could not be initialised (initdb ended with ${status})`, {
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => output.push(chunk));
+    const [code, signal] = await once(child, 'close').catch((error: Error) => [error.message]);
+    if (code === 0) return;
+    throw new ConfigError(`the embedded Postgres could not be initialised (initdb ended with ${code ?? signal})`, {
       faults: Buffer.concat(output).toString().trim().split('\n').slice(-5),
       next: 'fix what initdb names, or set state.url to a Postgres server',
     });

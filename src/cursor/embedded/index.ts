@@ -6,19 +6,20 @@ import { connect, type Session } from '../database/index.ts';
 import { raw, type Sql, sql } from '../database/sql.ts';
 import { type Cluster, prepareCluster, removeUnfinished, USER } from './cluster.ts';
 import { findBinaries, type Home, openHome } from './home.ts';
-import { type HasExited, lookAtPostmaster, type Settings, startPostmaster, stopPostmaster, until } from './server.ts';
-import { type Way, wayTo } from './way.ts';
+import {
+  type HasExited,
+  lookAtPostmaster,
+  type Settings,
+  startPostmaster,
+  stopPostmaster,
+  until,
+  type Way,
+  wayTo,
+} from './server.ts';
 import { DATABASE, prepareRole, WORKING_ROLE, workingPassword } from './working-role.ts';
 
 /** A real Postgres in a folder, for those who have no server. */
-export interface EmbeddedPostgres {
-  /** Holds the password of a role that is no superuser: for `connect`, not for messages. */
-  readonly url: string;
-  /** Aborted, with the reason, when the server went away and did not come back. */
-  readonly lost: AbortSignal;
-  /** Close your own connections first. Stops the server unless another process still uses it. */
-  close(): Promise<void>;
-}
+export type EmbeddedPostgres = Awaited<ReturnType<typeof openIn>>;
 
 interface EmbeddedOptions {
   /** The state folder; the data lies in `<dir>/postgres`. */
@@ -46,7 +47,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPo
   }
 }
 
-async function openIn(home: Home, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+async function openIn(home: Home, options: EmbeddedOptions) {
   const { log, attach = false, command = commandLine(), settings = {} } = options;
   const { dir } = home;
   const programs = await findBinaries(home);
@@ -80,9 +81,12 @@ async function openIn(home: Home, options: EmbeddedOptions): Promise<EmbeddedPos
   };
   let closing: Promise<void> | undefined;
   return {
+    /** Holds the password of a role that is no superuser: for `connect`, not for messages. */
     url: place.urlOf(DATABASE),
+    /** Aborted, with the reason, when the server went away and did not come back. */
     lost: lost.signal,
-    close() {
+    /** Close your own connections first. Stops the server unless another process still uses it. */
+    close(): Promise<void> {
       closing ??= close();
       return closing;
     },

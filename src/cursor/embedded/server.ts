@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { open, readFile, readlink, realpath, rename, stat } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RetryLater } from '../../model/errors.ts';
@@ -151,23 +152,33 @@ const isRunning = ({ state }: Postmaster): boolean => state === 'ready' || state
 
 /** Appends, and keeps one older file, so that years of warnings do not fill the disk. */
 async function openLog(path: string) {
-  const size = await stat(path).then(
-    (found) => found.size,
-    () => 0,
-  );
-  if (size > LOG_LIMIT) await rename(path, `${path}.old`);
+  const found = await stat(path).catch(() => undefined);
+  if (found && found.size > LOG_LIMIT) await rename(path, `${path}.old`);
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
   return open(path, O_APPEND | O_CREAT | O_NOFOLLOW | O_RDWR, 0o600);
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has a numeric port');
-  return address.port;
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), 'close');
+  return port;
+}
+
+/** How our connections reach the server: by the socket in its folder, or by a port where there is no way to name that. */
+export type Way = Awaited<ReturnType<typeof wayTo>>;
+
+/** The operating system takes no longer path of a socket, its last byte included: 104 on macOS, 108 on Linux. */
+const LONGEST = 103;
+
+/** A state folder may lie deep. Linux has a short name for every open folder, which is good in this process. */
+export async function wayTo(home: Home) {
+  const data = dataDirectory(home.dir);
+  const nothing = async (): Promise<void> => {};
+  if (Buffer.byteLength(join(data, '.s.PGSQL.5432')) <= LONGEST)
+    return { socket: data, tcp: undefined, close: nothing };
+  if (process.platform !== 'linux') return { socket: undefined, tcp: { port: await freePort() }, close: nothing };
+  const folder = await open(dataDirectory(home.path));
+  return { socket: `/proc/self/fd/${folder.fd}`, tcp: undefined, close: () => folder.close() };
 }

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { connect, type Database } from '../database/index.ts';
+import { withDatabase } from '../database/index.ts';
 import { quoteLiteral, raw, sql } from '../database/sql.ts';
 
 /**
@@ -18,7 +18,8 @@ const SETUP_LOCK = 0x7472_6963;
 
 /** Makes role and database where they are missing, and hands over what an earlier version made as the superuser. Safe to repeat, and by many at once. */
 export async function prepareRole(urlOf: (database: string) => string, password: string): Promise<void> {
-  await using(urlOf('postgres'), async (server) => {
+  const setup = (database: string) => ({ url: urlOf(database), name: 'tributary setup', max: 1 });
+  await withDatabase(setup('postgres'), async (server) => {
     const session = await server.session();
     try {
       await session.query(sql`select pg_advisory_lock(${SETUP_LOCK})`);
@@ -32,22 +33,13 @@ export async function prepareRole(urlOf: (database: string) => string, password:
       if (found?.owner == null) await session.query(sql`create database ${raw(DATABASE)} owner ${raw(WORKING_ROLE)}`);
       else if (found.owner !== WORKING_ROLE) {
         // The database last: as long as it is the superuser's, the next start hands over what is left.
-        await using(urlOf(DATABASE), (database) => database.query({ text: HAND_OVER }));
+        await withDatabase(setup(DATABASE), (database) => database.query({ text: HAND_OVER }));
         await session.query(sql`alter database ${raw(DATABASE)} owner to ${raw(WORKING_ROLE)}`);
       }
     } finally {
       await session.close();
     }
   });
-}
-
-async function using<T>(url: string, work: (db: Database) => Promise<T>): Promise<T> {
-  const db = connect({ url, name: 'tributary setup', max: 1 });
-  try {
-    return await work(db);
-  } finally {
-    await db.close();
-  }
 }
 
 /** REASSIGN OWNED refuses the first superuser, who owns the catalogue too. 10 is that user. Sequences of columns follow their table. */

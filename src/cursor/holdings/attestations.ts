@@ -1,8 +1,7 @@
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import type { Queryable } from '../database/index.ts';
-import { hasTable } from '../database/index.ts';
+import { ifTable, type Queryable } from '../database/index.ts';
 import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
 import { type CountedWindow, type CountRows, ofTrack, recountRows, type Track } from './window-rows.ts';
@@ -61,13 +60,13 @@ export async function readAttested(db: Queryable, sink: string) {
     last_commit: string | null;
     foreign: string | null;
   };
-  if (!(await hasTable(db, 'attestations'))) return [];
-  return db.query<Found>(sql`
+  const read = sql`
     select a.source, a.stream, a.identity, c.last_commit, (
       select f.what from tributary.foreign_rows f where (f.source, f.stream, f.sink) = (a.source, a.stream, a.sink)
       order by f.start_at limit 1) as foreign
     from tributary.attestations a left join tributary.cursors c using (source, stream, sink)
-    where a.sink = ${sink} order by 1, 2`);
+    where a.sink = ${sink} order by 1, 2`;
+  return ifTable(db, 'attestations', () => db.query<Found>(read));
 }
 
 /** The certified windows that begin before a moment, newest first. */

@@ -41,30 +41,17 @@ export const ofTrack = ({ source, stream, sink }: Record<keyof Track, string>): 
 
 /** Carries the numbers of the windows on. */
 export async function carryRows(tx: Queryable, track: Track, { added, removed }: RowChanges): Promise<void> {
-  const times = [...added, ...removed];
-  if (times.length === 0) return;
-  const [first, last] = times.reduce(
-    ([low, high], at) => [Math.min(low, at), Math.max(high, at)],
-    [Infinity, -Infinity],
-  );
-  const windows = await readRows(tx, track, { start: first, end: last + 1 }, 'for update');
-  const at = (instant: Instant): CountedWindow | undefined => {
-    let [low, high] = [0, windows.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((windows[middle]?.end ?? instant) <= instant) low = middle + 1;
-      else high = middle;
-    }
-    const found = windows[low];
-    return found && found.start <= instant ? found : undefined;
-  };
+  const moves = [...added.map((at) => ({ at, by: 1 })), ...removed.map((at) => ({ at, by: -1 }))];
+  const [first, last] = [moves.sort((a, b) => a.at - b.at)[0], moves.at(-1)];
+  if (!first || !last) return;
+  const windows = await readRows(tx, track, { start: first.at, end: last.at + 1 }, 'for update');
   const numbers = new Map<CountedWindow, number>();
-  const move = (instant: Instant, by: number): void => {
-    const window = at(instant);
-    if (window) numbers.set(window, (numbers.get(window) ?? window.rows) + by);
-  };
-  for (const instant of added) move(instant, 1);
-  for (const instant of removed) move(instant, -1);
+  let i = 0;
+  for (const { at, by } of moves) {
+    while ((windows[i]?.end ?? Number.POSITIVE_INFINITY) <= at) i++;
+    const window = windows[i];
+    if (window && window.start <= at) numbers.set(window, (numbers.get(window) ?? window.rows) + by);
+  }
   await writeRows(tx, track, numbers);
 }
 
@@ -140,15 +127,16 @@ export async function findMiscounts(db: Queryable, track: Track, range: Window, 
   return again.filter((one) => first.some((other) => isDeepStrictEqual(one, other)));
 }
 
-/** Corrects the numbers of all windows that touch a range. In a transaction: commits wait for it. */
-export async function recountRows(tx: Queryable, track: Track, range: Window, count: CountRows): Promise<void> {
-  await writeRows(tx, track, await countAgain(await readRows(tx, track, range, 'for update'), count));
-}
-
-/** The same of windows that are not certified: what is, is only reopened. */
-export async function recountOpen(tx: Queryable, track: Track, range: Window, count: CountRows): Promise<void> {
-  const open = await readRows(tx, track, range, 'for update', `and state <> 'certified'`);
-  await writeRows(tx, track, await countAgain(open, count));
+/** Corrects the numbers of windows that touch a range: of all, or of those that are not certified, where what is, is only reopened. In a transaction: commits wait for it. */
+export async function recountRows(
+  tx: Queryable,
+  track: Track,
+  range: Window,
+  count: CountRows,
+  { isOpenOnly = false } = {},
+): Promise<void> {
+  const which = isOpenOnly ? `and state <> 'certified'` : '';
+  await writeRows(tx, track, await countAgain(await readRows(tx, track, range, 'for update', which), count));
 }
 
 async function countAgain(windows: readonly CountedWindow[], count: CountRows): Promise<Map<CountedWindow, number>> {

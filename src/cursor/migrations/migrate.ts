@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ConfigError, type Finding, findingOf, note, ok } from '../../model/errors.ts';
+import { ConfigError, type Finding, failing, findingOf, note, ok } from '../../model/errors.ts';
 import type { Database, Queryable, Transaction } from '../database/index.ts';
 import { quoteIdent, raw, sql } from '../database/sql.ts';
 
@@ -113,8 +113,7 @@ export async function versionFinding(db: Queryable, subject: string, name: strin
   );
   const says = `${name} answers (Postgres ${server?.version.split(' ')[0]})`;
   if ((server?.number ?? 0) >= OLDEST_MAJOR * 10_000) return ok(subject, says);
-  const fix = `use Postgres ${OLDEST_MAJOR} or newer`;
-  return { level: 'fault', subject, says: `${says}, which is too old`, fix, fixBy: 'config' };
+  return failing(subject, `${says}, which is too old`, `use Postgres ${OLDEST_MAJOR} or newer`);
 }
 
 /** A replica, or a server that was made read-only: everything can be read there, and the first write fails. */
@@ -140,7 +139,7 @@ async function rightsFinding(db: Queryable, subject: string): Promise<Finding> {
   const fix = may?.exists
     ? `grant usage, create on schema ${STATE_SCHEMA} to "${may.user}"`
     : `grant create on database "${may?.database}" to "${may?.user}"`;
-  return { level: 'fault', subject, says: `user ${may?.user} may not create tables in ${where}`, fix, fixBy: 'config' };
+  return failing(subject, `user ${may?.user} may not create tables in ${where}`, fix);
 }
 
 async function migrationsFinding(db: Database, subject: string, migrations: readonly Migration[]): Promise<Finding> {

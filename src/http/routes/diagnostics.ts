@@ -1,4 +1,4 @@
-import { readBudgets, readBudgetUse } from '../../cursor/budget-use.ts';
+import { readBudgets, readBudgetUse } from '../../cursor/budgets.ts';
 import { isoOf, sql } from '../../cursor/database/sql.ts';
 import { toIso } from '../../model/instant.ts';
 import { printSchema, SCHEMA_FORMATS, type SchemaFormat } from '../../sinks/schema-formats.ts';

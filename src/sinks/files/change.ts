@@ -1,6 +1,6 @@
 import type { Database, Queryable, Transaction } from '../../cursor/database/index.ts';
-import { type Lock, takeLock } from '../../cursor/database/lock.ts';
 import type { Sql } from '../../cursor/database/sql.ts';
+import { type Lock, takeLock } from '../../cursor/locks.ts';
 
 /**
  * A change of files, and of what the state says about them. The files are written first, behind locks, and no transaction is open

@@ -1,6 +1,5 @@
 import { MAX_LIMIT } from '../../api/params.ts';
 import { PLANS } from '../../api/plans.ts';
-import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 
 import { estimateRows, sum } from '../estimate.ts';
@@ -11,24 +10,7 @@ import { joined, rangeOf } from '../windows-to-read.ts';
 import { type BackfillRequest, findUnread, refuseRange } from './unread.ts';
 
 /** What a backfill of one stream will cost, before it runs. */
-export interface Price {
-  source: string;
-  stream: StreamName;
-  /** What was asked for, up to what is old enough to be called complete. */
-  window: Window;
-  /** What is still to be read, in order. */
-  toRead: readonly Window[];
-  /** The part of the window, by time, that every sink has proven already; it is skipped, unless by force. */
-  certified: number;
-  rows: number;
-  /** Every row was counted; otherwise guessed from how closely they follow each other at the places looked at. */
-  isCounted: boolean;
-  requests: number;
-  /** Requests that finding this out took. */
-  probes: number;
-  /** How long it takes where nothing else uses the budget. */
-  secondsAt(requestsPerSecond: number): number;
-}
+export type Price = Awaited<ReturnType<typeof priceBackfill>>;
 
 /** Pages overlap by the rows of one instant. */
 const OVERLAP = 1.02;
@@ -41,7 +23,7 @@ export async function priceBackfill(
   deps: Pick<SyncDeps, 'state' | 'sinks' | 'signal'>,
   job: StreamJob,
   request: BackfillRequest,
-): Promise<Price> {
+) {
   refuseRange(deps, [job], request.window);
   const { signal } = deps;
   const { source, stream } = job;
@@ -60,14 +42,20 @@ export async function priceBackfill(
   return {
     source,
     stream,
+    /** What was asked for, up to what is old enough to be called complete. */
     window,
+    /** What is still to be read, in order. */
     toRead,
+    /** The part of the window, by time, that every sink has proven already; it is skipped, unless by force. */
     certified: 1 - lengthOf(unproven) / Math.max(1, window.end - window.start),
     rows: Math.round(rows),
+    /** Every row was counted; otherwise guessed from how closely they follow each other at the places looked at. */
     isCounted,
     requests,
+    /** Requests that finding this out took. */
     probes,
-    secondsAt(requestsPerSecond) {
+    /** How long it takes where nothing else uses the budget. */
+    secondsAt(requestsPerSecond: number): number {
       // A larger plan does not make the service faster: within a piece, requests run one after another.
       const atOnce = Math.max(1, Math.min(pieces, parallelism(first.tookMs, requestsPerSecond)));
       return Math.max(requests / requestsPerSecond, (requests * first.tookMs) / 1000 / atOnce);

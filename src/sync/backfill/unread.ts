@@ -1,6 +1,5 @@
 import { readLedger } from '../../cursor/ledger.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { Instant } from '../../model/instant.ts';
 import { STREAMS, type Stream } from '../../model/streams.ts';
 import {
   DAY_MS,
@@ -94,25 +93,15 @@ export async function unreadChunks(deps: Deps, job: StreamJob, request: Backfill
 /** Rows a job of the queue holds: some minutes of work on any plan, so that a lost worker loses little. */
 const ROWS_A_CHUNK = 100_000;
 const MOST_CHUNKS = 400;
-
-/** Chunks for a queue: whole days, whatever was proven of them already. */
-export function chunksOf(window: Window, density: number): Window[] {
-  const days = Math.ceil((window.end - window.start) / DAY_MS);
-  return cut(window, Math.max(daysFor(ROWS_A_CHUNK, density), Math.ceil(days / MOST_CHUNKS)));
-}
-
 /** A stream without rows is cut into months: a handful of requests each. */
 const LONGEST_DAYS = 31;
 
-const daysFor = (rows: number, density: number): number =>
-  Math.min(LONGEST_DAYS, Math.max(1, Math.floor(rows / (density * DAY_MS))));
-
-function cut({ start, end }: Window, days: number): Window[] {
-  const pieces: Window[] = [];
-  for (let at: Instant = start; at < end; ) {
-    const next = Math.min(end, startOfDay(at) + days * DAY_MS);
-    pieces.push({ start: at, end: next });
-    at = next;
-  }
-  return pieces;
+/** Chunks for a queue: whole days, whatever was proven of them already. */
+export function chunksOf({ start, end }: Window, density: number): Window[] {
+  const days = Math.min(LONGEST_DAYS, Math.max(1, Math.floor(ROWS_A_CHUNK / (density * DAY_MS))));
+  const length = Math.max(days, Math.ceil((end - start) / DAY_MS / MOST_CHUNKS)) * DAY_MS;
+  const chunks: Window[] = [];
+  for (let at = start; at < end; at = startOfDay(at) + length)
+    chunks.push({ start: at, end: Math.min(end, startOfDay(at) + length) });
+  return chunks;
 }

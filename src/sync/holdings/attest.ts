@@ -17,7 +17,7 @@ import { changeFilters } from '../../cursor/sources.ts';
 import { Fault } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
-import { DAY_MS, describeInstant, describeRange, holds, type Window } from '../../model/window.ts';
+import { counted, DAY_MS, describeInstant, describeRange, duration, holds, type Window } from '../../model/window.ts';
 import { type Asked, abilityOf, type Held, type Refilled, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { tracksOf } from '../run.ts';
@@ -234,13 +234,7 @@ async function findEmptied(state: SyncDeps['state'], sink: Sink, track: Track, k
 function announce(deps: SyncDeps, job: StreamJob, sink: Sink, lost: readonly Loss[]): void {
   const rows = lost.reduce((sum, { written }) => sum + written, 0);
   const requests = Math.ceil(rows / 1000);
-  const seconds = Math.ceil(requests / job.requestsPerSecond);
-  const took =
-    seconds < 90
-      ? `${seconds} s`
-      : seconds < 5400
-        ? `${Math.round(seconds / 60)} min`
-        : `${Math.round(seconds / 3600)} h`;
+  const took = duration(Math.ceil(requests / job.requestsPerSecond));
   const windows = counted(lost.length, 'window');
   const text = `${lost[0]?.note}. ${windows} ${lost.length === 1 ? 'is' : 'are'} read again: about ${counted(rows, 'row')}, ${counted(requests, 'request')}, ${took}`;
   tell(deps, job, text, { sink: sink.name, windows: lost.length, rows });
@@ -259,8 +253,6 @@ function tell({ log, onNotice }: SyncDeps, { source, stream }: StreamJob, text: 
   onNotice?.({ source, stream, text });
   log[onNotice ? 'debug' : 'warn']({ source, stream, ...details }, text);
 }
-
-const counted = (n: number, what: string): string => `${n.toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;
 
 /** What was read there is stored, and not certified. */
 export function withheld(spans: readonly Span[], { start, end, what }: ForeignRows): Span[] {

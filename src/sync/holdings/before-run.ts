@@ -30,39 +30,28 @@ import type { Instant } from '../../model/instant.ts';
 import { type Entry, overlay } from '../../model/window.ts';
 
 /** What a run knows of its stream before it reads. Only the holder of the lease changes it, but for the columns. */
-export interface Known {
-  filters: string | undefined;
-  /** By sink; undefined where nothing was ever written. */
-  cursors: ReadonlyMap<string, Cursor | undefined>;
-  /** Where completeness was counted from; the ledgers begin there. */
-  since: Instant | undefined;
-  ledgers: ReadonlyMap<string, readonly Entry[]>;
-  /** By sink: what it was found to hold, and windows with rows of other writers. */
-  attestations: ReadonlyMap<string, Attestation>;
-  foreign: ReadonlyMap<string, readonly ForeignRows[]>;
-  profile: Profile;
-  workspace: Workspace | undefined;
-  /** Earlier runs with these filters saw rows. */
-  hasShown: boolean;
-  /** Columns of unknown fields. They belong to the table, which other sources may change at any time. */
-  evolved: readonly EvolvedColumn[];
-}
+export type Known = Awaited<ReturnType<typeof readKnown>>;
 
 /** Everything at once, inside the transaction that takes the lease: most polls need no further look at the state. */
-export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks): Promise<Known> {
+export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks) {
   const [found] = await db.query<Found>({ text: SELECT_KNOWN, values: [source, stream, sinks] });
   if (!found) throw new Error('a select without a table has one row');
   const cursors = cursorsOf(sinks, found.cursors);
   return {
     filters: found.filters ?? undefined,
+    /** By sink; undefined where nothing was ever written. */
     cursors,
+    /** Where completeness was counted from; the ledgers begin there. */
     since: earliest([...cursors.values()]),
-    ledgers: ledgersOf(sinks, found.entries),
+    ledgers: ledgersOf(sinks, found.entries) as ReadonlyMap<string, readonly Entry[]>,
+    /** By sink: what it was found to hold, and windows with rows of other writers. */
     attestations: new Map(found.attestations.map(({ sink, ...row }) => [sink, defined<Attestation>(row)])),
     foreign: new Map(sinks.map((name) => [name, found.foreign.filter(({ sink }) => sink === name)])),
-    profile: { ...UNKNOWN_SERVER, ...found.profile },
+    profile: { ...UNKNOWN_SERVER, ...found.profile } as Profile,
     workspace: found.workspace ?? undefined,
+    /** Earlier runs with these filters saw rows. */
     hasShown: found.shown,
+    /** Columns of unknown fields. They belong to the table, which other sources may change at any time. */
     evolved: found.evolved,
   };
 }
@@ -93,18 +82,15 @@ const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefin
 };
 
 /** The ledger of each sink as this run leaves it: what it was at the beginning, with the run's own commits laid over it. */
-export interface Ledgers {
-  of(sink: string): readonly Entry[];
-  /** The sink has committed these windows. */
-  add(sink: string, spans: readonly Span[]): void;
-}
+export type Ledgers = ReturnType<typeof createLedgers>;
 
 /** @param now The database's clock, which the ledger goes by. */
-export function createLedgers(known: Known['ledgers'], runId: string, now: () => Instant): Ledgers {
+export function createLedgers(known: Known['ledgers'], runId: string, now: () => Instant) {
   const ledgers = new Map(known);
   return {
-    of: (sink) => ledgers.get(sink) ?? [],
-    add(sink, spans) {
+    of: (sink: string): readonly Entry[] => ledgers.get(sink) ?? [],
+    /** The sink has committed these windows. */
+    add(sink: string, spans: readonly Span[]): void {
       const laidOver = (entries: readonly Entry[], span: Span): Entry[] =>
         overlay(entries, entryOf(span, runId, now()));
       ledgers.set(sink, spans.reduce<readonly Entry[]>(laidOver, ledgers.get(sink) ?? []));

@@ -16,11 +16,13 @@ export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> 
     const { source, stream } = job;
     const writers = deps.sinks.map((sink) => ({ sink, replace: abilityOf(sink, 'replaceLinks') }));
     const startedAt = Math.floor(run.now());
-    const report = (rows: number): void =>
+    const report = (rows: number): void => {
+      run.tally.read = rows;
       deps.onProgress({ source, stream, rows, requests: run.requests(), through: undefined, runId: run.id });
+    };
     const hadLinks = await hasShownAny(deps.state, source);
     const listing = await job.list({ hadLinks, signal: deps.signal, onSeen: report });
-    run.tally.read = listing.rows.length;
+    report(listing.rows.length);
     for (const row of listing.rows) {
       for (const column of row.typeMismatches)
         run.tally.typeMismatches[column] = (run.tally.typeMismatches[column] ?? 0) + 1;

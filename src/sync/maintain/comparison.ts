@@ -5,6 +5,7 @@ import type { Instant } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, holds, startOfDay, type Window } from '../../model/window.ts';
 import type { Difference } from '../../sinks/sink.ts';
+import { sum } from '../estimate.ts';
 import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
 /** What `verify` found. */
@@ -53,16 +54,10 @@ export interface Counts {
 export const isClean = ({ sinks }: VerifyResult): boolean =>
   sinks.every(({ windows, miscounted, foreign }) => windows.length + miscounted.length + foreign.length === 0);
 
-export const totalOf = ({ days }: SinkResult): Counts & { events: number } =>
-  days.reduce(
-    (sum, day) => ({
-      events: sum.events + day.events,
-      missing: sum.missing + day.missing,
-      extra: sum.extra + day.extra,
-      different: sum.different + day.different,
-    }),
-    { events: 0, missing: 0, extra: 0, different: 0 },
-  );
+export function totalOf({ days }: SinkResult): Counts & { events: number } {
+  const all = (of: 'events' | keyof Counts): number => sum(days.map((day) => day[of]));
+  return { events: all('events'), missing: all('missing'), extra: all('extra'), different: all('different') };
+}
 
 const EXAMPLES = 20;
 

@@ -9,20 +9,7 @@ import type { StreamJob, SyncProgress } from '../job.ts';
 import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
 /** What an export wrote, and how far it can be trusted. */
-export interface ExportReport {
-  /** True if the file holds every event of the range once: nothing is in doubt, left out or too young. */
-  certified: boolean;
-  rows: number;
-  requests: number;
-  /** The windows that could not be proven complete, each with its reason. */
-  doubts: readonly Unproven[];
-  /** Records that could not be used; they are not in the file. */
-  rejected: number;
-  /** Events that came again with another time. With a spool the newest reading is in the file, without it the first. */
-  changed: number;
-  /** Events younger than this may still arrive. */
-  settledThrough: Instant;
-}
+export type ExportReport = Awaited<ReturnType<typeof readInto>>;
 
 interface ExportRequest {
   window: Window;
@@ -53,7 +40,7 @@ export async function exportStream(job: StreamJob, request: ExportRequest): Prom
   }
 }
 
-async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportReport> {
+async function readInto(job: StreamJob, request: ExportRequest) {
   const { window, file, signal, onProgress, isWatched, scrub, spool } = request;
   const { source, stream } = job;
   // The newest rows are wanted too; the report says from where on they may still change.
@@ -101,12 +88,17 @@ async function readInto(job: StreamJob, request: ExportRequest): Promise<ExportR
   if (spool) for await (const rows of spool.replay()) await file.write(rows.filter(isNewest));
   const settledThrough = reader.serverNow() - job.policy.settleMs;
   return {
+    /** True if the file holds every event of the range once: nothing is in doubt, left out or too young. */
     certified: doubts.length === 0 && rejected === 0 && window.end <= settledThrough,
     rows: versions.events(),
     requests: job.requests().requests,
+    /** The windows that could not be proven complete, each with its reason. */
     doubts,
+    /** Records that could not be used; they are not in the file. */
     rejected,
+    /** Events that came again with another time. With a spool the newest reading is in the file, without it the first. */
     changed: versions.changed(),
+    /** Events younger than this may still arrive. */
     settledThrough,
   };
 }

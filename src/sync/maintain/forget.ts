@@ -11,7 +11,7 @@ import {
   remember,
   takeBack,
 } from '../../cursor/forgotten.ts';
-import { acquireLease, type Lease, waitForCommits } from '../../cursor/leases.ts';
+import { waitForCommits, withLease } from '../../cursor/leases.ts';
 import { createScrub, digestOf } from '../../model/forgotten.ts';
 import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
@@ -122,13 +122,9 @@ async function ledgerRange(state: Database, source: string): Promise<Window> {
   return range;
 }
 
-async function withLeases<T>(state: Database, source: string, holder: string, work: () => Promise<T>): Promise<T> {
-  const leases: Lease[] = [];
-  try {
-    for (const stream of [...STREAM_NAMES, 'links'] as const)
-      leases.push(await acquireLease(state, source, stream, holder));
-    return await work();
-  } finally {
-    for (const lease of leases) await lease.release();
-  }
-}
+/** Every stream of the source, one lease inside the other. */
+const withLeases = <T>(state: Database, source: string, holder: string, work: () => Promise<T>): Promise<T> =>
+  ([...STREAM_NAMES, 'links'] as const).reduceRight<() => Promise<T>>(
+    (inner, stream) => () => withLease(state, source, stream, holder, inner),
+    work,
+  )();

@@ -3,7 +3,7 @@ import { type Cursor, forgetTrack, readCursor, rewind } from '../../cursor/curso
 import type { Database } from '../../cursor/database/index.ts';
 import { lockCertified } from '../../cursor/holdings/attestations.ts';
 import { recountRows } from '../../cursor/holdings/window-rows.ts';
-import { acquireLease, checkFence, type Lease } from '../../cursor/leases.ts';
+import { checkFence, type Lease, withLease } from '../../cursor/leases.ts';
 import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
 import { Certified } from '../../extract/proof/certified.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -105,18 +105,15 @@ export function resetCursor(deps: MoveDeps, track: Track): Promise<void> {
 }
 
 /** Runs under the lease, so that no sync is running, and after the sink has reported its commits to the state. */
-async function withTrack(deps: MoveDeps, track: Track, work: (lease: Lease) => Promise<void>): Promise<void> {
+function withTrack(deps: MoveDeps, track: Track, work: (lease: Lease) => Promise<void>): Promise<void> {
   const { state, sinks, holder } = deps;
   const { source, stream } = track;
-  const lease = await acquireLease(state, source, stream, holder);
-  try {
-    // A sink that the config no longer names has nobody to ask.
-    const sink = sinks.find(({ name }) => name === track.sink);
+  // A sink that the config no longer names has nobody to ask.
+  const sink = sinks.find(({ name }) => name === track.sink);
+  return withLease(state, source, stream, holder, async (lease) => {
     await sink?.recover?.({ source, stream, epoch: lease.epoch });
     await sink?.publishProgress?.({ source, stream });
     await work(lease);
     await sink?.publishProgress?.({ source, stream });
-  } finally {
-    await lease.release();
-  }
+  });
 }

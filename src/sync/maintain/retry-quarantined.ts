@@ -1,24 +1,21 @@
 import { readCursor } from '../../cursor/cursors.ts';
-import { acquireLease } from '../../cursor/leases.ts';
+import { withLease } from '../../cursor/leases.ts';
 import { dropQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
 import { A_BUG, emptyTally, finishRun, newRunId, startRun, type Tally } from '../../cursor/runs.ts';
 import { BadRecord, ConfigError, Fault, type Where } from '../../model/errors.ts';
 import type { Flatten, Row } from '../../model/flatten.ts';
 import { parseJson } from '../../model/json.ts';
 import { withoutLeftOut } from '../../model/privacy.ts';
-import { STREAMS, type StreamName } from '../../model/streams.ts';
+import { STREAMS } from '../../model/streams.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import { createSinkCommitter } from '../committer.ts';
-import type { SyncDeps } from '../job.ts';
-import { createSchemaEvolution, type UnknownFields } from '../schema-evolution.ts';
+import type { StreamJob, SyncDeps } from '../job.ts';
+import { createSchemaEvolution } from '../schema-evolution.ts';
 
 type RetryDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 /** Records of one stream that were set aside, and how the config reads that stream now. */
-interface RetryJob {
-  source: string;
-  stream: StreamName;
-  unknownFields: UnknownFields;
+interface RetryJob extends Pick<StreamJob, 'source' | 'stream' | 'unknownFields'> {
   flatten: Flatten;
   records: readonly Quarantined[];
 }
@@ -39,15 +36,12 @@ export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<
   const results = job.records.map((record) => ({ id: record.id, ...readAgain(record, job.flatten) }));
   const rows = results.flatMap(({ row }) => (row ? [row] : []));
   if (rows.length > 0) {
-    const lease = await acquireLease(state, source, stream, holder);
-    try {
-      await write(deps, job, lease.epoch, rows);
+    await withLease(state, source, stream, holder, async ({ epoch }) => {
+      await write(deps, job, epoch, rows);
       // Only after the commit, so that a crash loses no record. One that is in both places is written again, which changes nothing.
       const used = results.filter(({ row }) => row).map(({ id }) => id);
       await dropQuarantined(state, used);
-    } finally {
-      await lease.release();
-    }
+    });
   }
   return results.map(({ id, reason }) => ({ id, reason }));
 }

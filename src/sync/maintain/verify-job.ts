@@ -1,6 +1,6 @@
 import { lockCertified, reopen, writeForeign } from '../../cursor/holdings/attestations.ts';
-import { recountOpen } from '../../cursor/holdings/window-rows.ts';
-import { acquireLease, checkFence } from '../../cursor/leases.ts';
+import { recountRows } from '../../cursor/holdings/window-rows.ts';
+import { checkFence, type Lease, withLease } from '../../cursor/leases.ts';
 import { Cancelled, ConfigError, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
@@ -14,10 +14,11 @@ import { createVerifyResult, isClean, type SinkResult, totalOf, type VerifyResul
 import { THE_SERVICE, verifyBetween, verifyStream } from './verify.ts';
 
 /** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the one or the other. */
-export type Repair = { before: VerifyResult } & (
-  | { after: VerifyResult | undefined; fault: undefined }
-  | { after: undefined; fault: Fault }
-);
+export interface Repair {
+  before: VerifyResult;
+  after?: VerifyResult;
+  fault?: Fault;
+}
 
 /**
  * Compares one stream, and repairs it where that is wanted; what stays different is no longer certified. Where the service refuses it, or cannot be reached, the fault is the result:
@@ -35,7 +36,7 @@ export async function verifyJob(
     const phase = inPhases(deps.onProgress);
     const first = { ...deps, onProgress: phase(repair ? SHARES.before : 1) };
     before = between ? await verifyBetween(first, job, window, between) : await verifyStream(first, job, window);
-    const done = repair ? await repairStream(deps, job, before, phase) : { before, after: undefined, fault: undefined };
+    const done = repair ? await repairStream(deps, job, before, phase) : { before };
     // Of two sinks that differ nobody knows which is right.
     if (!between) await refute(deps, job, done.after ?? before);
     return done;
@@ -44,10 +45,10 @@ export async function verifyJob(
     const fault = error.at({ source, stream });
     if (fault instanceof Cancelled || fault instanceof ConfigError) throw fault;
     // Recovery: what was found before the repair stands; else nothing could be compared, and the result says why.
-    if (before) return { before, after: undefined, fault };
+    if (before) return { before, fault };
     const { name: against } = between?.[0] ?? { name: THE_SERVICE };
     const nothing = createVerifyResult({ source, stream, window, against, sinks: [] }).close(0);
-    return { before: { ...nothing, doubts: [{ ...window, note: fault.message }] }, after: undefined, fault };
+    return { before: { ...nothing, doubts: [{ ...window, note: fault.message }] }, fault };
   }
 }
 
@@ -67,7 +68,7 @@ export async function repairStream(
   };
   if (isClean(before)) {
     await removeMoved();
-    return { before, after: undefined, fault: undefined };
+    return { before };
   }
   for (const { sink: name, foreign } of before.sinks.filter((one) => one.foreign.length > 0)) {
     const sink = deps.sinks.find((one) => one.name === name);
@@ -76,9 +77,8 @@ export async function repairStream(
   // Certified windows with other numbers are reopened by the run that reads them again; those of open ones are corrected here.
   for (const sink of deps.sinks.filter(({ attest }) => attest)) {
     const track = { source, stream, sink: sink.name };
-    await deps.state.transaction((tx) =>
-      recountOpen(tx, track, before.window, countsIn(sink, STREAMS[stream], source)),
-    );
+    const count = countsIn(sink, STREAMS[stream], source);
+    await deps.state.transaction((tx) => recountRows(tx, track, before.window, count, { isOpenOnly: true }));
   }
   const windows = joined(
     before.sinks.flatMap(({ windows, foreign, miscounted }) => [...windows, ...foreign, ...miscounted]),
@@ -86,11 +86,11 @@ export async function repairStream(
   for (const window of windows) {
     const onProgress = phase(SHARES.repair / windows.length);
     const { fault } = await backfillStream({ ...deps, onProgress }, job, { window, force: true }, 'repair');
-    if (fault) return { before, after: undefined, fault };
+    if (fault) return { before, fault };
   }
   await removeMoved();
   const after = await verifyStream({ ...deps, onProgress: phase(SHARES.after) }, job, before.window);
-  return { before, after, fault: undefined };
+  return { before, after };
 }
 
 /** Every sink holds what it should, and all of it could be compared. */
@@ -107,19 +107,14 @@ async function refute(deps: SyncDeps, job: StreamJob, result: VerifyResult): Pro
   if (isClean(result)) return;
   const { state, sinks, holder, signal, onWait } = deps;
   const { source, stream } = job;
-  const lease = await acquireLease(state, source, stream, holder, {
-    givesWay: true,
-    signal,
-    ...(onWait && { onWait: (other) => onWait({ source, stream, holder: other }) }),
-  });
-  try {
+  const waits = onWait && { onWait: (other: string) => onWait({ source, stream, holder: other }) };
+  const refuteAll = async ({ epoch }: Lease): Promise<void> => {
     for (const found of result.sinks) {
       const sink = sinks.find(({ name }) => name === found.sink);
-      if (sink) await refuteIn(deps, sink, found, { source, stream, epoch: lease.epoch });
+      if (sink) await refuteIn(deps, sink, found, { source, stream, epoch });
     }
-  } finally {
-    await lease.release();
-  }
+  };
+  await withLease(state, source, stream, holder, refuteAll, { givesWay: true, signal, ...waits });
 }
 
 async function refuteIn(
