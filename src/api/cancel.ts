@@ -90,7 +90,7 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
   );
   return {
     /** Aborted with the error to throw: Cancelled, or the RetryLater of the limit that was hit. */
-    signal: controller.signal,
+    signal: controller.signal as AbortSignal,
     connected() {
       clearTimeout(part);
       part = limit(headersMs, 'the service did not begin to answer within', 'run it again later');

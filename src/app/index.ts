@@ -239,7 +239,7 @@ async function openState(config: Config, options: StateOptions, closers: Closers
     /** With the password: for connections to that database, never for messages. */
     stateUrl: url,
     /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
-    lost: lost.signal,
+    lost: lost.signal as AbortSignal,
   };
 }
 

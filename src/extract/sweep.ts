@@ -76,6 +76,10 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
       at = end;
       continue;
     }
+    if (at >= evidence.shownThrough && !areEndsTested) {
+      if (last) yield delivered(rowsOf(last, from, window.end), last.rejected);
+      continue;
+    }
     // Where no row shows behind it, there is nothing to go on to.
     const isLast = evidence.nextFrom(at) === undefined && evidence.seenAfter(at).length === 0;
     const beyond = isLast ? window.end : placeBeyond(fetcher, at, leaps);

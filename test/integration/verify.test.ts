@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
-import { DAY_MS } from '../../src/model/window.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/model/window.ts';
 import { type Abilities, abilityOf } from '../../src/sinks/sink.ts';
 import { isClean } from '../../src/sync/maintain/comparison.ts';
 import { verifyStream } from '../../src/sync/maintain/verify.ts';
 import { repairStream, verifyJob } from '../../src/sync/maintain/verify-job.ts';
 import { configFor, type Engine, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { rows } from '../support/sandbox.ts';
 import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 import { isDeep } from '../tiers.ts';
 
@@ -31,12 +32,25 @@ it('finds everything as it should be after a sync, although all that is joined h
   ] as const) {
     const result = await verify(config, stream);
     expect(counts(result)).toEqual({ events, missing: 0, extra: 0, different: 0 });
-    expect(isClean(result)).toBe(true);
+    expect([isClean(result), result.doubts]).toEqual([true, []]);
     // Each day of the window; what is too young to be compared is not in it, which may be the whole of today.
     const { start, end } = result.window;
     expect(result.sinks[0]?.days).toHaveLength(Math.ceil((end - start) / DAY_MS));
     expect(result.sinks[0]?.days.length).toBeGreaterThanOrEqual(11);
   }
+});
+
+it('leaves no doubt about the end of a stream that has been silent for a while', async () => {
+  const sandbox = await tenDays();
+  for (const click of await rows(sandbox, { event: 'clicks', sortOrder: 'desc' })) {
+    if (Date.parse(String(click.timestamp)) > Date.now() - 40 * MINUTE_MS)
+      sandbox.service.remove('clicks', String(click.eventId));
+  }
+  const config = configFor(engine, sandbox);
+  await syncAllDone(config);
+  const window = { start: Date.now() - 5 * DAY_MS, end: Date.now() };
+  const result = await withJob(config, 'clicks', (deps, job) => verifyStream(deps, job, window));
+  expect([isClean(result), result.doubts]).toEqual([true, []]);
 });
 
 it('tells what is missing, too much and different, by day and by field; a repair fixes it and proves it', async () => {

@@ -84,7 +84,7 @@ async function openIn(home: Home, options: EmbeddedOptions) {
     /** Holds the password of a role that is no superuser: for `connect`, not for messages. */
     url: place.urlOf(DATABASE),
     /** Aborted, with the reason, when the server went away and did not come back. */
-    lost: lost.signal,
+    lost: lost.signal as AbortSignal,
     /** Close your own connections first. Stops the server unless another process still uses it. */
     close(): Promise<void> {
       closing ??= close();
