@@ -1,3 +1,4 @@
+import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
 import { createGapCloser, type GapEnd } from './gap-closer.ts';
@@ -36,6 +37,10 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
     // Behind a gap, pages may still show rows from within it.
     const from = leaps > 0 ? window.start : at;
     let last: PageResult | undefined;
+    // What pages that came after it have shown: of two versions of a row, the later one counts.
+    const shownSince = new Map<string, Row>();
+    const rowsOfLast = (): Row[] =>
+      last ? rowsOf(last, from, window.end).map((row) => shownSince.get(row.id) ?? row) : [];
     let outcome: GapEnd = { setAside: [] };
     if (evidence.through(at) === undefined) {
       const steps = gaps.close(at);
@@ -45,9 +50,16 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
           const isFurther = !last || (ownEnd(page, at) ?? at) >= (ownEnd(last, at) ?? at);
           const other = isFurther ? last : page;
           if (other) yield delivered(rowsOf(other, from, window.end), other.rejected);
-          if (isFurther) last = page;
-          // Rows from before this place that no recent page has shown: they arrived since, or were left out. They are stored, too.
-          const passed = undelivered(rowsOf(page, window.start, window.end)).filter((row) => row.at < from);
+          if (isFurther) {
+            last = page;
+            shownSince.clear();
+          }
+          if (!isFurther) for (const row of page.rows) shownSince.set(row.id, row);
+          // Rows from before this place that no recent page has shown: they arrived since, or were left out. They are stored, too; and those
+          // that no window holds yet, as they are shown now.
+          const passed = undelivered(rowsOf(page, window.start, Number.POSITIVE_INFINITY)).filter(
+            ({ at }) => at < from || at >= Math.max(window.end, evidence.settledThrough),
+          );
           if (passed.length > 0) yield delivered(passed);
           const fresh = rowsOf(page, newest + 1, window.end);
           fair.count(fresh.length);
@@ -69,7 +81,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
         certified: proven,
         whole: last !== undefined && !isAside && isWhole(last, { start: at, end }),
         // What lies further ahead on it is evidence already, and will not be asked for again.
-        rows: last ? rowsOf(last, from, window.end) : [],
+        rows: rowsOfLast(),
         rejected: [...(last?.rejected ?? []), ...outcome.setAside],
         ...(isAside && { note: SET_ASIDE }),
       };
@@ -77,7 +89,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
       continue;
     }
     if (at >= evidence.shownThrough && !areEndsTested) {
-      if (last) yield delivered(rowsOf(last, from, window.end), last.rejected);
+      if (last) yield delivered(rowsOfLast(), last.rejected);
       continue;
     }
     // Where no row shows behind it, there is nothing to go on to.
@@ -89,7 +101,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
       window: { start: at, end: to },
       certified: undefined,
       note: outcome.reason ?? NOT_TOGETHER,
-      rows: last ? rowsOf(last, from, window.end) : [],
+      rows: rowsOfLast(),
       rejected: [...(last?.rejected ?? []), ...outcome.setAside],
     };
     at = to;

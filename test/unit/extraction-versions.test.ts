@@ -5,8 +5,16 @@ import { columnsOf } from '../../src/sinks/files/partition-file.ts';
 import { DAY, NOON } from '../support/sandbox-sync.ts';
 import { createWrittenSync, flatten, plainly, spread, type WrittenEvent } from '../support/written-service.ts';
 
-test('an event whose content changes while it is read: what was shown last', async () => {
-  const events = spread(5000, NOON - 20 * DAY, NOON - HOUR_MS);
+test.each([
+  ['of twenty days', spread(5000, NOON - 20 * DAY, NOON - HOUR_MS)],
+  ['of two hours', spread(7000, NOON - 2 * HOUR_MS, NOON - 1000)],
+  ['of two days, few', spread(1500, NOON - 2 * DAY, NOON - HOUR_MS)],
+  [
+    'of one instant, and others',
+    [...spread(300, NOON - DAY, NOON - HOUR_MS), ...spread(1200, NOON - 2 * DAY, NOON - 2 * DAY, 't')],
+  ],
+  ['three', spread(3, NOON - 2 * DAY, NOON - HOUR_MS)],
+])('events %s whose content changes while they are read: what was shown last', async (_, events) => {
   const shown = new Map<string, { request: number }>();
   const sync = createWrittenSync(
     {
@@ -28,7 +36,7 @@ test('an event whose content changes while it is read: what was shown last', asy
     expect((await sync.run()).error).toBeUndefined();
     const stored = sync.sink.rows.read(STREAMS.clicks).map((row) => JSON.parse(String(row[extra])));
     const outdated = stored.filter(({ id, request }) => shown.get(id)?.request !== request);
-    expect([stored.length, outdated]).toEqual([5000, []]);
+    expect([stored.length, outdated]).toEqual([events.length, []]);
     sync.pass(HOUR_MS);
   }
 });
