@@ -26,7 +26,7 @@ const number = z.union(
     z
       .string()
       .regex(/^\d+(\.\d+)?$/)
-      .transform(Number),
+      .transform((digits) => Math.min(Number(digits), Number.MAX_VALUE)),
   ],
   { error: 'must be a number' },
 );
