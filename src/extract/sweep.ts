@@ -55,11 +55,8 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
             shownSince.clear();
           }
           if (!isFurther) for (const row of page.rows) shownSince.set(row.id, row);
-          // Rows from before this place that no recent page has shown: they arrived since, or were left out. They are stored, too; and those
-          // that no window holds yet, as they are shown now.
-          const passed = undelivered(rowsOf(page, window.start, Number.POSITIVE_INFINITY)).filter(
-            ({ at }) => at < from || at >= Math.max(window.end, evidence.settledThrough),
-          );
+          // Rows from before this place that no recent page has shown: they arrived since, or were left out. They are stored, too.
+          const passed = undelivered(rowsOf(page, window.start, window.end)).filter((row) => row.at < from);
           if (passed.length > 0) yield delivered(passed);
           const fresh = rowsOf(page, newest + 1, window.end);
           fair.count(fresh.length);

@@ -35,7 +35,9 @@ test.each([
   for (let run = 1; run <= 3; run++) {
     expect((await sync.run()).error).toBeUndefined();
     const stored = sync.sink.rows.read(STREAMS.clicks).map((row) => JSON.parse(String(row[extra])));
-    const outdated = stored.filter(({ id, request }) => shown.get(id)?.request !== request);
+    // What is too young to be complete is read again by the next run.
+    const young = new Set(events.filter(({ at }) => at >= (sync.watermark() ?? 0)).map(({ id }) => id));
+    const outdated = stored.filter(({ id, request }) => !young.has(id) && shown.get(id)?.request !== request);
     expect([stored.length, outdated]).toEqual([events.length, []]);
     sync.pass(HOUR_MS);
   }
