@@ -73,16 +73,23 @@ export const columnsCopy: Table = {
 /** Nearly every poll stays within today, and changes no day that is complete: it need not look. */
 export function createDaysDue() {
   const settled = new Set<string>();
+  /** The day that each has come to. */
+  const ends = new Map<string, number>();
   const keyOf = ({ source, stream }: Omit<Track, 'sink'>): string => `${source}/${stream}`;
   return {
     isDue: (track: Omit<Track, 'sink'>): boolean => !settled.has(keyOf(track)),
     settle: (track: Omit<Track, 'sink'>): unknown => settled.add(keyOf(track)),
-    /** A batch whose commit may change them: it reaches over a midnight, or is all of an earlier day. */
+    /** A batch whose commit may change them: a day ended, a window of an earlier day was read, or rows of one came late. */
     watched: (batch: Batch): Batch => ({
       ...batch,
       async commit(advance, rejected) {
         const receipt = await batch.commit(advance, rejected);
-        if (advance.spans.some(({ start }) => start < startOfDay(Date.now()))) settled.delete(keyOf(advance));
+        const [key, today] = [keyOf(advance), startOfDay(Date.now())];
+        const isNew = receipt.new + receipt.changed > 0;
+        const reached = Math.max(0, ...advance.spans.map(({ end }) => startOfDay(end)));
+        const isEarlier = advance.spans.some(({ start, end }) => end <= today || (isNew && start < today));
+        if (isEarlier || reached > (ends.get(key) ?? 0)) settled.delete(key);
+        ends.set(key, Math.max(reached, ends.get(key) ?? 0));
         return receipt;
       },
     }),
