@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { type Dirent, readFileSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,7 +22,7 @@ export async function installed(): Promise<Part[]> {
   const parts = await Promise.all(
     [...reached(packages)].map(async (path) => ({
       name: path.replace(/^.*node_modules\//, '') || 'tributary itself',
-      bytes: await sizeOf(path === '' ? 'dist' : path),
+      bytes: path === '' ? packed() : await sizeOf(path),
     })),
   );
   return parts.filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes);
@@ -48,14 +49,20 @@ function placeOf(packages: Readonly<Record<string, Locked>>, from: string, name:
   }
 }
 
+/** What is published: the build also leaves code here that is compiled ahead for this Node. */
+function packed(): number {
+  const [found] = JSON.parse(
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { encoding: 'utf8' }),
+  );
+  return found.unpackedSize;
+}
+
 async function sizeOf(path: string): Promise<number> {
   const entries = await readdir(path, { withFileTypes: true }).catch((): Dirent[] => []);
   const sizes = entries.map(async (entry) => {
     const inside = join(path, entry.name);
     if (entry.isDirectory()) return entry.name === 'node_modules' ? 0 : sizeOf(inside);
-    // Ours are built with maps, which are not part of the package; those of others are.
-    const isOurMap = path.startsWith('dist') && entry.name.endsWith('.map');
-    return entry.isFile() && !isOurMap ? (await stat(inside)).size : 0;
+    return entry.isFile() ? (await stat(inside)).size : 0;
   });
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
