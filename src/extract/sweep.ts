@@ -85,6 +85,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
       at = end;
       continue;
     }
+    // Ends may be shifted or rounded, as it turned out only now: they are tested above, before this is given up.
     if (at >= evidence.shownThrough && !areEndsTested) {
       if (last) yield delivered(rowsOfLast(), last.rejected);
       continue;

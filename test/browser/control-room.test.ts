@@ -5,7 +5,7 @@ import { axeFaults } from './axe.ts';
 import { goTo, hasBrowser, type Visit } from './browser.ts';
 import { BEHIND_DAYS, type OperatorScene, openOperatorScene, signIn, TOKEN } from './operator-scene.ts';
 
-/** One path through the house: in by the token, a stream that stands still, told to go on, and out. control-room-work.test.ts has the rest. */
+/** One path through the control room: in by the token, a stream that stands still, told to go on, and out. control-room-work.test.ts has the rest. */
 
 describe.skipIf(!hasBrowser || !hasRedis)('the control room', () => {
   let scene: OperatorScene;

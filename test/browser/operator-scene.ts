@@ -19,7 +19,7 @@ export const BEHIND_DAYS = 3;
 export const DAYS = 12;
 
 /**
- * The whole house, seen from the chair of its operator, who has not signed in yet: a live worker on the sandbox, Redis, Postgres and a real
+ * Everything that an operator has, before signing in: a live worker on the sandbox, Redis, Postgres and a real
  * browser. With `isRefused` the worker finds a service that refuses, as after a plan that ran out over the weekend.
  */
 export async function openOperatorScene({ isRefused }: { isRefused: boolean }) {

@@ -285,7 +285,7 @@ export function pageData({ sources, days, runDays, scene = 'troubled' }: Size) {
   return { overview, coverage, windows, rows, eventRows, budget, runs, backfills, links };
 }
 
-/** The same house at another time. Figures are as wide as they come. */
+/** The same overview at another time. Figures are as wide as they come. */
 function overviewOf(scene: Scene, troubled: Overview): Overview {
   const now = Date.parse(troubled.now);
   const calm = troubled.streams.map((stream, i): StreamOverview => {

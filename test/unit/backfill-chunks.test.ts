@@ -74,10 +74,12 @@ test('a page takes as long as the process is busy for it, not as long as it wait
     for (const end = performance.now() + ms; performance.now() < end; );
   };
   expect(pageMs()).toBe(50);
+  const began = performance.now();
   for (; answers < 6; answers++) {
     work(100);
     await sleep(100);
   }
-  expect(pageMs()).toBeGreaterThanOrEqual(90);
-  expect(pageMs()).toBeLessThan(170);
+  const share = pageMs() / ((performance.now() - began) / answers);
+  expect(share).toBeGreaterThan(0.2);
+  expect(share).toBeLessThan(0.9);
 });

@@ -55,7 +55,7 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
     throw databaseFault(error, address);
   };
   return {
-    /** What it throws, and what comes of a question on it, are errors of the house. */
+    /** It throws, as do queries on it, errors that say what to do. */
     async checkOut(): Promise<Connection> {
       const client = await pool.connect().catch(rethrow);
       return {

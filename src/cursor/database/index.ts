@@ -4,7 +4,7 @@ import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
 import { type Sql, sql } from './sql.ts';
 
-/** The way to Postgres: everything else sees these few functions, and errors of the house. */
+/** The way to Postgres: everything else sees these few functions, and errors that say what to do. */
 export interface Database extends Queryable {
   /** Runs `work` between BEGIN and COMMIT; whatever it throws rolls back and is thrown on. */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { SERVICE_CODES } from '../../../src/api/service-errors.ts';
 import { NETWORK_MEANINGS } from '../../../src/model/io-errors.ts';
 
-/** Every error that the house can tell a person, read from the code that makes it. */
+/** Every error that can be shown to a person, read from the code that makes it. */
 export interface ErrorText {
   file: string;
   kind: string;
