@@ -10,7 +10,6 @@ export const singer = (kind: Tool['kind']): Tool => ({
   kind,
   async sync(job) {
     const { service, place, python } = job;
-    const { pathname, hostname, port, username, password } = new URL(place.databaseUrl);
     const write = (name: string, value: unknown): Promise<void> =>
       writeFile(join(place.dir, name), JSON.stringify(value));
     await write('tap.json', {
@@ -24,11 +23,7 @@ export const singer = (kind: Tool['kind']): Tool => ({
       kind === 'Parquet'
         ? { destination_path: lakeOf(job) }
         : {
-            host: hostname,
-            port: Number(port),
-            user: username,
-            password: decodeURIComponent(password),
-            database: pathname.slice(1),
+            sqlalchemy_url: sqlAlchemyUrl(place.databaseUrl),
             default_target_schema: 'peers',
             load_method: 'upsert',
             use_copy: true,
@@ -50,6 +45,12 @@ export const singer = (kind: Tool['kind']): Tool => ({
       ? idsInTable(job, 'peers.leads', 'eventId')
       : idsInFiles(`${lakeOf(job)}/leads/*.parquet`, 'eventId'),
 });
+
+/** The host of ours is the folder of a socket, which SQLAlchemy takes as a parameter. */
+function sqlAlchemyUrl(url: string): string {
+  const { username, password, hostname, port, pathname } = new URL(url);
+  return `postgresql+psycopg://${username}:${password}@${pathname}?host=${hostname}&port=${port}`;
+}
 
 async function lastState(file: string): Promise<string | undefined> {
   const text = await readFile(file, 'utf8').catch(() => ''); // Before the first sync there is none.

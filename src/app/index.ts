@@ -5,6 +5,7 @@ import type { Usage } from '../api/limiter.ts';
 import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
 import { recordAudit } from '../cursor/audit.ts';
 import { readEvolved } from '../cursor/columns.ts';
+import { addressOf } from '../cursor/database/errors.ts';
 import { connect, type Database, ifTable } from '../cursor/database/index.ts';
 import { openEmbedded } from '../cursor/embedded/index.ts';
 import { readForgotten } from '../cursor/forgotten.ts';
@@ -64,8 +65,8 @@ export const hasState = ({ state }: Config): boolean => state.url !== undefined 
 /** For people: the state's database, without user and password. */
 export function stateNameOf({ state: { url } }: Config): string {
   if (url === undefined) return `embedded Postgres in ${STATE_DIR}/`;
-  const { host, pathname } = new URL(url);
-  return `Postgres at ${host}${pathname}`;
+  const { host, port, database } = addressOf(url);
+  return `Postgres at ${host}:${port}/${database}`;
 }
 
 export type App = Awaited<ReturnType<typeof openState>>;

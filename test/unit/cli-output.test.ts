@@ -1,10 +1,11 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, test, vi } from 'vitest';
 import { createLog, lineForPeople } from '../../src/app/environment.ts';
-import type { SyncApp } from '../../src/app/index.ts';
+import { type SyncApp, stateNameOf } from '../../src/app/index.ts';
 import { EXIT, exitCodeOf, mostSevere } from '../../src/cli/command.ts';
 import { notes, summaryJson, summaryTable } from '../../src/cli/commands/sync.ts';
 import { createBackfillLine, createProgressLine, withRetryLines } from '../../src/cli/progress.ts';
 import { createTerminal, describeTerm, fittedTable, type Terminal, table, wrap } from '../../src/cli/terminal.ts';
+import type { Config } from '../../src/config/index.ts';
 import { emptyTally, type Tally } from '../../src/cursor/runs.ts';
 import { BadRecord, Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { StreamName } from '../../src/model/streams.ts';
@@ -96,6 +97,14 @@ describe('the summary of a sync', () => {
       budget: { main: USAGE },
     });
   });
+});
+
+test.each([
+  ['postgresql://u:p@db.example.com/state', 'Postgres at db.example.com:5432/state'],
+  ['postgresql://u:p@%2Fvar%2Frun:5433/state', 'Postgres at /var/run:5433/state'],
+  ['postgresql:///state?host=/var/run', 'Postgres at /var/run:5432/state'],
+])('the state is named by its address: %s', (url, name) => {
+  expect(stateNameOf({ state: { url } } as Config)).toBe(name);
 });
 
 describe('exit codes', () => {
