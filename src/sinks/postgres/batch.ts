@@ -105,6 +105,8 @@ async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans'
   const ids = [...distinct.keys()];
   const found = ids.length > 0 ? await tx.query<Known>(selectKnown(load, ids)) : [];
   const known = new Map(found.map(({ event_id, at }) => [event_id, at]));
+  // Before new rows are in the window: they need no looking at. One that moved elsewhere is unmarked when it is merged.
+  for (const span of spans) if (span.whole) await tx.query(markMissing(load, span, ids));
 
   const [newRows, hits]: [Row[], Row[]] = [[], []];
   for (const row of distinct.values()) (known.has(storableText(row.id)) ? hits : newRows).push(row);
@@ -118,7 +120,6 @@ async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans'
   }
   const changed = await storeKnown(tx, { ...load, rows: hits }, found, sanitizer);
   for (const entity of entitiesOf(stream)) await storeEntity(tx, load, entity);
-  for (const span of spans) if (span.whole) await tx.query(markMissing(load, span, ids));
   const moved = changed.filter(({ id, at }) => known.get(storableText(id)) !== at);
   return {
     receipt: {
