@@ -1,7 +1,7 @@
 import * as zlib from 'node:zlib';
 import { compressUsingDict, createCCtx, decompress, init } from '@bokuweb/zstd-wasm';
 import { type FileMetaData, parquetMetadata, parquetScan, type SchemaElement } from 'hyparquet';
-import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
+import { snappyCompress } from './bytes.ts';
 
 export type Compression = 'zstd' | 'snappy' | 'gzip';
 
