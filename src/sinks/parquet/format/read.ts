@@ -1,6 +1,7 @@
 import type { Kind, Value } from '../../../model/columns.ts';
 import { Fault, RetryLater } from '../../../model/errors.ts';
-import { type Compression, type Element, type Metadata, parseMetadata } from './compression.ts';
+import type { Compression } from './compression.ts';
+import { parseMetadata, readValues } from './decode.ts';
 import { PUT, plainBytes } from './encodings.ts';
 import { CREATED_BY, PLACES, placesText } from './footer.ts';
 import {
@@ -13,13 +14,20 @@ import {
   type LeafType,
   leavesOf,
   MAGIC,
+  type ParquetFile,
   type Range,
-  type ReadableFile,
   restoreInstant,
   restoreInteger,
   type StoredGroup,
 } from './types.ts';
-import { readValues } from './values.ts';
+
+type Metadata = ReturnType<typeof parseMetadata>;
+type Element = Metadata['schema'][number];
+
+export interface ReadableFile extends ParquetFile {
+  /** As hyparquet gives it: the groups in the same order. */
+  footer: Metadata;
+}
 
 /** Enough for the footer of most files, so that one request suffices. */
 const TAIL_BYTES = 128 * 1024;

@@ -1,5 +1,5 @@
 import type { Kind, Value } from '../../../model/columns.ts';
-import type { Compression, Metadata } from './compression.ts';
+import type { Compression } from './compression.ts';
 
 /**
  * The terms of the Parquet codec. A file is MAGIC, row groups, and a footer with all positions.
@@ -74,12 +74,6 @@ export interface ParquetFile {
   rows: number;
   metadata: Record<string, string>;
   groups: readonly StoredGroup[];
-}
-
-/** A file that was read. */
-export interface ReadableFile extends ParquetFile {
-  /** As hyparquet gives it: the groups in the same order. */
-  footer: Metadata;
 }
 
 /** Random access to bytes: a file, or an object in S3. */
