@@ -2,11 +2,11 @@ import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { addKeys, dropKeys, findTrack } from '../files/event-index.ts';
 import { groupBy } from '../files/group-by.ts';
-import { allOf, type Files, type WritableFiles } from '../files/merge.ts';
+import type { Files, WritableFiles } from '../files/merge.ts';
 import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
 import { recordRework, type Visit } from '../files/rework.ts';
 import { whileOpen } from '../files/store/store.ts';
-import { editsOf, extractMoved } from '../files/survey.ts';
+import { editsOf, extractMoved, movedIn } from '../files/survey.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import type { Design } from '../table-columns.ts';
 import { type Change, changeTable, type NewFile } from './change-table.ts';
@@ -108,7 +108,7 @@ export const writableTable = (
         fresh.push(...(await extractMoved(present, findings, rule, table.columns)));
         await writer.replace(file, present, editsOf(findings, rule, table.columns, now));
       });
-      const moved = allOf(findings.moved).map(({ key }) => key);
+      const moved = movedIn(findings).map(({ key }) => key);
       if (track !== undefined && moved.length > 0)
         draft.later(dropKeys(track, partitionOf(file.entry.file.day ?? 0), moved));
     }
