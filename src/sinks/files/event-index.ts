@@ -19,13 +19,8 @@ export type Partition = number;
  * authoritative; the index only says where to look.
  */
 
-/** How far back a stream is read again: that far, and a day more, an event that moves to another day is found at once. */
+/** That far, and a day more, an event that moves to another day is found at once. */
 export type ReadAgainMs = (source: string, stream: StreamName) => number;
-
-interface KnownFile {
-  partition: Partition;
-  identity: string;
-}
 
 /** 64 bits of a digest. The file distinguishes events that collide. */
 export const keyOf = (id: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash('sha256', id).slice(0, 16)}`));
@@ -34,11 +29,7 @@ export const keyOf = (id: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash(
  * With a mark before any file is replaced, if readers see it at once. It is unsettled if an earlier writer stopped after its mark, or if the
  * track is new: then the files have to be compared with the index.
  */
-export async function enterTrack(
-  state: Queryable,
-  { sink, stream, source }: Track,
-  { isMarked }: { isMarked: boolean },
-) {
+export async function enterTrack(state: Queryable, { sink, stream, source }: Track, isMarked: boolean) {
   // The inner select sees the row before this statement changes it.
   const [entered] = await state.query<{ id: number; isUnsettled: boolean; now: Instant }>(sql`
     insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values (${sink}, ${stream}, ${source}, true)
@@ -77,7 +68,7 @@ export const dropTrack = (id: number): Sql => sql`
 
 /** The files of all partitions, or of one, as they were last written. */
 export async function knownFiles(tx: Queryable, track: number, only?: Partition): Promise<Map<Partition, string>> {
-  const files = await tx.query<KnownFile>(sql`
+  const files = await tx.query<{ partition: Partition; identity: string }>(sql`
     select partition, identity from tributary.lake_files
     where track = ${track} and partition = coalesce(${only ?? null}, partition)`);
   return new Map(files.map(({ partition, identity }) => [partition, identity]));
@@ -122,9 +113,8 @@ export async function indexedFrom(db: Queryable, track: number): Promise<Partiti
   return found?.from ?? Number.POSITIVE_INFINITY;
 }
 
-export function indexStart(now: Instant, readAgainMs: ReadAgainMs, of: Pick<Track, 'source' | 'stream'>): Partition {
-  return Math.floor(startOfDay(now - readAgainMs(of.source, of.stream) - DAY_MS) / HOUR_MS);
-}
+export const indexStart = (now: Instant, readAgainMs: ReadAgainMs, { source, stream }: Track): Partition =>
+  Math.floor(startOfDay(now - readAgainMs(source, stream) - DAY_MS) / HOUR_MS);
 
 /** Bounds what a commit has to wait for; the next one continues. */
 const DROPPED_AT_ONCE = 20_000;
@@ -155,15 +145,9 @@ export async function emptyIndex(state: Queryable, track: number): Promise<void>
   await state.query(sql`delete from tributary.lake_index where track = ${track}`);
 }
 
-interface Home {
-  key: number | bigint;
-  partition: Partition;
-}
-
 /** The partitions that may hold events with these keys. */
 export async function findHomes(tx: Queryable, track: number, from: Partition, keys: readonly bigint[]) {
-  if (keys.length === 0) return new Map<bigint, Home[]>();
-  const found = await tx.query<Home>(sql`
+  const found = await tx.query<{ key: number | bigint; partition: Partition }>(sql`
     select key, partition from tributary.lake_index
     where track = ${track} and key = any(${keys.map(String)}::bigint[]) and partition >= ${from}::float8`);
   return groupBy(found, ({ key }) => BigInt(key));
@@ -185,7 +169,9 @@ export const dropKeys = (track: number, partition: Partition, keys: readonly big
   delete from tributary.lake_index
   where track = ${track} and partition = ${partition} and key = any(${keys.map(String)}::bigint[])`;
 
-export function recordFile(track: number, { partition, identity, ...extent }: KnownFile & Extent): Sql {
+type Recorded = Extent & { partition: Partition; identity: string };
+
+export function recordFile(track: number, { partition, identity, ...extent }: Recorded): Sql {
   const [oldest, newest] = [extent.oldest, extent.newest].map((at) => (at === undefined ? null : toIso(at)));
   return sql`
     insert into tributary.lake_files (track, partition, identity, rows, oldest, newest, holds_before)

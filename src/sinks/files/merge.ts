@@ -65,12 +65,9 @@ interface Batch {
   now: Instant;
 }
 
-/** Events that may be in a file, by id. */
-type Sought = Map<string, Incoming>;
-
 export interface Homes {
   /** By partition, what the index says. An event that comes again may have the time of another one. */
-  sought: Map<Partition, Sought>;
+  sought: Map<Partition, Map<string, Incoming>>;
   /** The others are new, or in a file before this partition, whose events are not in the index. */
   others: Incoming[];
   from: Partition;
@@ -80,12 +77,12 @@ export async function homesOf(db: Queryable, track: number, incoming: readonly I
   const keys = incoming.map(({ key }) => key);
   const from = await indexedFrom(db, track);
   const homes = await findHomes(db, track, from, keys);
-  const sought = new Map<Partition, Sought>();
+  const sought: Homes['sought'] = new Map();
   for (const one of incoming) for (const { partition } of homes.get(one.key) ?? []) seek(sought, partition, [one]);
   return { sought, others: incoming.filter(({ key }) => !homes.has(key)), from };
 }
 
-export function seek(sought: Map<Partition, Sought>, partition: Partition, events: readonly Incoming[]): void {
+export function seek(sought: Homes['sought'], partition: Partition, events: readonly Incoming[]): void {
   const there = sought.get(partition) ?? new Map<string, Incoming>();
   for (const one of events) there.set(one.id, one);
   sought.set(partition, there);
@@ -115,8 +112,9 @@ export async function mergeRows<F>(files: WritableFiles<F>, look: Look, now: Ins
 }
 
 /** Compares rows with the files by the merge rule, and changes nothing. */
-export async function compareFiles<F>(comparison: Comparison, files: Files<F>): Promise<Difference[]> {
-  const { window, isWhole } = comparison;
+export async function compareFiles<F>(comparison: Comparison, present?: Files<F>): Promise<Difference[]> {
+  const { stream, window, isWhole } = comparison;
+  const files = present ?? { columns: columnsOf(stream), find: async () => [] };
   // The sink's own columns do not take part in the comparison.
   const { look } = lookFor(files, { ...comparison, wholes: isWhole ? [window] : [] }, bookkeeping(0, ''));
   const { works, stored } = await lookInto(files, look);

@@ -88,12 +88,13 @@ function openRows(partition: PartitionFile, stream: Stream): (window: Window) =>
   const columns = columnsOf(stream);
   const reshape = createReshape(partition.file.columns, columns);
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const [first, extra, missing] = [1, place('_extra'), place('_missing_since')];
+  const [extra, missing] = [place('_extra'), place('_missing_since')];
   const decoded = new Map<StoredGroup, Row[]>();
 
   const toRow = (values: readonly Value[]): Row => {
     const own = stream.columns.map(({ kind }, i) => {
-      const value = values[first + i] ?? null;
+      // Behind `_source`.
+      const value = values[1 + i] ?? null;
       return kind === 'json' && typeof value === 'string' ? (parseJson(value) as Value) : value;
     });
     const rest = values[extra] ?? null;

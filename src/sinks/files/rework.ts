@@ -20,7 +20,7 @@ import type { Edit, Edits } from './write-file.ts';
 export interface Rework {
   /** Absent: its own. */
   columns?: readonly FileColumn[];
-  edits: Edits;
+  edits?: Edits;
   /** Keys of events that are removed from the file. */
   dropped?: readonly bigint[];
   /** Their times, where the ledger counts them. */

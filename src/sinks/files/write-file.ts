@@ -85,9 +85,15 @@ async function readBack(staged: Staged, rows: number): Promise<ParquetFile & { b
   });
 }
 
+interface Edited {
+  present: PartitionFile | undefined;
+  columns: readonly FileColumn[];
+  edits?: Edits | undefined;
+}
+
 /** The pieces of a file's next version: untouched row groups are copied as they are, rows of several are put in order. */
 export async function* piecesOf(
-  { present, columns, edits }: { present: PartitionFile | undefined; columns: readonly FileColumn[]; edits: Edits },
+  { present, columns, edits }: Edited,
   segments: readonly Segment<LakeRow>[],
 ): AsyncGenerator<Piece> {
   const reshape = createReshape(present?.file.columns ?? columns, columns);
@@ -101,21 +107,17 @@ export async function* piecesOf(
     const rows = [...added];
     for (const i of groups) {
       const stored = (await present?.rows(group(i)))?.map(reshape) ?? [];
-      rows.push(...(edits.get(i)?.(stored) ?? stored));
+      rows.push(...(edits?.get(i)?.(stored) ?? stored));
     }
     yield { rows: groups.length + added.length > 1 ? rows.sort(inOrder(columns)) : rows };
   }
 }
 
 /** The same without new rows: every group stays by itself. */
-export function editedPieces(
-  present: PartitionFile,
-  columns: readonly FileColumn[],
-  edits: Edits,
-): AsyncGenerator<Piece> {
+export function editedPieces(present: PartitionFile, columns: readonly FileColumn[], edits?: Edits) {
   const isSameShape = fitsSchema(present.file, columns);
   const segments = [...present.file.groups.keys()].map((i) =>
-    edits.has(i) || !isSameShape ? { groups: [i], added: [] } : { copy: i },
+    edits?.has(i) || !isSameShape ? { groups: [i], added: [] } : { copy: i },
   );
   return piecesOf({ present, columns, edits }, segments);
 }

@@ -114,7 +114,7 @@ async function writeLoad(draft: Draft, load: Load, tables: OpenTables): Promise<
   const { source } = advance;
   const writer = await tables.writerOf(streamDesign(stream));
   const { table, added, removed } = writer;
-  const { id: track, isUnsettled, now } = await enterTrack(state, advance, { isMarked: false });
+  const { id: track, isUnsettled, now } = await enterTrack(state, advance, false);
   const counted = new Map<string, readonly Held[]>();
   const receipt = await storeLoad(state, draft, load, {
     async merge(rows) {

@@ -6,7 +6,6 @@ import type { Window } from '../../model/window.ts';
 import { gather } from '../files/commit.ts';
 import { findTrack, type ReadAgainMs } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
-import { columnsOf } from '../files/partition-file.ts';
 import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Store } from '../files/store/store.ts';
@@ -152,7 +151,7 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
   for (const stranger of await openStrangers(table, removed)) await writer.takeOver(stranger);
   for (const entry of removed) {
     const { source } = entry;
-    if (source !== undefined) await writer.rework(ownFile(table, entry, source), async () => ({ edits: new Map() }));
+    if (source !== undefined) await writer.rework(ownFile(table, entry, source), async () => ({}));
   }
   await writer.publish({ evolved, sources: [] });
 }
@@ -173,11 +172,7 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
   const { stream, source } = comparison;
   const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
   const table = await loadTable(warehouse, streamDesign(stream));
-  const isThere = track !== undefined && table !== undefined;
-  return compareFiles(
-    comparison,
-    isThere ? eventFiles({ table, track, source }) : { columns: columnsOf(stream), find: async () => [] },
-  );
+  return compareFiles(comparison, track === undefined ? undefined : table && eventFiles({ table, track, source }));
 }
 
 async function* readTable(warehouse: Warehouse, { stream, source }: EventsOf, window: Window): AsyncGenerator<Row[]> {

@@ -207,7 +207,7 @@ export async function replaceStranger(
   draft: Draft,
   table: Table,
   stranger: Stranger,
-  edited?: { source: string; edits: Edits },
+  edited?: { source: string; edits?: Edits | undefined },
 ): Promise<NewFile[]> {
   const made: NewFile[] = [];
   const { day: own } = stranger.entry.file;
@@ -218,7 +218,7 @@ export async function replaceStranger(
         : [own]
       : [undefined];
     for (const day of days) {
-      const edits = edited?.source === source ? edited.edits : new Map();
+      const edits = edited?.source === source ? edited.edits : undefined;
       const pieces = editedPieces(stranger.of(source, day), table.columns, edits);
       // Its groups are in order, each by itself.
       for (const { file } of await writeDataFile(draft, { table, source, day }, pieces))

@@ -38,13 +38,13 @@ export function createTableWriter(draft: Draft, table: Table) {
   let isPublished = false;
 
   /** A file of another writer: rows of ours that it holds are written anew. */
-  const takeOver = async (stranger: Stranger, edited?: { source: string; edits: Edits }): Promise<void> => {
+  const takeOver = async (stranger: Stranger, edited?: { source: string; edits?: Edits | undefined }) => {
     removed.push(stranger.entry);
     added.push(...(await replaceStranger(draft, table, stranger, edited)));
   };
 
   /** The opened part with some of its groups edited; untouched ones are copied as they are. */
-  const replace = async (part: Part, present: PartitionFile, edits: Edits): Promise<void> => {
+  const replace = async (part: Part, present: PartitionFile, edits?: Edits): Promise<void> => {
     const { source, entry, stranger } = part;
     if (stranger) return takeOver(stranger, { source, edits });
     removed.push(entry);

@@ -30,8 +30,7 @@ export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise
         columns: COLUMNS,
         read: async (show) => present && show(present),
         async replace(all) {
-          const next = { path, present, columns: COLUMNS, edits: new Map(), added: [], all, metadata };
-          const made = await writeNext(lake, next);
+          const made = await writeNext(lake, { path, present, columns: COLUMNS, all, metadata });
           // Without any link there is nothing to write, and nothing that was written before is lost: links stay, marked as missing.
           if (made) await whileStaged(made.staged, () => made.staged.publish(present?.identity));
         },

@@ -50,7 +50,7 @@ async function visitFile(
     const id = await findTrack(state, track);
     const { path, identity } = present;
     const { columns, metadata } = present.file;
-    const next = wish !== 'remove' && { columns, ...wish, path, present, added: [], isFresh: true, metadata };
+    const next = wish !== 'remove' && { columns, ...wish, path, present, isFresh: true, metadata };
     const made = next ? await writeNext(lake, next) : undefined;
     if (made) {
       const published = await whileStaged(made.staged, () => made.staged.publish(identity));
@@ -83,9 +83,7 @@ export async function tidy(
   for (const { partition } of await lake.state.query<{ partition: Partition }>(
     quietPartitions(id, quietSeconds, MOST),
   )) {
-    await visitFile(lake, track, partition, async ({ file }) =>
-      file.metadata[META.before] === 'yes' ? { edits: new Map() } : 'leave',
-    );
+    await visitFile(lake, track, partition, async ({ file }) => (file.metadata[META.before] === 'yes' ? {} : 'leave'));
   }
 }
 
@@ -110,7 +108,7 @@ async function rewriteStream(
       if (fitsSchema(file, columns) || !isWanted(file.columns)) return 'leave';
       count.rewritten += 1;
       count.rows += file.rows;
-      return { columns, edits: new Map() };
+      return { columns };
     });
   }
   return count;

@@ -70,17 +70,17 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
   const { state } = lake;
   const { stream, advance } = load;
   const work = async (change: Change) => {
-    const { id, isUnsettled, now } = await enterTrack(state, advance, { isMarked: true });
+    const { id, isUnsettled, now } = await enterTrack(state, advance, true);
     const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
     listings.delete(id);
     const merge = async (rows: readonly Row[]) => {
       const of = { lake, track: id, stream, advance };
-      const files = writableLake(state, change, of);
+      const files = writableLake(change, of);
       const start = indexStart(now, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {
         if (isDue) await reconcile(lake, advance, id);
         try {
-          await moveIndex(state, change, id, start, (end) => indexLake(state, of, start, end));
+          await moveIndex(state, change, id, start, (end) => indexLake(of, start, end));
           return { ...(await mergeEvents({ stream, rows, advance, now }, files)), isAfterCrash: isUnsettled };
         } catch (error) {
           // Recovery: a file is not the one in the index. It was restored, or another state database writes here too. Nothing was
