@@ -17,10 +17,7 @@ export interface ByteRange {
 /** Unused space may be as large as used space; small files may have more of it. */
 const SPARE_BYTES = 4 * 1024 * 1024;
 
-export function createLayout(
-  present: { file: ParquetFile; size: number },
-  isCopied: (group: number) => boolean,
-): Layout {
+export function createLayout(present: { file: ParquetFile; size: number }, isCopied: (group: number) => boolean) {
   const { groups, footerAt } = present.file;
   const used = groups.reduce((sum, { length }, i) => sum + (isCopied(i) ? length : 0), 0);
   const isWasteful = present.size - used > Math.max(SPARE_BYTES, used);
@@ -74,10 +71,7 @@ export type Segment<R> = { copy: number } | { groups: readonly number[]; added: 
  * that they do not fall into are copied. Rows that follow all others form a new group, and four groups of like size are joined into
  * one: so a row is rewritten two or three times before it ends up in a large group, however small the batches are.
  */
-export function planSegments<R>(
-  groups: readonly PresentGroup[],
-  added: ReadonlyArray<{ at: Instant; row: R }>,
-): Segment<R>[] {
+export function planSegments<R>(groups: readonly PresentGroup[], added: ReadonlyArray<{ at: Instant; row: R }>) {
   const pieces: Piece<R>[] = [];
   let next = 0;
   /** The rows up to a time, in order. */

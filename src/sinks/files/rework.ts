@@ -56,11 +56,7 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
 }
 
 /** Also returns how many rows it found. */
-export async function eraseIn(
-  { file, rows }: PartitionFile,
-  { column, id, empties }: Victim,
-  now: Instant,
-): Promise<{ rework: Rework | 'leave'; rows: number }> {
+export async function eraseIn({ file, rows }: PartitionFile, { column, id, empties }: Victim, now: Instant) {
   const { columns } = file;
   const place = (name: string): number => columns.findIndex((one) => one.name === name);
   const [at, syncedAt] = [place(column), place('_synced_at')];
@@ -80,8 +76,8 @@ export async function eraseIn(
   }
   // The file's previous version may hold anything, so the file is rewritten without it.
   const isClean = found.length === 0 && file.metadata[META.before] !== 'yes';
-  const rework = empties ? { edits } : { edits, dropped: [keyOf(id)], deleted: found.filter(Number.isFinite) };
-  return { rework: isClean ? 'leave' : rework, rows: found.length };
+  const rework: Rework = empties ? { edits } : { edits, dropped: [keyOf(id)], deleted: found.filter(Number.isFinite) };
+  return { rework: isClean ? ('leave' as const) : rework, rows: found.length };
 }
 
 /**

@@ -115,12 +115,7 @@ const mayHold = (
   candidates.some(({ at }) => at >= oldest && at <= newest) ||
   wholes.some(({ start, end }) => start <= newest && end > oldest);
 
-export function editsOf(
-  { notes }: Findings,
-  rule: MergeRule,
-  columns: readonly FileColumn[],
-  now: Instant,
-): Map<number, Edit> {
+export function editsOf({ notes }: Findings, rule: MergeRule, columns: readonly FileColumn[], now: Instant) {
   const missingAt = columns.findIndex(({ name }) => name === '_missing_since');
   const editOf = (inGroup: Findings['notes']): Edit => {
     const byRow = new Map(inGroup.map((note) => [note.place.n, note]));

@@ -92,10 +92,7 @@ interface Edited {
 }
 
 /** The pieces of a file's next version: untouched row groups are copied as they are, rows of several are put in order. */
-export async function* piecesOf(
-  { present, columns, edits }: Edited,
-  segments: readonly Segment<LakeRow>[],
-): AsyncGenerator<Piece> {
+export async function* piecesOf({ present, columns, edits }: Edited, segments: readonly Segment<LakeRow>[]) {
   const reshape = createReshape(present?.file.columns ?? columns, columns);
   const group = (i: number): StoredGroup => present?.file.groups[i] as StoredGroup;
   for (const segment of segments) {

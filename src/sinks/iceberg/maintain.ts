@@ -99,11 +99,7 @@ export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Ins
 }
 
 /** Removes a table's unreferenced files once they are old enough. */
-async function removeOrphans(
-  warehouse: Warehouse,
-  design: Design,
-  { orphanMs, versionsMs }: Maintenance,
-): Promise<number> {
+async function removeOrphans(warehouse: Warehouse, design: Design, { orphanMs, versionsMs }: Maintenance) {
   const isOld = ({ path, modifiedAt }: Stored): boolean =>
     modifiedAt < Date.now() - (path.endsWith('.metadata.json') ? versionsMs : orphanMs);
   const old = await storedFiles(warehouse, design, isOld);

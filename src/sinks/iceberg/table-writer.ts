@@ -16,11 +16,7 @@ import { openPart, type Part, partitionOf } from './table-files.ts';
 import { type Draft, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
 /** Behind the lock of a table, if it is there: what is to change in it is published at the end. */
-export const changeIfThere = <T>(
-  warehouse: Warehouse,
-  design: Design,
-  work: (writer: TableWriter) => Promise<T>,
-): Promise<T | undefined> =>
+export const changeIfThere = <T>(warehouse: Warehouse, design: Design, work: (writer: TableWriter) => Promise<T>) =>
   inDraft(warehouse, design.name, async (draft) => {
     const table = await loadTable(warehouse, design);
     if (!table) return undefined;

@@ -218,10 +218,7 @@ export const isNoFileOfOurs = (error: unknown): boolean =>
   error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError;
 
 /** The files of a source and those of other writers, which may hold its rows; limited to `days` if given. */
-export async function filesOf(
-  table: Table,
-  { source, days }: { source?: string; days?: readonly DayRange[] },
-): Promise<TableFile[]> {
+export async function filesOf(table: Table, { source, days }: { source?: string; days?: readonly DayRange[] }) {
   const found: TableFile[] = [];
   let written: Set<string> | undefined;
   const overlaps = ({ first, last }: DayRange): boolean =>

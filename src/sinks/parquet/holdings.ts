@@ -55,21 +55,16 @@ export async function identifyLake(db: Queryable, lake: Lake, track: Track, list
   return `${row.changes}${isDue(lake, row, listings) ? UNSETTLED : ''}`;
 }
 
-export async function attestLake(
-  lake: Lake,
-  track: Track,
-  windows: readonly Window[],
-  listings: Listings,
-): Promise<Held[]> {
+export async function attestLake(lake: Lake, track: Track, windows: readonly Window[], listings: Listings) {
   const before = await readTrack(lake.state, track);
-  if (!before) return windows.map(() => ({ rows: 0 }));
+  if (!before) return windows.map((): Held => ({ rows: 0 }));
   if (isDue(lake, before, listings)) {
     await inChange(lake.state, trackLock(track), () => reconcile(lake, track, before.id));
     listings.add(before.id);
   }
   const counts = await countLake(lake.state, lake, track, windows);
   const strays = (await readTrack(lake.state, track))?.strays ?? [];
-  return windows.map(({ start, end }, i) => {
+  return windows.map(({ start, end }, i): Held => {
     const stray = strays.find((one) => one.start < end && one.end > start);
     return { rows: counts[i] ?? 0, ...(stray && { foreign: `${stray.what}; remove it, or run verify --repair` }) };
   });
@@ -183,13 +178,7 @@ async function strangeness({ store }: Lake, { stream }: Track, listed: Listed): 
 }
 
 /** Returns why the file is not ours, if it is not. */
-async function index(
-  { state, store }: Lake,
-  track: Track,
-  id: number,
-  path: string,
-  partition: Partition,
-): Promise<string | undefined> {
+async function index({ state, store }: Lake, track: Track, id: number, path: string, partition: Partition) {
   const isIndexed = partition >= (await indexedFrom(state, id));
   const { found, fault } = await unlessStrange(async () =>
     whileOpen(await openPartition(store, path, track), async (file) => ({

@@ -37,12 +37,7 @@ async function visitFiles(lake: Lake, track: Track, visit: Visit<Rework | 'remov
   }
 }
 
-async function visitFile(
-  lake: Lake,
-  track: Track,
-  partition: Partition,
-  visit: Visit<Rework | 'remove'>,
-): Promise<void> {
+async function visitFile(lake: Lake, track: Track, partition: Partition, visit: Visit<Rework | 'remove'>) {
   const { state, store } = lake;
   const work = async (change: Change, present: PartitionFile): Promise<void> => {
     const wish = await visit(present);

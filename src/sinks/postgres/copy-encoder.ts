@@ -28,12 +28,7 @@ export const encodeCopy = (kinds: readonly Kind[], rows: Iterable<readonly Value
  * The same of rows as they were flattened, with values in front: each text is looked at while it is copied, and only a row with one that
  * Postgres cannot hold takes the way through the sanitizer.
  */
-export function encodeRows(
-  stream: Stream,
-  rows: Iterable<Row>,
-  front: readonly string[],
-  sanitizer: Sanitizer,
-): Generator<Buffer> {
+export function encodeRows(stream: Stream, rows: Iterable<Row>, front: readonly string[], sanitizer: Sanitizer) {
   const kinds: Kind[] = stream.columns.map(({ kind }) => kind);
   const all: Kind[] = [...front.map(() => 'text' as const), ...kinds, 'json'];
   const joined = joinedEnds(stream);

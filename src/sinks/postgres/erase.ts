@@ -117,12 +117,7 @@ async function deleteStep(db: Queryable, place: Sql, source: string, before: Ins
 }
 
 /** The table, or those of its partitions that hold what is too old. */
-async function tablesBefore(
-  db: Queryable,
-  { schema, stream }: Of,
-  partition: Partition,
-  before: Instant,
-): Promise<Array<{ name: string; to: Instant | undefined }>> {
+async function tablesBefore(db: Queryable, { schema, stream }: Of, partition: Partition, before: Instant) {
   const names = await db.query<{ name: string }>(sql`
     select c.relname::text as name from pg_class t
     join pg_class c on c.oid = t.oid or c.oid in (select inhrelid from pg_inherits where inhparent = t.oid)

@@ -243,12 +243,7 @@ const fits = (found: string, type: string): boolean =>
   found === formatOf(type) || (type === 'text' && found.startsWith('character varying'));
 
 /** Makes a table, or gives it what it lacks. */
-export async function bringUpToDate(
-  tx: Queryable,
-  schema: string,
-  table: Table,
-  evolved?: ReadonlySet<string>,
-): Promise<void> {
+export async function bringUpToDate(tx: Queryable, schema: string, table: Table, evolved?: ReadonlySet<string>) {
   const present = await describeTable(tx, schema, table.name);
   if (present) {
     checkLayout(schema, table, present);

@@ -40,11 +40,7 @@ export const optional = (type: unknown) => ['null', type];
 export const field = (id: number, name: string, type: unknown) =>
   Array.isArray(type) ? { name, type, default: null, 'field-id': id } : { name, type, 'field-id': id };
 
-export function encodeAvro(
-  schema: unknown,
-  metadata: Readonly<Record<string, string>>,
-  records: readonly object[],
-): Buffer {
+export function encodeAvro(schema: unknown, metadata: Readonly<Record<string, string>>, records: readonly object[]) {
   const type = typeOf(schema);
   const sync = randomBytes(SYNC_BYTES);
   const header = { ...metadata, 'avro.schema': JSON.stringify(schema), 'avro.codec': 'deflate' };

@@ -68,12 +68,7 @@ async function isWhole(warehouse: Warehouse, { metadata }: Listed): Promise<bool
 
 const GOES_ON = 'and reads again what that lacks';
 
-export const withoutMetadata = (
-  { name, namespace }: Warehouse,
-  table: string,
-  location: string,
-  newest?: Listed,
-): ConfigError =>
+export const withoutMetadata = ({ name, namespace }: Warehouse, table: string, location: string, newest?: Listed) =>
   new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
     where: { sink: name },
     kept: 'the catalog and the files as they are',

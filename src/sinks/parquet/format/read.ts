@@ -137,12 +137,7 @@ const readEntries = ({ key_value_metadata: entries = [] }: Metadata): Record<str
 type GroupEntry = Metadata['row_groups'][number];
 type ChunkEntry = NonNullable<GroupEntry['columns'][number]['meta_data']>;
 
-function readStoredGroup(
-  source: ByteSource,
-  columns: readonly FileColumn[],
-  { schema }: Metadata,
-  group: GroupEntry,
-): StoredGroup {
+function readStoredGroup(source: ByteSource, columns: readonly FileColumn[], { schema }: Metadata, group: GroupEntry) {
   const start = Number(group.file_offset);
   const rows = Number(group.num_rows);
   const leaves = leavesOf(columns);
@@ -228,12 +223,7 @@ const nameOf = ({ name }: ByteSource): string => name ?? 'a file of the lake';
 const MANY = 4;
 
 /** The rows of a group, with a value for every column of the file, or for the named ones in the order of the names. */
-export async function readGroup(
-  source: ByteSource,
-  file: ReadableFile,
-  group: StoredGroup,
-  names?: readonly string[],
-): Promise<Value[][]> {
+export async function readGroup(source: ByteSource, file: ReadableFile, group: StoredGroup, names?: readonly string[]) {
   const kinds = new Map(file.columns.map(({ name, kind }) => [name, kind]));
   const wanted = (names ?? [...kinds.keys()]).map((name) => {
     const kind = kinds.get(name);

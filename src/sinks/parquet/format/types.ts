@@ -152,10 +152,7 @@ export interface StoredLeaf {
   values: Stored[];
 }
 
-export function storeLeaf(
-  { name, type, column, nullable, store }: Leaf,
-  rows: ReadonlyArray<readonly Value[]>,
-): StoredLeaf {
+export function storeLeaf({ name, type, column, nullable, store }: Leaf, rows: ReadonlyArray<readonly Value[]>) {
   const levels = new Uint8Array(rows.length);
   const values: Stored[] = [];
   for (let row = 0; row < rows.length; row++) {

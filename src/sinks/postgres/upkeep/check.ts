@@ -7,11 +7,7 @@ import { findViewFaults } from './keep-views.ts';
 import { ensureSchema } from './prepare.ts';
 
 /** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
-export async function checkPostgres(
-  warehouse: Viewed & { db: Database },
-  subject: string,
-  place: string,
-): Promise<Finding[]> {
+export async function checkPostgres(warehouse: Viewed & { db: Database }, subject: string, place: string) {
   const { db, schema } = warehouse;
   const findings: Finding[] = [];
   try {
