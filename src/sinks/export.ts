@@ -19,7 +19,6 @@ import { encodeFooter, encodeGroup, type FileColumn, MAGIC, type PlacedGroup } f
 /** One file for an analyst, written row by row from the first to the last. */
 export interface RowFile {
   write(rows: readonly Row[]): Promise<void>;
-  /** Returns once the file is complete and in its place. */
   finish(metadata: Readonly<Record<string, string>>): Promise<void>;
   /** Leaves nothing behind. */
   abandon(): Promise<void>;
@@ -74,7 +73,6 @@ export function createRowFile(
 
 type Piece = Uint8Array | string;
 
-/** Takes the values of the columns as they can be stored, JSON as text. */
 interface Encoding {
   header: Piece;
   encode(rows: Iterable<readonly Value[]>): Iterable<Piece> | AsyncIterable<Piece>;
@@ -90,7 +88,6 @@ const asText = (header: string, line: (values: readonly Value[]) => string): Enc
   end: () => [],
 });
 
-/** One JSON object a line, every column named, integers exact. */
 function asNdjson(columns: readonly FileColumn[]): Encoding {
   const shown = (value: Value, kind: Kind): string => {
     if (kind === 'json') return value === null ? 'null' : String(value);

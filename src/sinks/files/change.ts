@@ -19,7 +19,6 @@ export interface Change {
 
 type Write = (tx: Transaction) => Promise<unknown>;
 
-/** Runs the transaction at the end. */
 export type Commit = (write: (tx: Transaction) => Promise<void>) => Promise<void>;
 
 export async function inChange<T>(

@@ -18,7 +18,6 @@ export interface Load {
   rejected: readonly Rejected[];
 }
 
-/** Rows are gathered, and written when they are committed. */
 export function gather(stream: Stream, commit: (load: Load) => Promise<Receipt>): Batch {
   const rows: Row[] = [];
   return {

@@ -61,12 +61,10 @@ export async function sourcesIn(state: Queryable, sink: string, stream: StreamNa
   return found.map(({ source }) => source);
 }
 
-/** Removes everything about an erased source. */
 export const dropTrack = (id: number): Sql => sql`
   with index as (delete from tributary.lake_index where track = ${id}), files as (delete from tributary.lake_files where track = ${id})
   delete from tributary.lake_tracks where id = ${id}`;
 
-/** The files of all partitions, or of one, as they were last written. */
 export async function knownFiles(tx: Queryable, track: number, only?: Partition): Promise<Map<Partition, string>> {
   const files = await tx.query<{ partition: Partition; identity: string }>(sql`
     select partition, identity from tributary.lake_files
@@ -145,7 +143,6 @@ export async function emptyIndex(state: Queryable, track: number): Promise<void>
   await state.query(sql`delete from tributary.lake_index where track = ${track}`);
 }
 
-/** The partitions that may hold events with these keys. */
 export async function findHomes(tx: Queryable, track: number, from: Partition, keys: readonly bigint[]) {
   const found = await tx.query<{ key: number | bigint; partition: Partition }>(sql`
     select key, partition from tributary.lake_index

@@ -48,10 +48,8 @@ export function createMergeLink(columns: readonly FileColumn[]): (stored: LakeRo
   };
 }
 
-/** What a sink holds of a source's links, and how it takes their next version. */
 interface LinkFiles {
   columns: readonly FileColumn[];
-  /** Shows each of its files, opened. */
   read(show: (file: PartitionFile) => Promise<void>): Promise<void>;
   /** Replaces all that was there, in one step for readers. */
   replace(rows: readonly LakeRow[]): Promise<void>;

@@ -9,13 +9,11 @@ import type { LakeRow } from './partition-file.ts';
 
 /** The merge for rows in memory; `postgres/merge.ts` has the same in SQL. */
 export interface MergeRule {
-  /** The column with the ids. */
   readonly key: string;
   /** The columns that decide; `differing` takes stored rows of these columns only. */
   readonly deciding: readonly string[];
   /** The columns that a reading changes; none if it equals the stored row, or is older. */
   differing(stored: LakeRow, read: LakeRow): string[];
-  /** The stored row merged with the reading; both in the given columns. */
   merge(stored: LakeRow, read: LakeRow): LakeRow;
 }
 

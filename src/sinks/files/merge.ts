@@ -19,7 +19,6 @@ import { type Findings, type Incoming, movedIn, survey } from './survey.ts';
  * found and how they are published is the sink's own: by name, or by a commit to a catalog.
  */
 export interface Files<F> {
-  /** Of the rows that are looked for. */
   readonly columns: readonly FileColumn[];
   /** The files that may hold these events, or any of these windows, which were read completely. Most promising first. */
   find(incoming: readonly Incoming[], wholes: readonly Window[]): Promise<Place<F>[]>;
@@ -31,7 +30,6 @@ export interface WritableFiles<F> extends Files<F> {
 }
 
 export interface Place<F> {
-  /** As the sink knows it. */
   file: F;
   /** By id. Files that share this map hold an event once: what was found in one is not looked for in the next. */
   sought: Map<string, Incoming>;
@@ -42,7 +40,6 @@ export interface Place<F> {
   isFixed?: boolean;
 }
 
-/** A file with something to change. */
 export interface Work<F> {
   place: Place<F>;
   findings: Findings;
@@ -51,7 +48,6 @@ export interface Work<F> {
 export interface Changes<F> {
   works: readonly Work<F>[];
   newEvents: readonly Incoming[];
-  /** Files that somebody deleted. */
   gone: readonly F[];
   rule: MergeRule;
   now: Instant;
@@ -137,7 +133,6 @@ interface Look {
   wholes: readonly Window[];
 }
 
-/** Also returns the ids of events that are in the files. */
 async function lookInto<F>(files: Files<F>, { rule, incoming, wholes }: Look) {
   const [works, gone, stored]: [Work<F>[], F[], Set<string>] = [[], [], new Set()];
   for (const place of await files.find(incoming, wholes)) {

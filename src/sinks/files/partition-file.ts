@@ -28,7 +28,6 @@ export const META = {
   before: 'tributary.before',
 } as const;
 
-/** A partition's current file, opened. */
 export interface PartitionFile {
   readonly path: string;
   readonly identity: string;
@@ -80,14 +79,12 @@ export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant 
   return { oldest: range.min, newest: range.max };
 }
 
-/** Of all its rows. */
 export async function idsIn({ file, rows }: PartitionFile, column = 'event_id'): Promise<string[]> {
   const ids: string[] = [];
   for (const group of file.groups) for (const [id] of await rows(group, [column])) ids.push(String(id));
   return ids;
 }
 
-/** What the index says of a file. */
 export interface Extent {
   rows: number;
   oldest: Instant | undefined;

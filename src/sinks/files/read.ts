@@ -32,7 +32,6 @@ export async function* readFiles(
   }
 }
 
-/** A file, as it is known without opening it. */
 export interface Counted {
   rows: number;
   oldest: Instant;
@@ -69,7 +68,6 @@ async function countIn(partition: PartitionFile, window: Window): Promise<number
   return count;
 }
 
-/** The rows of a window from open files, an hour at a time. */
 async function* rowsInOrder(files: readonly PartitionFile[], stream: Stream, window: Window): AsyncGenerator<Row[]> {
   const all = files.map((file) => openRows(file, stream));
   for (let hour = window.start; hour < window.end; hour = nextHour(hour)) {

@@ -16,7 +16,6 @@ import type { Counted } from './read.ts';
 import { whileOpen } from './store/store.ts';
 import type { Edit, Edits } from './write-file.ts';
 
-/** The rewrite of a file that gets no new rows. */
 export interface Rework {
   /** Absent: its own. */
   columns?: readonly FileColumn[];
@@ -55,7 +54,6 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
   return kind === 'click' ? { column: 'event_id', id, empties: undefined } : undefined;
 }
 
-/** Also returns how many rows it found. */
 export async function eraseIn({ file, rows }: PartitionFile, { column, id, empties }: Victim, now: Instant) {
   const { columns } = file;
   const place = (name: string): number => columns.findIndex((one) => one.name === name);
@@ -126,7 +124,6 @@ async function idRows({ file, rows }: PartitionFile): Promise<IdRow[]> {
   return found;
 }
 
-/** Without the marked rows of these events. */
 async function withoutMoved(file: PartitionFile, moved: ReadonlySet<string>): Promise<Rework | 'leave'> {
   const gone = (await idRows(file)).filter(({ id, isMarked }) => isMarked && moved.has(id));
   if (gone.length === 0) return 'leave';

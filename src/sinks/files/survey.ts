@@ -35,7 +35,6 @@ interface Place {
   n: number;
 }
 
-/** What a batch finds in one file, and what it changes there. */
 export interface Findings {
   found: Set<string>;
   notes: Array<Changed | Surplus>;

@@ -31,7 +31,6 @@ import {
 const SMALL_FILES = 100;
 const MOST_SMALL = 16;
 
-/** A file that no snapshot lists yet. */
 export interface NewFile {
   file: DataFile;
   source: string;

@@ -39,7 +39,6 @@ export async function writeDataFile(
   });
 }
 
-/** Times as numbers, text by its bytes: as Iceberg orders them. */
 export const compareValues = (a: Value, b: Value): number =>
   typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);
 

@@ -18,7 +18,6 @@ interface Head {
   changes: number;
 }
 
-/** Every snapshot of ours says so in its summary. */
 export const OURS = { 'engine-name': 'tributary' };
 
 const isOurs = ({ summary }: Snapshot): boolean => summary['engine-name'] === OURS['engine-name'];

@@ -56,7 +56,6 @@ interface IcebergSinkOptions {
 
 export type IcebergSink = ReturnType<typeof createIcebergSink>;
 
-/** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
 
 /** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
@@ -106,7 +105,6 @@ async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolea
   return isMoved;
 }
 
-/** Whether files can be written, and whether the catalog names versions of the tables that are there. */
 async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   const subject = `sink ${warehouse.name}`;
   const found = await checkStore(warehouse.store, subject);
@@ -123,7 +121,6 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   }
 }
 
-/** Creates tables, or adds missing columns. */
 async function prepareDesigns(warehouse: Warehouse, wanted: readonly Design[]): Promise<void> {
   for (const design of wanted) {
     const there = await loadTable(warehouse, design);
@@ -156,7 +153,6 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
   await writer.publish({ evolved, sources: [] });
 }
 
-/** Files that hold a value of one of these columns. */
 async function filesWith(table: Table, names: readonly string[]): Promise<TableFile[]> {
   if (names.length === 0) return [];
   const ids = table.columns.flatMap(({ name, fieldIds }) => (names.includes(name) ? (fieldIds ?? []) : []));

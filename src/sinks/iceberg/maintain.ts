@@ -98,7 +98,6 @@ export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Ins
   return isMore ?? false;
 }
 
-/** Removes a table's unreferenced files once they are old enough. */
 async function removeOrphans(warehouse: Warehouse, design: Design, { orphanMs, versionsMs }: Maintenance) {
   const isOld = ({ path, modifiedAt }: Stored): boolean =>
     modifiedAt < Date.now() - (path.endsWith('.metadata.json') ? versionsMs : orphanMs);
@@ -121,7 +120,6 @@ export async function storedFiles(
   return paths;
 }
 
-/** Removes those of these files that the metadata does not refer to. */
 export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths: readonly string[]): Promise<number> {
   const named = await referencedFiles(warehouse, listed);
   const orphans = paths.filter((path) => !named.has(path));

@@ -9,7 +9,6 @@ export interface RestCatalogOptions {
   uri: string;
   /** A secret: it is sent in the header of each request and used nowhere else. */
   token: string | undefined;
-  /** The catalog's name for the warehouse. */
   warehouse: string | undefined;
 }
 

@@ -129,7 +129,6 @@ function strangerOf(table: Table, { entry, file, rows }: ReadStranger, seen: Map
     by: describeWriter(entry.file, adding, file?.writer),
     /** It holds rows of ours in our partitioning and nothing else, and its writer says that no row was changed. */
     isCompaction: isReplace && theirs.length === 0 && entry.manifest.specId === OWN_SPEC,
-    /** Whose rows it has. */
     sources: [...ours.keys()],
     /** The rows of a source that are ours, as a file. */
     of(source: string, day?: number): PartitionFile {
@@ -137,7 +136,6 @@ function strangerOf(table: Table, { entry, file, rows }: ReadStranger, seen: Map
       const own = all.filter(({ at }) => day === undefined || Math.floor(at / DAY_MS) === day);
       return slice(table, entry.file, file, own);
     },
-    /** When these rows happened. */
     times: (source: string) => (ours.get(source) ?? []).map(({ at }) => at),
     /** Whether any of its rows, whoever wrote it, has this text in a column. True where that cannot be told. */
     mentions: async (column: string, id: string) => !file || mentions(table.warehouse, entry.file, column, id),

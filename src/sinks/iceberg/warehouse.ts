@@ -17,9 +17,7 @@ import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
 import { columnsIn } from './format/schema.ts';
 
-/** What all operations on the tables need. */
 export interface Warehouse {
-  /** The sink's name in the config. */
   name: string;
   store: Store;
   /** The URL of the store's folder or bucket: `file:///…` or `s3://…`, without a slash at the end. */
@@ -140,7 +138,6 @@ export async function readBytes(warehouse: Warehouse, location: string): Promise
 export const readIfThere = async (warehouse: Warehouse, location: string): Promise<Buffer | undefined> =>
   (await readSmall(warehouse.store, pathOf(warehouse, location)))?.bytes;
 
-/** A table in one of its versions. */
 export interface Table extends Listed {
   warehouse: Warehouse;
   design: Design;
@@ -150,7 +147,6 @@ export interface Table extends Listed {
   deletes: readonly Manifest[];
 }
 
-/** A source in the table of a stream. */
 export interface EventsOf {
   stream: Stream;
   source: string;
@@ -205,7 +201,6 @@ export function newDataPath({ warehouse, design }: Table, source: string, day: n
  */
 const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.tributary)?\.parquet$/;
 
-/** The sources that this sink has written, by name. */
 export async function writtenSources({ warehouse: { name, state } }: Table): Promise<Set<string>> {
   const found = await state.query<{ source: string }>(
     sql`select distinct source from tributary.lake_tracks where sink = ${name}`,

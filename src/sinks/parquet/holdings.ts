@@ -177,7 +177,6 @@ async function strangeness({ store }: Lake, { stream }: Track, listed: Listed): 
   return fault && `${listed.path} was not written by Tributary (${at(listed)})`;
 }
 
-/** Returns why the file is not ours, if it is not. */
 async function index({ state, store }: Lake, track: Track, id: number, path: string, partition: Partition) {
   const isIndexed = partition >= (await indexedFrom(state, id));
   const { found, fault } = await unlessStrange(async () =>

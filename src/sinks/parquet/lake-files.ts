@@ -75,7 +75,6 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
   }
 }
 
-/** The files that hold events of these windows. */
 export async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]) {
   const id = await findTrack(db, track);
   const files = id === undefined ? [] : await filesWithin(db, id, windows);
@@ -103,7 +102,6 @@ export class UnknownFile extends ReplacedMeanwhile {}
 
 interface Writing {
   lake: Lake;
-  /** In the index. */
   track: number;
   stream: Stream;
   advance: Advance;
@@ -145,7 +143,6 @@ export const writableLake = (change: Change, of: Writing): WritableFiles<Partiti
   },
 });
 
-/** What changes in a partition. */
 interface Next {
   findings: Findings | undefined;
   added: Incoming[];

@@ -41,7 +41,6 @@ export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise
   return receipt;
 }
 
-/** With its source. Returns how many rows the file had. */
 export async function eraseLinks(lake: Lake, source: string): Promise<Record<string, number>> {
   await hideCoverage(lake, { source, stream: 'links' });
   return inChange(lake.state, linksLock(lake, source), async () => {

@@ -63,7 +63,6 @@ async function visitFile(lake: Lake, track: Track, partition: Partition, visit: 
 
 /** After this long no reader still uses the previous version, and most late events have come. */
 const QUIET_SECONDS = 3600;
-/** Limits the work per run; the next one continues. */
 const MOST = 8;
 
 /** Rewrites files of quiet partitions without their previous version: half the size, and nothing else changes. */

@@ -93,7 +93,6 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
 }
 
 interface PostgresLoad extends Target, Pick<BatchOptions, 'preparation'> {
-  /** In the order they were read. The same event may come twice. */
   rows: readonly Row[];
 }
 

@@ -12,7 +12,6 @@ import { isThere, type Table, type TableColumn } from './table.ts';
  * another database, copies of what it says.
  */
 
-/** Where the cursors of this sink stand. */
 export const CURSOR_COPY = '_cursors';
 export const RECEIPTS = '_receipts';
 export const DAYS = '_days';
@@ -22,7 +21,6 @@ const column = (name: string, type: string, nullable = true, comment = ''): Tabl
   ...{ name, type, nullable, comment },
 });
 
-/** A copy of the cursors beside the data, for the view `coverage`. */
 export const cursorCopy: Table = {
   name: CURSOR_COPY,
   doc: 'A copy of what the state says of this sink. The view coverage shows it.',

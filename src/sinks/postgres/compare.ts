@@ -43,7 +43,6 @@ export function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonl
   return sendStage(tx, seenStage(stream), picked(rows, places));
 }
 
-/** Only these places of each row. */
 export const picked = (rows: Iterable<readonly Value[]>, places: readonly number[]): Value[][] =>
   Array.from(rows, (values) => places.map((place) => values[place] ?? null));
 
@@ -156,7 +155,6 @@ interface StoredRow {
   content: string;
 }
 
-/** As `flatten` makes it. */
 function toRow({ columns }: Stream, { id, at, content }: StoredRow): Row {
   const stored = parseJson(content) as Record<string, Value>;
   const extra = stored._extra as JsonObject | null;

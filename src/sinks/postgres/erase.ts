@@ -11,7 +11,6 @@ import { HISTORY } from './links.ts';
 import { keysName, keysPlace, monthsOf, monthTable } from './months.ts';
 import { describeTable, lockSchema, type Partition } from './table.ts';
 
-/** How many rows of which table were touched. */
 type Touched = Record<string, number>;
 
 /** One transaction. Also returns the times of deleted clicks, for the ledger. */

@@ -60,11 +60,9 @@ export async function identifyTable(db: Queryable, { schema, isStateHere }: View
   }
 }
 
-/** No such table, no such schema. */
 export const isMissing = (error: unknown): boolean =>
   ['42P01', '3F000'].includes((error as { code?: string }).code ?? '');
 
-/** A source in the table of a stream. */
 export interface Of {
   schema: string;
   stream: Stream;

@@ -7,7 +7,6 @@ import type { Stream, StreamName } from '../../model/streams.ts';
 import { POSTGRES_TYPES } from '../table-columns.ts';
 import { lockSchema, type Table } from './table.ts';
 
-/** The table that is partitioned. */
 interface Whole {
   schema: string;
   stream: StreamName;
@@ -15,7 +14,6 @@ interface Whole {
 
 /** One partition: the events from one moment up to another. */
 export interface Month {
-  /** What its name ends in. */
   suffix: string;
   from: string | undefined;
   to: string | undefined;
@@ -43,7 +41,6 @@ function monthOf(at: Instant): Month {
 
 const startOf = (year: number, month: number): string => new Date(Date.UTC(year, month)).toISOString();
 
-/** Each month once, in order. */
 export function monthsOf(instants: readonly Instant[]): Month[] {
   const months = new Map(instants.map(monthOf).map((month) => [month.suffix, month]));
   return [...months.values()].sort((a, b) => ((a.from ?? '') < (b.from ?? '') ? -1 : 1));

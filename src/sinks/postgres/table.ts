@@ -232,7 +232,6 @@ export function checkShape(stream: Stream, present: Present): void {
   throw new ShapeChanged(table.name, {});
 }
 
-/** The columns of a stream that nobody declared. */
 export function evolvedNames(stream: Stream): Set<string> {
   const declared = new Set(STREAMS[stream.name].columns.map(({ name }) => name));
   return new Set(stream.columns.map(({ name }) => name).filter((name) => !declared.has(name)));
@@ -242,7 +241,6 @@ export function evolvedNames(stream: Stream): Set<string> {
 const fits = (found: string, type: string): boolean =>
   found === formatOf(type) || (type === 'text' && found.startsWith('character varying'));
 
-/** Makes a table, or gives it what it lacks. */
 export async function bringUpToDate(tx: Queryable, schema: string, table: Table, evolved?: ReadonlySet<string>) {
   const present = await describeTable(tx, schema, table.name);
   if (present) {

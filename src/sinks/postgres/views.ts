@@ -9,7 +9,6 @@ import { utcDate } from '../views/postgres-indexes.ts';
 import type { Dialect, View } from '../views/view.ts';
 import { COLUMNS_COPY, CURSOR_COPY, DAYS } from './beside.ts';
 
-/** Whose views these are. */
 export interface Viewed {
   schema: string;
   sink: string;

@@ -75,10 +75,8 @@ export async function whileLocked<T>(target: string, file: string, work: () => P
   }
 }
 
-/** The content of a lock file names its holder. */
 export const isLock = (name: string): boolean => name.endsWith(ENDING);
 
-/** Whether its holder was killed. */
 export async function isLeft(lock: string): Promise<boolean> {
   try {
     return isAbandoned(await readFile(lock, 'utf8'), (await stat(lock)).mtimeMs);
@@ -109,7 +107,6 @@ export function holdName(name: string, ending: 'tmp' | 'lock') {
   return { name: held, release: () => void inUse.delete(held) };
 }
 
-/** Whether a file is one of our temporary files and its process has ended. */
 export function isAbandoned(name: string, mtimeMs: number): boolean {
   const [, , pid, host] = PATTERN.exec(name) ?? [];
   if (pid === undefined || inUse.has(name)) return false;

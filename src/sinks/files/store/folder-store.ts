@@ -100,7 +100,6 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
   });
 }
 
-/** The real path of a folder, or of its nearest existing parent. */
 const nearestReal = async (folder: string): Promise<string> =>
   (await realpath(folder).catch(ifAbsent)) ?? nearestReal(dirname(folder));
 
@@ -135,7 +134,6 @@ interface Entry {
   entry: string;
 }
 
-/** The catalogue, the files beside it, and their temporary files. */
 async function* filesBeside(root: string): AsyncGenerator<Entry> {
   for (const entry of (await readdir(root).catch(ifAbsent)) ?? []) yield { path: entry, entry };
 }

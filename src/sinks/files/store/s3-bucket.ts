@@ -18,7 +18,6 @@ export type Bucket = ReturnType<typeof createBucket>;
 interface NewObject {
   stream: Readable;
   size: number;
-  /** The identity of the object to be replaced. */
   over: string | undefined;
   /** Stored with the object, so that its writer can be recognized. */
   mark: string;
@@ -134,7 +133,6 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         stream.destroy();
       }
     },
-    /** Only if it is still the same object, if an identity is given. */
     async remove(key: string, identity?: string): Promise<void> {
       const condition = identity === undefined ? {} : { IfMatch: identity };
       await asFault(client.send(new DeleteObjectCommand({ ...at(key), ...condition })));
@@ -206,7 +204,6 @@ function s3Fault(error: unknown, bucket: string): Fault {
   });
 }
 
-/** Without an answer, the client's error is about sockets. */
 function lineSays({ name, code = '' }: S3Error): string | undefined {
   if (name === 'TimeoutError') return 'it does not answer';
   const meaning = meaningOf(code);

@@ -92,7 +92,6 @@ async function openObject(bucket: Bucket, key: string, path: string): Promise<Op
 /** One folder per user, readable by nobody else: the files may hold personal data. */
 const FOLDER = join(tmpdir(), `tributary-lake-${process.getuid?.() ?? 'user'}`);
 
-/** Temporary files on the local disk. */
 const openScratch = () =>
   onDisk(FOLDER, {
     async create(name: string) {
@@ -115,7 +114,6 @@ const openScratch = () =>
         },
       };
     },
-    /** Removes those of ended processes. */
     async removeLeftovers() {
       for (const name of await readdir(FOLDER).catch(() => [])) {
         const stats = await lstat(join(FOLDER, name)).catch(() => undefined);

@@ -34,7 +34,6 @@ const typeOf = (schema: unknown): avsc.Type =>
 const HEADER = typeOf({ type: 'map', values: 'bytes' });
 const COUNT = avsc.Type.forSchema('int');
 
-/** A type that may be null. */
 export const optional = (type: unknown) => ['null', type];
 /** A field with Iceberg's field id, by which readers find it. */
 export const field = (id: number, name: string, type: unknown) =>

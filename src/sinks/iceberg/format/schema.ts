@@ -83,7 +83,6 @@ export function evolveSchema(design: Design, present: Present | undefined): Evol
 const kindOf = (type: string): Kind | undefined =>
   (Object.keys(ICEBERG_TYPES) as Kind[]).find((kind) => ICEBERG_TYPES[kind] === type);
 
-/** The columns of a table's files, in the codec's form. */
 export function columnsIn({ schema, json }: Pick<Present, 'schema' | 'json'>): FileColumn[] {
   const byName = new Map(schema.fields.map((field) => [field.name, field]));
   const columns: FileColumn[] = [];

@@ -13,7 +13,6 @@ const COMMIT_MS = 2 * 60_000;
 
 const DIGITS = 5;
 
-/** Versions are numbered, by all writers alike. */
 export const versionOf = (location: string): number | undefined => {
   const digits = /\/(\d+)-[^/]+\.metadata\.json$/.exec(location)?.[1];
   return digits === undefined ? undefined : Number(digits);

@@ -46,7 +46,6 @@ export const bitsFor = (count: number): number => Math.max(1, 32 - Math.clz32(co
 
 export interface Dictionary {
   entries: Stored[];
-  /** The entry of each value. */
   places: Uint32Array;
 }
 

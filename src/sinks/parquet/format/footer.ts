@@ -6,7 +6,6 @@ import { type Chunk, type FileColumn, type Leaf, type LeafType, leavesOf, MAGIC,
 /** The writer of the file. Readers use it for known bugs; we use it to recognize files that are not ours to replace. */
 export const CREATED_BY = 'tributary version 1';
 
-/** Parquet's codes for the compressions. */
 const CODEC: Readonly<Record<Compression, number>> = { snappy: 1, gzip: 2, zstd: 6 };
 
 const VERSION = 1;
@@ -106,7 +105,6 @@ const INT64 = 2;
 const DOUBLE = 5;
 const BYTE_ARRAY = 6;
 
-/** Parquet's codes for its physical types. */
 const PHYSICAL: Readonly<Record<LeafType, number>> = {
   text: BYTE_ARRAY,
   json: BYTE_ARRAY,

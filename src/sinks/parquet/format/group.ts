@@ -32,7 +32,6 @@ export async function encodeGroup(
   return { rows: rows.length, length: out.offset, chunks, bytes: out.getBytes() };
 }
 
-/** Parquet's codes for the encodings used here. */
 export const ENCODING = { plain: 0, runs: 3, dictionary: 8 } as const;
 
 const DATA_PAGE = 0;

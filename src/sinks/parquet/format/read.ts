@@ -64,10 +64,8 @@ export type AnyFile = Awaited<ReturnType<typeof readAny>>;
 export async function readAny(source: ByteSource) {
   const footer = parseMetadata(await readEnding(source));
   return {
-    /** As the file names it. */
     writer: footer.created_by ?? 'a writer without a name',
     names: new Set(footer.schema.slice(1).map(({ name }) => name)),
-    /** The number of rows of each group. */
     groups: footer.row_groups.map((group) => Number(group.num_rows)),
     /** Values of these columns, converted to their kinds; a column that the file lacks is null. */
     read: (group: number, columns: readonly FileColumn[]) =>
@@ -75,10 +73,8 @@ export async function readAny(source: ByteSource) {
   };
 }
 
-/** Without the version. */
 const WRITER = CREATED_BY.replace(/\d+$/, '');
 
-/** The footer with its length and MAGIC. */
 async function readEnding(source: ByteSource): Promise<Uint8Array> {
   const { size } = source;
   if (size < MAGIC.length + ENDING) throw torn(source, `it has ${size} bytes`);

@@ -60,7 +60,6 @@ export interface Range {
 
 /** A group of an existing file: its bytes can be copied into another file with the same columns. */
 export interface StoredGroup extends PlacedGroup {
-  /** Of the file. */
   start: number;
   end: number;
   /** By name: columns of text, integers and instants with at least one value. */
@@ -78,7 +77,6 @@ export interface ParquetFile {
 
 /** Random access to bytes: a file, or an object in S3. */
 export interface ByteSource {
-  /** For messages: a path or a URL. */
   readonly name?: string;
   readonly size: number;
   read(start: number, end: number): Promise<Uint8Array>;

@@ -45,7 +45,6 @@ async function tryOut(db: Database, schema: string): Promise<void> {
   }
 }
 
-/** Existing tables may belong to another role. */
 async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
   const rows = await db.query<{ name: string }>(sql`
     select c.relname as name from pg_class c

@@ -34,7 +34,6 @@ export async function keepViews(tx: Queryable, schema: string, views: readonly V
   return faults;
 }
 
-/** Found and not repaired, for `doctor`. */
 export async function findViewFaults(db: Queryable, schema: string, views: readonly View[]): Promise<ViewFault[]> {
   const present = await describeViews(db, schema, views);
   return views.flatMap((view) => {
@@ -125,7 +124,6 @@ function isCurrent({ query }: View, { comment, rule }: PresentView): boolean {
   return text === digestOf(query) && made === rule;
 }
 
-/** For a person to read or a DBA to run. */
 export function viewDefinition(schema: string, view: View): string {
   const name = nameIn(schema, view.name);
   return [

@@ -35,7 +35,6 @@ const tablesBeside = ({ isStateHere, partition }: Warehouse): Table[] => [
   ...ENTITIES.map(entityTable),
 ];
 
-/** Of every table and view that the sink needs. */
 export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
   const others = [...tablesBeside(warehouse), ...viewsOf(warehouse)].map(({ name }) => name);
   return readShape(tx, warehouse.schema, [...STREAM_NAMES, ...others, ...(warehouse.isStateHere ? [] : [RECEIPTS])]);
