@@ -184,10 +184,7 @@ export interface LeasedTrack {
   epoch: number;
 }
 
-/**
- * Another process changed the columns meanwhile; `wider` names those that were widened. Nothing was written. The
- * caller reads the new columns, prepares again and writes the batch.
- */
+/** Another process changed the columns meanwhile, and nothing was written: read them, prepare and write again. */
 export class ShapeChanged extends RetryLater {
   readonly wider: Readonly<Record<string, Kind>>;
 

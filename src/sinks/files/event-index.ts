@@ -25,10 +25,7 @@ export type ReadAgainMs = (source: string, stream: StreamName) => number;
 /** 64 bits of a digest. The file distinguishes events that collide. */
 export const keyOf = (id: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash('sha256', id).slice(0, 16)}`));
 
-/**
- * With a mark before any file is replaced, if readers see it at once. It is unsettled if an earlier writer stopped after its mark, or if the
- * track is new: then the files have to be compared with the index.
- */
+/** Marked before a file is replaced: after a writer that stopped, the files have to be compared with the index. */
 export async function enterTrack(state: Queryable, { sink, stream, source }: Track, isMarked: boolean) {
   // The inner select sees the row before this statement changes it.
   const [entered] = await state.query<{ id: number; isUnsettled: boolean; now: Instant }>(sql`
@@ -117,10 +114,7 @@ export const indexStart = (now: Instant, readAgainMs: ReadAgainMs, { source, str
 /** Bounds what a commit has to wait for; the next one continues. */
 const DROPPED_AT_ONCE = 20_000;
 
-/**
- * Moves the beginning of the index. Older events leave it, some at a time; where it has to reach further back, `indexFiles` first adds the events
- * of the partitions before its end.
- */
+/** Moves the beginning of the index: older events leave it, some at a time; `indexFiles` adds earlier ones. */
 export async function moveIndex(
   state: Queryable,
   change: Change,

@@ -27,10 +27,7 @@ export function createEntityRow(
 
 const OWN: ReadonlySet<string> = new Set(entityBookkeeping(LINKS).map(({ name }) => name));
 
-/**
- * A link after another reading of it, by the rule of `postgres/merge.ts`: counters of the newest reading, all else of the newer
- * `updatedAt`. What the table says of its listings stays.
- */
+/** By the rule of `postgres/merge.ts`: counters of the newest reading, all else of the newer `updatedAt`. */
 export function createMergeLink(columns: readonly FileColumn[]): (stored: LakeRow, read: LakeRow) => LakeRow {
   const updated = columns.findIndex(({ name }) => name === 'link_updated_at');
   const [counters, listings] = [new Set<number>(), new Set<number>()];

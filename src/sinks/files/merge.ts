@@ -14,10 +14,7 @@ import { columnsOf, createReshape, type PartitionFile } from './partition-file.t
 import { whileOpen } from './store/store.ts';
 import { type Findings, type Incoming, movedIn, survey } from './survey.ts';
 
-/**
- * The one way of a batch into files: find the files that may hold its events, look into them, write what is new or different. How files are
- * found and how they are published is the sink's own: by name, or by a commit to a catalog.
- */
+/** How files are found and published is the sink's own: by name, or by a commit to a catalog. */
 export interface Files<F> {
   readonly columns: readonly FileColumn[];
   /** The files that may hold these events, or any of these windows, which were read completely. Most promising first. */

@@ -31,10 +31,7 @@ interface NewFile {
   around?: { layout: Layout; present: PartitionFile };
 }
 
-/**
- * Writes a file in bounded memory, syncs it and reads it back: only a group and its new rows are held at once. Readers do not see it before
- * the caller publishes it. Without rows nothing is written.
- */
+/** Synced and read back; only a group and its new rows are in memory. Without rows nothing is written. */
 export async function writeFile(
   staged: Staged,
   { columns, compression, metadata, around }: NewFile,
@@ -70,14 +67,7 @@ export async function writeFile(
   if (written.length === 0) return undefined;
   const places = { starts: written.map(({ start }) => start), footerAt: layout.end() };
   await staged.write(encodeFooter(columns, written, metadata, places), places.footerAt);
-  return readBack(
-    staged,
-    written.reduce((sum, { rows }) => sum + rows, 0),
-  );
-}
-
-/** Before publishing: checks that the file on disk is valid and holds what was written. */
-async function readBack(staged: Staged, rows: number): Promise<ParquetFile & { bytes: number }> {
+  const rows = written.reduce((sum, group) => sum + group.rows, 0);
   return whileOpen(await staged.finish(), async (open) => {
     const found = await readFooter(open);
     if (found.rows !== rows) throw new Error(`${open.name} was written with ${rows} rows and reads back ${found.rows}`);

@@ -127,10 +127,7 @@ function createManifestWriter(
   };
 }
 
-/**
- * The manifests without these files. Those that list one are rewritten into one, which marks it as deleted in this snapshot; small ones go with
- * them once there are many.
- */
+/** Manifests that list one of these files are rewritten into one; small ones go with them once there are many. */
 async function withoutFiles(
   warehouse: Warehouse,
   { metadata, manifests }: Pick<Table, 'metadata' | 'manifests'>,

@@ -45,10 +45,7 @@ export const designs = (): Design[] => [
   ...ENTITIES.map(entityDesign),
 ];
 
-/**
- * Expires snapshots, joins small files and removes unreferenced files, a table at a time; or only what is due. It ends early
- * between two steps when it is asked to: each is complete in itself.
- */
+/** A table at a time; or only what is due. Each step is complete in itself, so that it may end between two. */
 export async function maintain(
   warehouse: Warehouse,
   maintenance: Maintenance,

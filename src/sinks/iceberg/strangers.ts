@@ -56,13 +56,9 @@ export async function openStrangers(table: Table, files: readonly TableFile[]): 
   return found;
 }
 
-interface ReadStranger {
-  entry: TableFile;
-  file: AnyFile | undefined;
-  rows: PlacedRow[];
-}
+type ReadStranger = Awaited<ReturnType<typeof readStranger>>;
 
-async function readStranger({ warehouse, design }: Table, entry: TableFile): Promise<ReadStranger> {
+async function readStranger({ warehouse, design }: Table, entry: TableFile) {
   const wanted = ['_source', design.key[1], ...(design.isByDay ? ['_run_id', 'timestamp'] : [])];
   const columns = wanted.map(
     (name): FileColumn => ({ name, kind: name === 'timestamp' ? 'timestamp' : 'text', nullable: true }),

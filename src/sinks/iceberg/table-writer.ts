@@ -84,10 +84,7 @@ export function createTableWriter(draft: Draft, table: Table) {
   };
 }
 
-/**
- * The files of a source, to be changed. Files that hold a changed row are rewritten, with untouched row groups copied as they are; new rows get a new
- * file, one for each day. The table does not refer to these files before the caller commits them.
- */
+/** Files with a changed row are rewritten, untouched groups copied; new rows get a new file for each day. */
 export const writableTable = (
   { draft, table, ...writer }: TableWriter,
   files: Files<Part>,

@@ -81,10 +81,7 @@ export function pathOf(warehouse: Warehouse, location: string): string {
 
 export const tableFolder = ({ namespace }: Warehouse, table: string): string => `${namespace}/${table}`;
 
-/**
- * Files on their way into a table. A file is never overwritten, and readers do not see it before the catalog refers to it.
- * If that does not happen, the files are removed.
- */
+/** Files on their way into a table: not seen before the catalog refers to them, and removed if that fails. */
 export interface Draft extends Change {
   warehouse: Warehouse;
   made: string[];

@@ -105,10 +105,7 @@ interface Stray extends Window {
   what: string;
 }
 
-/**
- * Compares the files with what was written: after a commit that was interrupted between the two, when the state was lost, or when somebody
- * changed them. Only files that differ are read, and of those only the ids.
- */
+/** After an interrupted commit, a lost state, or changes by others. Of files that differ, the ids are read. */
 export async function reconcile(lake: Lake, track: Track, id: number): Promise<void> {
   const { state } = lake;
   await lake.store.removeLeftovers(track.stream, fileName(track.source));
@@ -194,10 +191,7 @@ async function index({ state, store }: Lake, track: Track, id: number, path: str
   return fault?.message;
 }
 
-/**
- * Files with events that another file has too: somebody copied a file, and a copy has the times of its original. After a crash that may be
- * ours, and the next commit heals it.
- */
+/** Copies have the times of their originals. After a crash one may be ours, which the next commit heals. */
 async function findCopies(lake: Lake, track: Track, id: number, changed: readonly Partition[]): Promise<Stray[]> {
   const { state } = lake;
   const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>(

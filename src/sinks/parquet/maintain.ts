@@ -108,10 +108,7 @@ async function rewriteStream(
   return count;
 }
 
-/**
- * Before a column of text becomes JSON: readers that unite files by name take the text for JSON, and fail. Where the catalogue says JSON already,
- * no file holds text.
- */
+/** Before a column of text becomes JSON: readers that unite files by name take the text for JSON, and fail. */
 export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
   // A declared column never was anything else.
   const declared = new Set(STREAMS[stream.name].columns.map(({ name }) => name));

@@ -7,10 +7,7 @@ import type { Batch } from '../sink.ts';
 import { completeDays } from '../views/complete-days.ts';
 import { isThere, type Table, type TableColumn } from './table.ts';
 
-/**
- * What stands beside the data, so that the views can tell what is complete: when each day was first complete, and, where the state is in
- * another database, copies of what it says.
- */
+/** So that the views can tell what is complete, and since when; where the state is elsewhere, copies of it. */
 
 export const CURSOR_COPY = '_cursors';
 export const RECEIPTS = '_receipts';
@@ -123,10 +120,7 @@ export async function publishColumns(db: Queryable, schema: string, state: Query
     select ${names} from jsonb_populate_recordset(null::${table}, ${JSON.stringify(rows)}) on conflict do nothing`);
 }
 
-/**
- * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what
- * the state is about to be told. After a crash in between, recovery reads the receipt and tells the state.
- */
+/** No transaction spans two databases: a receipt beside the data says what the state is to be told after a crash. */
 export const createReceipts = (schema: string): Sql => sql`
   create table if not exists ${nameIn(schema, RECEIPTS)} (
     source text not null, stream text not null, sink text not null, commit_id text not null, advance jsonb not null,
@@ -141,10 +135,7 @@ export async function writeReceipt(tx: Queryable, schema: string, advance: Advan
       set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`);
 }
 
-/**
- * The receipt of the last commit of a track. It stays: one that is not the state's last commit says that the tables were restored from
- * a backup, or the state was.
- */
+/** It stays: one that is not of the state's last commit says that the tables, or the state, were restored. */
 export async function readReceipt(db: Queryable, schema: string, track: Track) {
   if (!(await isThere(db, schema, RECEIPTS))) return undefined;
   const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>(

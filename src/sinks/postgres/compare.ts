@@ -73,17 +73,11 @@ function differencesOf(stream: Stream): Array<[column: string, test: string]> {
 
 const anyOf = (tests: ReturnType<typeof differencesOf>): Sql => raw(`(${tests.map(([, test]) => test).join(' or ')})`);
 
-/**
- * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was sanitized. Where nothing
- * else was unknown, `{}` is as good as none.
- */
+/** Unknown fields of what is joined move on their own; so does the note of sanitizing. `{}` is as good as none. */
 const ownExtra = (row: string, joined: readonly string[]): string =>
   `nullif(${row}._extra - array[${[...joined, SANITIZED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
 
-/**
- * Sends the expected rows to the server and compares there, by the equality of Postgres: a range without differences returns no
- * row.
- */
+/** Compared on the server, by the equality of Postgres: a range without differences returns no row. */
 export function findDifferences(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
   const { stream } = question;
   return db.transaction(async (tx) => {

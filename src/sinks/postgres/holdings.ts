@@ -41,10 +41,7 @@ function filesOf(schema: string, stream: StreamName): Sql {
     where t.relnamespace = (select oid from pg_namespace where nspname = ${schema}) and t.relname = any(${names})`;
 }
 
-/**
- * In another database than the state, the last receipt has to be that of the last commit that the state knows: a copy of the whole server,
- * restored, has the same files.
- */
+/** Where the state is elsewhere, the receipt counts too: a copy of the whole server, restored, has the same files. */
 export async function identifyTable(db: Queryable, { schema, isStateHere }: Viewed, track: Track, known?: string) {
   const receipt = sql`(select commit_id from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)})`;
   try {

@@ -59,10 +59,7 @@ export const isWithin = (column: string, months: readonly Month[]): string =>
 
 export const monthTable = (stream: StreamName, { suffix }: Month): string => `${stream}_${suffix}`;
 
-/**
- * Created on its own and attached afterwards: `create table … partition of` would wait for every reader of the stream and block new
- * ones. Attaching creates its indexes.
- */
+/** Attached afterwards: `create table … partition of` would wait for every reader of the stream and block new ones. */
 function createMonth({ schema, stream }: Whole, month: Month): Sql {
   const [whole, part] = [nameIn(schema, stream), nameIn(schema, monthTable(stream, month))];
   const [from, to] = [month.from && quoteLiteral(month.from), month.to && quoteLiteral(month.to)];
@@ -72,10 +69,7 @@ function createMonth({ schema, stream }: Whole, month: Month): Sql {
     comment on table ${part} is ${quoteLiteral(`A part of ${stream}, which shows all of them.`)};`);
 }
 
-/**
- * Makes the partitions that rows of these times need. In a transaction of its own and before the rows': the locks end at once, and
- * a partition that stays empty because the batch failed harms nobody.
- */
+/** Before the rows' own transaction: the locks end at once, and a partition that stays empty harms nobody. */
 export async function ensureMonths(db: Database, whole: Whole, instants: readonly Instant[]): Promise<void> {
   const needed = monthsOf(instants);
   if (needed.length === 0 || (await missing(db, whole, needed)).length === 0) return;

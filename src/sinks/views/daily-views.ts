@@ -64,10 +64,7 @@ function revenueView(dialect: Dialect, dimension: Dimension): View {
   };
 }
 
-/**
- * Events of a stream, counted by day. By position and with the table's alias: a field of the service may become a column called date or
- * currency, and a bare name would mean that one.
- */
+/** By position and alias: a field of the service may become a column called date, which a bare name would mean. */
 function eventsOf({ table, utcDate }: Dialect, stream: string, { event }: Dimension, numbers: string, keys: number) {
   const group = Array.from({ length: keys }, (_, i) => i + 1).join(', ');
   return `

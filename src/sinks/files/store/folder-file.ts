@@ -87,10 +87,7 @@ export async function isLeft(lock: string): Promise<boolean> {
   }
 }
 
-/**
- * Temporary files carry the name of their process, so that those of a killed process can be told
- * from those of a running one: `.main.parquet.4711@host.3.tmp`.
- */
+/** With the name of the process, to tell those of a killed one: `.main.parquet.4711@host.3.tmp`. */
 const PATTERN = /^\.(.+)\.(\d+)@([^/]+)\.\d+\.(?:tmp|lock)$/;
 
 /** Whether a process on another machine is alive is unknown. No writer leaves its file untouched for this long. */

@@ -12,10 +12,7 @@ export interface Store {
   stage(path: string): Promise<Staged>;
   /** Deletes a file; if it is given which one, only if it is still the same. */
   remove(path: string, identity?: string): Promise<void>;
-  /**
-   * Removes what ended writers left behind below a folder or, without one, beside the folders; and nothing else. For files of
-   * the name `own` the caller is the only writer now.
-   */
+  /** Removes what ended writers left below a folder, or beside them all; of files named `own` the caller writes. */
   removeLeftovers(folder?: string, own?: string): Promise<void>;
   close(): Promise<void>;
 }

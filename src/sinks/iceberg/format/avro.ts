@@ -2,10 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import avsc from 'avsc';
 
-/**
- * Avro container files, and the only user of `avsc`. The container is written here because Iceberg keeps its field ids as attributes
- * of the schema, and avsc drops unknown attributes from the header.
- */
+/** The container is written here: Iceberg keeps field ids in the schema as attributes, and avsc drops those. */
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
 const SYNC_BYTES = 16;
 

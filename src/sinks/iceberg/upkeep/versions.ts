@@ -54,7 +54,7 @@ export async function newestOf(warehouse: Warehouse, table: string, than?: Liste
   return undefined;
 }
 
-async function readVersion(warehouse: Warehouse, location: string): Promise<Listed | undefined> {
+export async function readVersion(warehouse: Warehouse, location: string): Promise<Listed | undefined> {
   const bytes = await readIfThere(warehouse, location);
   return bytes && { location, metadata: parseMetadata(bytes.toString('utf8')) };
 }

@@ -4,10 +4,7 @@ import { unpackers } from './compression.ts';
 import { createYield } from './group.ts';
 import { type ByteSource, exactName, type FileColumn, restoreInstant, restoreInteger } from './types.ts';
 
-/**
- * hyparquet does the reading. By default it makes Dates of instants, parses JSON and drops a byte order mark at the start of
- * a text; these parsers replace its own.
- */
+/** By default hyparquet makes Dates of instants, parses JSON and drops a byte order mark; these parsers do not. */
 const asItIs = (value: unknown): unknown => value;
 const toText = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');

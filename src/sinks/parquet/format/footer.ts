@@ -24,10 +24,7 @@ interface Places {
   footerAt: number;
 }
 
-/**
- * The end of a file: the description of the groups, its length, and MAGIC again. Groups are stored one after the
- * other after MAGIC, unless `places` gives their positions.
- */
+/** The groups, the length, and MAGIC again. Groups stand one after the other, unless `places` says where. */
 export function encodeFooter(
   columns: readonly FileColumn[],
   groups: readonly PlacedGroup[],
@@ -138,10 +135,7 @@ function schemaEntry({ name, type, nullable, fieldId }: Leaf) {
   };
 }
 
-/**
- * Whether groups of one file can be copied into a file with these columns. With another column, another kind, or even another order
- * they cannot: then their rows must be read and rewritten.
- */
+/** Whether its groups can be copied into a file with these columns: kinds and order have to be the same. */
 export function fitsSchema(file: { columns: readonly FileColumn[] }, columns: readonly FileColumn[]): boolean {
   const there = leavesOf(file.columns);
   const wanted = leavesOf(columns);

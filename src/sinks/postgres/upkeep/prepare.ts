@@ -40,10 +40,7 @@ export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
   return readShape(tx, warehouse.schema, [...STREAM_NAMES, ...others, ...(warehouse.isStateHere ? [] : [RECEIPTS])]);
 }
 
-/**
- * Makes or brings up to date everything that the sink needs: all tables and views, the stream's in its present shape, and tables that not
- * every config has. Returns the shape of it all.
- */
+/** All tables and views, the stream's in its present shape, and tables that not every config has. */
 export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefined, further: readonly Table[] = []) {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
