@@ -54,7 +54,7 @@ export async function openParquet(store: Store, path: string, accept: (file: Rea
   if (!open) return undefined;
   try {
     const file = accept(await readFooter(open));
-    return {
+    const present: PartitionFile = {
       path,
       identity: open.identity,
       size: open.size,
@@ -64,7 +64,8 @@ export async function openParquet(store: Store, path: string, accept: (file: Rea
         for (let at = start; at < end; at += COPY_BYTES) yield await open.read(at, Math.min(end, at + COPY_BYTES));
       },
       close: () => open.close(),
-    } satisfies PartitionFile;
+    };
+    return present;
   } catch (error) {
     await open.close();
     throw error;
