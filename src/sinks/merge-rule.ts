@@ -17,10 +17,7 @@ export const joinedKeys = (stream: Stream): string[] => [
   ),
 ];
 
-/**
- * Which of two readings of an event counts, in every sink. Of two runs the later one: an event's time may move back. Within a run
- * the one with the newer time, and of equal times the last one: the service shows both, in any order.
- */
+/** Of two runs the later reading counts: an event's time may move back. Within a run the newer time, then the last. */
 interface Reading {
   at: Instant;
   runId: string | null;

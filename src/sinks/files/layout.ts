@@ -121,10 +121,7 @@ const RUN_ROWS = 500;
 const CROWD = 24;
 const CROWD_ROWS = 5000;
 
-/**
- * New rows as pieces. A first sync reads several stretches of a day side by side: a group over two of them would be rewritten with
- * every batch that falls between. So rows behind a pause that is longer than all before it are kept apart.
- */
+/** A first sync reads several stretches of a day side by side: rows behind a longer pause are kept apart. */
 function runsOf<R>(rows: readonly Added<R>[]): Piece<R>[] {
   const runs: Piece<R>[] = [];
   for (const { at, row } of rows) {

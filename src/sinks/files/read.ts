@@ -8,10 +8,7 @@ import type { StoredGroup } from '../parquet/format/index.ts';
 import { columnsOf, createReshape, type PartitionFile, timesOf } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
 
-/**
- * Rows without the sink's own columns, in order of time. An hour at a time, which bounds the memory; from every file that may
- * hold some of it, because an event stays in its first file. Rows that have vanished from the service are left out.
- */
+/** In order of time, an hour at a time; from every file that may hold some of it. Vanished rows are left out. */
 export async function* readFiles(
   stream: Stream,
   window: Window,

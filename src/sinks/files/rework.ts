@@ -11,6 +11,7 @@ import type { Erasure } from '../sink.ts';
 import { KEPT } from '../table-columns.ts';
 import type { Change } from './change.ts';
 import { dropKeys, keyOf, type Partition } from './event-index.ts';
+import { groupBy } from './group-by.ts';
 import { type LakeRow, META, type PartitionFile } from './partition-file.ts';
 import type { Counted } from './read.ts';
 import { whileOpen } from './store/store.ts';
@@ -105,19 +106,13 @@ async function eachRow(files: readonly Counted[], look: (row: IdRow) => unknown)
     await whileOpen(await open(), async (file) => (file ? await idRows(file) : []).forEach(look));
 }
 
-interface IdRow {
-  group: number;
-  n: number;
-  id: string;
-  at: Instant;
-  isMarked: boolean;
-}
+type IdRow = Awaited<ReturnType<typeof idRows>>[number];
 
-async function idRows({ file, rows }: PartitionFile): Promise<IdRow[]> {
+async function idRows({ file, rows }: PartitionFile) {
   // A file may be older than the mark, which is the last of them.
   const isThere = file.columns.some(({ name }) => name === '_missing_since');
   const names = ['event_id', 'timestamp', ...(isThere ? ['_missing_since'] : [])];
-  const found: IdRow[] = [];
+  const found = [];
   for (const [group, stored] of file.groups.entries())
     for (const [n, [id, at, mark]] of (await rows(stored, names)).entries())
       found.push({ group, n, id: String(id), at: Number(at), isMarked: (mark ?? null) !== null });
@@ -128,8 +123,8 @@ async function withoutMoved(file: PartitionFile, moved: ReadonlySet<string>): Pr
   const gone = (await idRows(file)).filter(({ id, isMarked }) => isMarked && moved.has(id));
   if (gone.length === 0) return 'leave';
   const edits = new Map<number, Edit>();
-  for (const group of new Set(gone.map((row) => row.group))) {
-    const numbers = new Set(gone.filter((row) => row.group === group).map(({ n }) => n));
+  for (const [group, inGroup] of groupBy(gone, (row) => row.group)) {
+    const numbers = new Set(inGroup.map(({ n }) => n));
     edits.set(group, (rows) => rows.filter((_, n) => !numbers.has(n)));
   }
   return { edits, dropped: gone.map(({ id }) => keyOf(id)), deleted: gone.map(({ at }) => at) };

@@ -56,10 +56,7 @@ export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Rece
     });
 }
 
-/**
- * Files first, which readers do not see; then one transaction of the state: ledger and cursor, and last the catalog, which refers to the files.
- * A crash before COMMIT leaves files that no snapshot lists, and nothing else. Without rows, no table changes.
- */
+/** Files first, then one transaction: ledger, cursor, and last the catalog. A crash before COMMIT leaves orphans. */
 function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Receipt[]> {
   const { state } = warehouse;
   const [first] = loads;

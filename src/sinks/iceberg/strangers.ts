@@ -23,10 +23,7 @@ import {
   writtenSources,
 } from './warehouse.ts';
 
-/**
- * Files of other writers in our tables: what compaction leaves, and what was appended, deleted or overwritten. A row of theirs is one of
- * ours if a run of ours wrote it (`_run_id`) and it is not there already; all others are left alone until somebody wants them removed.
- */
+/** A row of another writer's file is ours if a run of ours wrote it (`_run_id`) and it is not there already. */
 export type Stranger = ReturnType<typeof strangerOf>;
 
 interface PlacedRow {

@@ -192,10 +192,7 @@ export function newDataPath({ warehouse, design }: Table, source: string, day: n
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}.tributary`)}`;
 }
 
-/**
- * The name of a file of ours, with its source, whatever the sink is called now. Builds before the suffix gave the name without it, as others
- * may: there it has to be a source that this sink has written.
- */
+/** Builds before the suffix gave the name without it, as others may: there it has to be a source of this sink. */
 const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.tributary)?\.parquet$/;
 
 export async function writtenSources({ warehouse: { name, state } }: Table): Promise<Set<string>> {

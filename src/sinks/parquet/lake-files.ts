@@ -156,8 +156,7 @@ async function replaceFiles(change: Change, of: Writing, nexts: Nexts, now: Inst
   try {
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, now));
     for (const { staged, over, partition, file } of ready) {
-      // Which events are new was looked up before. A process that was stopped since then may have been overtaken; and whoever changes this
-      // file from here on is noticed by its identity.
+      // A process that was stopped may have been overtaken; whoever changes the file from here on shows in its identity.
       await change.check();
       const identity = await staged.publish(over);
       change.later(recordFile(of.track, { partition, identity, ...extentOf(file) }));

@@ -9,17 +9,14 @@ import { isThere, type Table, type TableColumn } from './table.ts';
 
 /** So that the views can tell what is complete, and since when; where the state is elsewhere, copies of it. */
 
-export const CURSOR_COPY = '_cursors';
 export const RECEIPTS = '_receipts';
-export const DAYS = '_days';
-export const COLUMNS_COPY = '_columns';
 
 const column = (name: string, type: string, nullable = true, comment = ''): TableColumn => ({
   ...{ name, type, nullable, comment },
 });
 
 export const cursorCopy: Table = {
-  name: CURSOR_COPY,
+  name: '_cursors',
   doc: 'A copy of what the state says of this sink. The view coverage shows it.',
   key: ['source', 'stream'],
   columns: [
@@ -38,7 +35,7 @@ export const cursorCopy: Table = {
 
 /** In one database with the state too: the ledger says what is complete, not since when. */
 export const daysTable: Table = {
-  name: DAYS,
+  name: '_days',
   doc: 'Days that are complete, and when they first were. The views complete_days and events show it.',
   key: ['source', 'stream', 'date'],
   columns: [
@@ -52,7 +49,7 @@ export const daysTable: Table = {
 };
 
 export const columnsCopy: Table = {
-  name: COLUMNS_COPY,
+  name: '_columns',
   doc: 'A copy of what the state says of columns that came later. The view new_columns shows it.',
   key: ['id'],
   columns: [
@@ -93,7 +90,7 @@ export function createDaysDue() {
 
 /** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
 export async function publishDays(db: Queryable, schema: string, state: Queryable, track: Track): Promise<void> {
-  const table = nameIn(schema, DAYS);
+  const table = nameIn(schema, daysTable.name);
   const { source, stream } = track;
   const days = await state.query({
     text: `select date::text, rows from (${completeDays('c.source = $1 and c.stream = $2 and c.sink = $3')}) d order by 1`,
@@ -110,7 +107,7 @@ export async function publishDays(db: Queryable, schema: string, state: Queryabl
 
 /** The log only grows: what is not there yet is taken over. */
 export async function publishColumns(db: Queryable, schema: string, state: Queryable): Promise<void> {
-  const table = nameIn(schema, COLUMNS_COPY);
+  const table = nameIn(schema, columnsCopy.name);
   const names = raw(columnsCopy.columns.map(({ name }) => name).join(', '));
   const [last] = await db.query<{ id: number }>(sql`select coalesce(max(id), 0) as id from ${table}`);
   const rows = await state.query(sql`select ${names} from tributary.columns where id > ${last?.id ?? 0} order by id`);
@@ -165,7 +162,7 @@ export async function copyCursor(db: Queryable, schema: string, row: CoverageRow
   const names = cursorCopy.columns.map(({ name }) => name);
   await db.query({
     text: `
-      insert into ${nameIn(schema, CURSOR_COPY)} (${names.join(', ')}) values (${names.map((_, i) => `$${i + 1}`).join(', ')})
+      insert into ${nameIn(schema, cursorCopy.name)} (${names.join(', ')}) values (${names.map((_, i) => `$${i + 1}`).join(', ')})
       on conflict (source, stream) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
     values: names.map((name) => (name === 'also_complete' ? `{${ranges.join(',')}}` : row[name as keyof CoverageRow])),
   });

@@ -19,10 +19,7 @@ export interface Month {
   to: string | undefined;
 }
 
-/**
- * Outside of these years there is one partition each: a service that garbles its clocks must not make a hundred thousand of them.
- * Not a default partition: making a month beside one locks and reads all that is in it.
- */
+/** Garbled clocks must not make many partitions. No default one: making a month beside it locks and reads all of it. */
 const FIRST_YEAR = 2000;
 const END_YEAR = 2100;
 

@@ -36,10 +36,7 @@ export async function writeAt(handle: FileHandle, bytes: Uint8Array, at: number)
 
 const ENDING = '.lock';
 
-/**
- * A rename is unconditional. So a writer holds this lock while it checks that the file is still the one it has
- * read, and renames. It is for writers that do not share a state database; those that do never meet here.
- */
+/** A rename is unconditional: the lock keeps writers of another state database away while the file is compared. */
 export async function whileLocked<T>(target: string, file: string, work: () => Promise<T>): Promise<T> {
   const lock = join(dirname(target), `.${basename(target)}${ENDING}`);
   const held = holdName(basename(target), 'lock');

@@ -44,7 +44,12 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
 
   const head = async (key: string) => {
     try {
-      return await client.send(new HeadObjectCommand(at(key)));
+      const {
+        ContentLength: size = 0,
+        ETag: identity = '',
+        Metadata,
+      } = await client.send(new HeadObjectCommand(at(key)));
+      return { size, identity, mark: Metadata?.[MARK] };
     } catch (error) {
       if (isAbsent(error)) return undefined;
       throw s3Fault(statusOf(error) === 403 ? await explained(error) : error, name);
@@ -91,10 +96,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         token = page.NextContinuationToken;
       } while (token);
     },
-    async head(key: string) {
-      const found = await head(key);
-      return found && { size: found.ContentLength ?? 0, identity: found.ETag ?? '' };
-    },
+    head,
     async read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array> {
       const range = { Range: `bytes=${start}-${end - 1}`, ...(identity !== undefined && { IfMatch: identity }) };
       const answer = await asFault(client.send(new GetObjectCommand({ ...at(key), ...range })));
@@ -127,7 +129,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         if (!isRefused(error) && !isAbsent(error)) throw s3Fault(error, name);
         // Recovery: the request may have been sent twice, and the first one have succeeded.
         const there = await head(key);
-        if (there?.Metadata?.[MARK] === mark) return { identity: there.ETag ?? '' };
+        if (there?.mark === mark) return { identity: there.identity };
         return there || over === undefined ? 'replaced' : 'removed';
       } finally {
         stream.destroy();

@@ -3,10 +3,7 @@ import { groupBy } from '../../files/group-by.ts';
 import { currentSnapshot, parseMetadata } from '../format/metadata.ts';
 import { type Listed, locationOf, readIfThere, tableFolder, type Warehouse } from '../warehouse.ts';
 
-/**
- * The versions of a table in its folder. The catalog decides which one is current; but a catalog that was restored with an older state names
- * an earlier one, and going on from there would leave what came after it behind.
- */
+/** A catalog that was restored with an older state names an earlier version; going on there would lose later ones. */
 
 /** Longer than a commit takes between writing a version and naming it in the catalog. */
 const COMMIT_MS = 2 * 60_000;

@@ -22,10 +22,7 @@ function putInteger(out: Bytes, value: number): void {
 const putBigInt = (out: Bytes, value: bigint): void =>
   out.int64(Number(value >> 32n), Number(BigInt.asUintN(32, value)));
 
-/**
- * Milliseconds with a fraction become whole microseconds, in halves of 32 bits: the year 9999 is beyond what a double holds in
- * microseconds, and a BigInt for each of a row's nine instants would be the slowest part of all.
- */
+/** In halves of 32 bits: a double does not hold the year 9999 in microseconds, and a BigInt for each would be slow. */
 function putMicros(out: Bytes, instant: number): void {
   const whole = Math.floor(instant);
   const high = Math.floor(whole / HALF);
@@ -53,10 +50,7 @@ export interface Dictionary {
 const PROBE = 1000;
 const MOST_ENTRIES = 2 ** 16;
 
-/**
- * Most columns of an event (link, country, browser) have few distinct values. These are written once, and
- * each row refers to one. If half of the values or more are distinct (ids, times), a dictionary would only add to the size.
- */
+/** Distinct values are written once. With half of them distinct (ids, times), it would only add to the size. */
 export function findDictionary(values: readonly Stored[]): Dictionary | undefined {
   const known = new Map<Stored, number>();
   const places = new Uint32Array(values.length);

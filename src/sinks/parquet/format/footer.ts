@@ -97,10 +97,7 @@ function chunkEntry({ name, type }: Leaf, chunk: Chunk, start: number) {
   return { field_2: BigInt(start + chunk.at), field_3: meta };
 }
 
-const BOOLEAN = 0;
-const INT64 = 2;
-const DOUBLE = 5;
-const BYTE_ARRAY = 6;
+const [BOOLEAN, INT64, DOUBLE, BYTE_ARRAY] = [0, 2, 5, 6] as const;
 
 const PHYSICAL: Readonly<Record<LeafType, number>> = {
   text: BYTE_ARRAY,
@@ -111,8 +108,7 @@ const PHYSICAL: Readonly<Record<LeafType, number>> = {
   boolean: BOOLEAN,
 };
 
-const REQUIRED = 0;
-const OPTIONAL = 1;
+const [REQUIRED, OPTIONAL] = [0, 1] as const;
 
 /** The logical type, written twice: many readers only know the older form. Integers, doubles and booleans need none. */
 const MEANING: Partial<Record<LeafType, { converted: number; logical: object }>> = {

@@ -11,7 +11,6 @@ export { type AnyFile, type ReadableFile, readAny, readFooter, readGroup, Unread
 export {
   type ByteSource,
   type Chunk,
-  type EncodedGroup,
   type FileColumn,
   leavesOf,
   MAGIC,

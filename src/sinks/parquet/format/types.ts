@@ -1,10 +1,7 @@
 import type { Kind, Value } from '../../../model/columns.ts';
 import type { Compression } from './compression.ts';
 
-/**
- * The terms of the Parquet codec. A file is MAGIC, row groups, and a footer with all positions.
- * Positions inside a group are relative to its first byte, which makes a group movable.
- */
+/** A file is MAGIC, row groups, and a footer. Positions in a group are relative to its start: it can be moved. */
 export interface FileColumn {
   name: string;
   /** The values of JSON are its text: parsing it only to write it again would be the larger part of a rewrite. */
@@ -45,11 +42,6 @@ export interface PlacedGroup {
   length: number;
   /** In the order of the leaves. */
   chunks: readonly Chunk[];
-}
-
-/** A group that is being written. Once its bytes are written, keep only its PlacedGroup. */
-export interface EncodedGroup extends PlacedGroup {
-  bytes: Uint8Array;
 }
 
 /** The range of a column's values. For long text these bounds include all values, but need not be values themselves. */
