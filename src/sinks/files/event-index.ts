@@ -14,9 +14,8 @@ import { type Extent, idsIn, type PartitionFile } from './partition-file.ts';
 export type Partition = number;
 
 /**
- * The index of the file that each event is in, kept in the state as far back as a stream is read again: an event may come again with the time
- * of another day, and must be found where it was first written. Older events are looked for in the file of their day. The files are
- * authoritative; the index only says where to look.
+ * The index of the file that each event is in, as far back as a stream is read again: one may come again with the time of another day. Older
+ * events are looked for in the file of their day. The files are authoritative.
  */
 
 /** That far, and a day more, an event that moves to another day is found at once. */

@@ -47,7 +47,6 @@ function layoutAround(kept: readonly ByteRange[]) {
       gap.start += length;
       return gap.start - length;
     },
-    /** The position of the footer, after everything else. */
     end: () => end,
   };
 }

@@ -1,13 +1,11 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import type { Advance } from '../../cursor/ledger.ts';
 import type { Value } from '../../model/columns.ts';
-import type { Row } from '../../model/flatten.ts';
 import type { Instant } from '../../model/instant.ts';
-import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { createSanitizer, newestById, UTF8_TEXT } from '../merge-rule.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { Comparison, Difference, Stored } from '../sink.ts';
+import type { Load } from './commit.ts';
 import { findHomes, indexedFrom, keyOf, type Partition } from './event-index.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
@@ -50,13 +48,8 @@ export interface Changes<F> {
   now: Instant;
 }
 
-interface Batch {
-  stream: Stream;
-  /** In the order they were read. The same event may come twice. */
-  rows: readonly Row[];
-  advance: Advance;
-  now: Instant;
-}
+/** The rows are in the order they were read. The same event may come twice. */
+type Batch = Pick<Load, 'stream' | 'rows' | 'advance'> & { now: Instant };
 
 export interface Homes {
   /** By partition, what the index says. An event that comes again may have the time of another one. */

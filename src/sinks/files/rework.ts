@@ -79,13 +79,7 @@ export async function eraseIn({ file, rows }: PartitionFile, { column, id, empti
   return { rework: isClean ? ('leave' as const) : rework, rows: found.length };
 }
 
-/**
- * Beyond the index, an event that moves to another day is written there like a new one. Its row in the first day is marked as missing when that
- * day is read again, and here it is removed.
- *
- * @param all The files of a source.
- * @param rewrite Visits one of them, and does what it is told.
- */
+/** Beyond the index, an event that moves is written like a new one: its old row, marked as missing by then, is removed. */
 export async function removeMoved<F extends Counted>(
   all: readonly F[],
   window: Window,

@@ -60,11 +60,8 @@ export function createParquetSink(lake: Lake) {
 const MOST_ATTEMPTS = 3;
 
 /**
- * The files are replaced behind a lock, and then the state changes in one transaction: a crash in between leaves rows that are not in the
- * ledger; when their window is read again, merging them changes nothing. A mark that is set before the first file makes the next commit repair
- * the index first.
- *
- * @param listings Tracks whose files this process has compared with the index.
+ * Files first, behind a lock, then the state in one transaction: a crash in between leaves rows that are not in the ledger, and reading their
+ * window again changes nothing. A mark before the first file makes the next commit repair the index.
  */
 async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise<Receipt> {
   const { state } = lake;

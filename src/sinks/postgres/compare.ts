@@ -21,11 +21,7 @@ import { joinKnown, type Known, type Target } from './merge.ts';
 import { type Stage, type Staged, sendStage } from './staged.ts';
 import { describeTable, type Present } from './table.ts';
 
-/**
- * Which known events changed. Most have not, and joined columns do not count, so only the fields of the event itself are sent to the
- * server for comparison. Links and customers are
- * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
- */
+/** Which known events changed. If joined counters and names counted, every sync would rewrite every row. */
 
 const EXTRA = { name: '_extra', kind: 'json' } as const;
 

@@ -96,11 +96,7 @@ async function missing(db: Queryable, { schema, stream }: Whole, needed: readonl
   return needed.filter((month) => !names.has(monthTable(stream, month)));
 }
 
-/**
- * A partitioned table can keep a key unique only together with the column it is partitioned by: one event with two times would be
- * two rows. So a separate table holds the keys of all partitions with the time of each row, and every write goes
- * through it.
- */
+/** Partitions keep a key unique only together with their column: every write goes through a table of all keys. */
 export const keysName = (stream: StreamName): string => `_${stream}_keys`;
 
 const COLUMNS = [

@@ -9,10 +9,8 @@ import { isKnown } from '../merge.ts';
 import { bringUpToDate, describeTable, entityTable, formatOf, lockSchema, type Present } from '../table.ts';
 
 /**
- * Writes links and customers again that are gone from their tables, from the events that name them: no request is needed. Each is as it
- * was when its newest event was written; a count of clicks may be older than the one that was lost.
- *
- * @param isThorough Looks for every one. Otherwise only where a source has none at all, which is a look at the index.
+ * From the events that name them, without a request: each is as its newest event shows it, so that a count of clicks may be older. Thorough:
+ * every one that is gone; else only where a source has none at all, which is a look at the index.
  */
 export function refillEntities(db: Database, schema: string, source: string, isThorough: boolean): Promise<Refilled[]> {
   return db.transaction(async (tx) => {
