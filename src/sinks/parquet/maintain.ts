@@ -118,6 +118,7 @@ export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
   if (isJson.size === 0) return;
   const hasText = (columns: readonly FileColumn[]): boolean =>
     columns.some(({ name, kind }) => kind === 'text' && isJson.has(name));
+  // Where the catalogue says JSON already, no file holds text.
   if (hasText(await shownColumns(lake, stream.name))) await rewriteStream(lake, stream, hasText);
 }
 
