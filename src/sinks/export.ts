@@ -17,13 +17,7 @@ import { createSanitizer, UTF8_TEXT } from './merge-rule.ts';
 import { encodeFooter, encodeGroup, type FileColumn, MAGIC, type PlacedGroup } from './parquet/format/index.ts';
 
 /** One file for an analyst, written row by row from the first to the last. */
-export interface RowFile {
-  write(rows: readonly Row[]): Promise<void>;
-  /** Returns once the file is complete and in its place. */
-  finish(metadata: Readonly<Record<string, string>>): Promise<void>;
-  /** Leaves nothing behind. */
-  abandon(): Promise<void>;
-}
+export type RowFile = ReturnType<typeof createRowFile>;
 
 /** The target of bytes: a file that appears complete or not at all, or standard output. */
 export interface ByteTarget {
@@ -47,7 +41,7 @@ export function createRowFile(
   name: StreamName,
   target: ByteTarget,
   { evolved, keepFormulas }: RowFileOptions,
-): RowFile {
+) {
   const stream = evolvedStream(STREAMS[name], evolved);
   const columns = [
     ...stream.columns.map(({ name, kind, nullable }) => ({ name, kind, nullable })),
@@ -63,18 +57,18 @@ export function createRowFile(
     for await (const piece of pieces) await target.write(piece);
   };
   return {
-    write: (rows) => send(encode(sanitizer.all(promote(STREAMS[name], evolved, rows)))),
-    async finish(metadata) {
+    write: (rows: readonly Row[]) => send(encode(sanitizer.all(promote(STREAMS[name], evolved, rows)))),
+    async finish(metadata: Readonly<Record<string, string>>) {
       await send(end(metadata));
       await target.finish();
     },
+    /** Leaves nothing behind. */
     abandon: () => target.abandon(),
   };
 }
 
 type Piece = Uint8Array | string;
 
-/** Takes the values of the columns as they can be stored, JSON as text. */
 interface Encoding {
   header: Piece;
   encode(rows: Iterable<readonly Value[]>): Iterable<Piece> | AsyncIterable<Piece>;
@@ -90,7 +84,6 @@ const asText = (header: string, line: (values: readonly Value[]) => string): Enc
   end: () => [],
 });
 
-/** One JSON object a line, every column named, integers exact. */
 function asNdjson(columns: readonly FileColumn[]): Encoding {
   const shown = (value: Value, kind: Kind): string => {
     if (kind === 'json') return value === null ? 'null' : String(value);
@@ -210,14 +203,10 @@ export function createStreamTarget(out: Writable): ByteTarget {
 const drained = (out: Writable): Promise<void> => new Promise((resolve) => void out.once('drain', () => resolve()));
 
 /** Rows buffered on disk, to be read once in the order in which they came. */
-export interface Spool {
-  add(rows: readonly Row[]): Promise<void>;
-  replay(): AsyncIterable<readonly Row[]>;
-  remove(): Promise<void>;
-}
+export type Spool = Awaited<ReturnType<typeof createSpool>>;
 
 /** Beside the file that is to be made, where there is room for it. It has no name once it is open, so that a killed export leaves none. */
-export async function createSpool(beside: string): Promise<Spool> {
+export async function createSpool(beside: string) {
   const path = besideOf(beside);
   const file = await open(path, NEW_FILE, 0o600);
   await rm(path);

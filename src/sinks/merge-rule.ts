@@ -6,10 +6,7 @@ import type { Instant } from '../model/instant.ts';
 import { bare, renameFields, stringifyJson } from '../model/json.ts';
 import type { Entity, Stream } from '../model/streams.ts';
 
-/**
- * What makes an event "changed", in every sink: a field of the event itself. Links and customers are joined by the service
- * at the time of reading, and a deprecated column only repeats another.
- */
+/** What makes an event "changed", in every sink: links and customers are joined by the service at the time of reading. */
 export const ownColumns = (stream: Stream): Column[] =>
   stream.columns.filter((column) => !column.volatile && !column.deprecated);
 
@@ -20,10 +17,7 @@ export const joinedKeys = (stream: Stream): string[] => [
   ),
 ];
 
-/**
- * Which of two readings of an event counts, in every sink. Of two runs the later one: an event's time may move back. Within a run
- * the one with the newer time, and of equal times the last one: the service shows both, in any order.
- */
+/** Of two runs the later reading counts: an event's time may move back. Within a run the newer time, then the last. */
 interface Reading {
   at: Instant;
   runId: string | null;
@@ -145,7 +139,6 @@ export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: Tex
     *all(rows: readonly Row[], front: readonly Value[] = []): Generator<Value[]> {
       for (const row of rows) yield one(row, front);
     },
-    /** How many rows were sanitized so far. */
     sanitized: () => count,
   };
 }

@@ -7,13 +7,10 @@ import { viewDefinition } from './postgres/upkeep/keep-views.ts';
 import { viewsOf } from './postgres/views.ts';
 import type { View } from './views/view.ts';
 
-/** The tables and their columns, in each output format. */
-
 /** For a DBA, a person, a program, a dbt project, and DuckDB over a lake. */
 export const SCHEMA_FORMATS = ['sql', 'markdown', 'json', 'dbt', 'duckdb'] as const;
 export type SchemaFormat = (typeof SCHEMA_FORMATS)[number];
 
-/** The config's default. */
 const SCHEMA = 'attribution';
 
 /** For DuckDB: where the Parquet files are, and whether a listing of links is among them. */
@@ -47,8 +44,6 @@ do $do$ begin
 if to_regclass('tributary.cursors') is not null then execute $view$
 ${VIEWS.map((view) => viewDefinition(SCHEMA, view)).join('\n\n')}
 $view$; end if; end $do$;`;
-
-/** Descriptions of the tables, from the same columns that make them. */
 
 interface Described extends Table {
   details: ReadonlyMap<string, Column>;

@@ -83,13 +83,11 @@ export interface Abilities {
 /** An identity that ends so asks for a close look, and is another one afterwards. */
 export const UNSETTLED = '?';
 
-/** A window that a sink is asked about. */
 export interface Asked extends Window {
   /** As many rows as should be there: if there are more, the sink says whether events are there twice. */
   rows?: number;
 }
 
-/** What a sink holds of a window. */
 export interface Held {
   /** Rows that Tributary wrote, vanished ones included. */
   rows: number;
@@ -103,7 +101,6 @@ export interface Refilled {
   rows: number;
 }
 
-/** What callers cannot do without. */
 const WITHOUT = {
   erase: 'cannot erase rows',
   compare: 'cannot be compared with the service',
@@ -116,7 +113,6 @@ const WITHOUT = {
   replaceLinks: 'cannot hold a listing of links',
 } as const satisfies Partial<Record<keyof Abilities, string>>;
 
-/** The ability, or an error that names the sink if it lacks it. */
 export function abilityOf<A extends keyof typeof WITHOUT>(sink: Sink, ability: A): Abilities[A] {
   const found = sink[ability];
   if (found) return found.bind(sink) as Abilities[A];
@@ -127,7 +123,6 @@ export function abilityOf<A extends keyof typeof WITHOUT>(sink: Sink, ability: A
   });
 }
 
-/** Counts the rows of a source for the ledger. */
 export const countsIn =
   (sink: Sink, stream: Stream, source: string): CountRows =>
   async (windows) =>
@@ -143,13 +138,11 @@ export interface Comparison {
   isWhole: boolean;
 }
 
-/** A difference between the sink and the service. */
 export interface Difference {
   /** Missing in the sink; extra in the sink and not marked as vanished; or stored with other content. */
   kind: 'missing' | 'extra' | 'different';
   id: string;
   at: Instant;
-  /** Which fields of the event differ. */
   columns: readonly string[];
 }
 
@@ -191,21 +184,14 @@ export interface LeasedTrack {
   epoch: number;
 }
 
-/**
- * Another process changed the columns meanwhile; `wider` names those that were widened. Nothing was written. The
- * caller reads the new columns, prepares again and writes the batch.
- */
+/** Another process changed the columns meanwhile, and nothing was written: read them, prepare and write again. */
 export class ShapeChanged extends RetryLater {
   readonly wider: Readonly<Record<string, Kind>>;
 
   constructor(table: string, wider: Readonly<Record<string, Kind>>) {
     const columns = Object.entries(wider).map(([name, kind]) => `${name} (${kind} now)`);
-    super(
-      `another process changed the columns of ${table} meanwhile${columns.length > 0 ? `: ${columns.join(', ')}` : ''}`,
-      {
-        next: 'run again',
-      },
-    );
+    const which = columns.length > 0 ? `: ${columns.join(', ')}` : '';
+    super(`another process changed the columns of ${table} meanwhile${which}`, { next: 'run again' });
     this.wider = wider;
   }
 }
@@ -235,10 +221,7 @@ export interface Stored extends RowChanges {
   receipt: Receipt;
 }
 
-/**
- * Runs a transaction and resolves an in-doubt commit: if the connection breaks during COMMIT, the outcome is looked up, not blindly
- * repeated.
- */
+/** If the connection breaks during COMMIT, the outcome is looked up, not blindly repeated. */
 export async function resolveInDoubt<T>(
   work: (tx: Transaction) => Promise<T>,
   run: (work: (tx: Transaction) => Promise<T>) => Promise<T>,

@@ -32,7 +32,6 @@ export const ICEBERG_TYPES = typesOf('iceberg');
 export const streamColumns = ({ columns }: Pick<Stream, 'columns'>): Bookkeeping[] =>
   [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(described);
 
-/** A table as a sink should have it. */
 export interface Design {
   name: string;
   doc: string;
@@ -56,7 +55,6 @@ export function entityDesign(entity: Entity): Design {
   return { name, doc, key: ['_source', key], columns, sortedBy: key, isByDay: false };
 }
 
-/** What every table says of a column. */
 export function described(column: Column | Bookkeeping): Bookkeeping {
   const { name, kind, nullable, doc } = column;
   return { name, kind, nullable, doc: 'deprecated' in column ? `Deprecated, use ${column.deprecated}. ${doc}` : doc };

@@ -2,10 +2,7 @@ import type { Database, Queryable, Transaction } from '../../cursor/database/ind
 import type { Sql } from '../../cursor/database/sql.ts';
 import { type Lock, takeLock } from '../../cursor/locks.ts';
 
-/**
- * A change of files, and of what the state says about them. The files are written first, behind locks, and no transaction is open
- * meanwhile: sending them may take minutes. The state changes at the end, in one short transaction.
- */
+/** Files first, behind locks and without a transaction: sending takes minutes; then the state, in a short one. */
 export interface Change {
   /** Waits until nobody else works on what has this name. Held until the state is written. */
   lock(name: string): Promise<void>;
@@ -19,7 +16,6 @@ export interface Change {
 
 type Write = (tx: Transaction) => Promise<unknown>;
 
-/** Runs the transaction at the end. */
 export type Commit = (write: (tx: Transaction) => Promise<void>) => Promise<void>;
 
 export async function inChange<T>(

@@ -18,7 +18,6 @@ export interface Load {
   rejected: readonly Rejected[];
 }
 
-/** Rows are gathered, and written when they are committed. */
 export function gather(stream: Stream, commit: (load: Load) => Promise<Receipt>): Batch {
   const rows: Row[] = [];
   return {
@@ -38,10 +37,7 @@ interface Merging {
   count(db: Queryable, windows: readonly Window[]): Promise<number[]>;
 }
 
-/**
- * The files, behind a lock that the caller holds; and then what they prove. Who forgets waits for this lock, so nothing slips through
- * between reading the list of what is forgotten and writing the rows.
- */
+/** The files, behind a lock that the caller holds and `forget` waits for; and then what they prove. */
 export async function storeLoad(state: Queryable, change: Change, load: Load, merging: Merging): Promise<Receipt> {
   const { stream, advance, rejected } = load;
   // The check that counts is the one at the end; this one saves the files of a process that has lost its lease.

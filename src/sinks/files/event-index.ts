@@ -14,31 +14,18 @@ import { type Extent, idsIn, type PartitionFile } from './partition-file.ts';
 export type Partition = number;
 
 /**
- * The index of the file that each event is in, kept in the state as far back as a stream is read again: an event may come again with the time
- * of another day, and must be found where it was first written. Older events are looked for in the file of their day. The files are
- * authoritative; the index only says where to look.
+ * The index of the file that each event is in, as far back as a stream is read again: one may come again with the time of another day. Older
+ * events are looked for in the file of their day. The files are authoritative.
  */
 
-/** How far back a stream is read again: that far, and a day more, an event that moves to another day is found at once. */
+/** That far, and a day more, an event that moves to another day is found at once. */
 export type ReadAgainMs = (source: string, stream: StreamName) => number;
-
-interface KnownFile {
-  partition: Partition;
-  identity: string;
-}
 
 /** 64 bits of a digest. The file distinguishes events that collide. */
 export const keyOf = (id: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash('sha256', id).slice(0, 16)}`));
 
-/**
- * With a mark before any file is replaced, if readers see it at once. It is unsettled if an earlier writer stopped after its mark, or if the
- * track is new: then the files have to be compared with the index.
- */
-export async function enterTrack(
-  state: Queryable,
-  { sink, stream, source }: Track,
-  { isMarked }: { isMarked: boolean },
-) {
+/** Marked before a file is replaced: after a writer that stopped, the files have to be compared with the index. */
+export async function enterTrack(state: Queryable, { sink, stream, source }: Track, isMarked: boolean) {
   // The inner select sees the row before this statement changes it.
   const [entered] = await state.query<{ id: number; isUnsettled: boolean; now: Instant }>(sql`
     insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values (${sink}, ${stream}, ${source}, true)
@@ -70,14 +57,12 @@ export async function sourcesIn(state: Queryable, sink: string, stream: StreamNa
   return found.map(({ source }) => source);
 }
 
-/** Removes everything about an erased source. */
 export const dropTrack = (id: number): Sql => sql`
   with index as (delete from tributary.lake_index where track = ${id}), files as (delete from tributary.lake_files where track = ${id})
   delete from tributary.lake_tracks where id = ${id}`;
 
-/** The files of all partitions, or of one, as they were last written. */
 export async function knownFiles(tx: Queryable, track: number, only?: Partition): Promise<Map<Partition, string>> {
-  const files = await tx.query<KnownFile>(sql`
+  const files = await tx.query<{ partition: Partition; identity: string }>(sql`
     select partition, identity from tributary.lake_files
     where track = ${track} and partition = coalesce(${only ?? null}, partition)`);
   return new Map(files.map(({ partition, identity }) => [partition, identity]));
@@ -122,17 +107,13 @@ export async function indexedFrom(db: Queryable, track: number): Promise<Partiti
   return found?.from ?? Number.POSITIVE_INFINITY;
 }
 
-export function indexStart(now: Instant, readAgainMs: ReadAgainMs, of: Pick<Track, 'source' | 'stream'>): Partition {
-  return Math.floor(startOfDay(now - readAgainMs(of.source, of.stream) - DAY_MS) / HOUR_MS);
-}
+export const indexStart = (now: Instant, readAgainMs: ReadAgainMs, { source, stream }: Track): Partition =>
+  Math.floor(startOfDay(now - readAgainMs(source, stream) - DAY_MS) / HOUR_MS);
 
 /** Bounds what a commit has to wait for; the next one continues. */
 const DROPPED_AT_ONCE = 20_000;
 
-/**
- * Moves the beginning of the index. Older events leave it, some at a time; where it has to reach further back, `indexFiles` first adds the events
- * of the partitions before its end.
- */
+/** Moves the beginning of the index: older events leave it, some at a time; `indexFiles` adds earlier ones. */
 export async function moveIndex(
   state: Queryable,
   change: Change,
@@ -155,15 +136,8 @@ export async function emptyIndex(state: Queryable, track: number): Promise<void>
   await state.query(sql`delete from tributary.lake_index where track = ${track}`);
 }
 
-interface Home {
-  key: number | bigint;
-  partition: Partition;
-}
-
-/** The partitions that may hold events with these keys. */
 export async function findHomes(tx: Queryable, track: number, from: Partition, keys: readonly bigint[]) {
-  if (keys.length === 0) return new Map<bigint, Home[]>();
-  const found = await tx.query<Home>(sql`
+  const found = await tx.query<{ key: number | bigint; partition: Partition }>(sql`
     select key, partition from tributary.lake_index
     where track = ${track} and key = any(${keys.map(String)}::bigint[]) and partition >= ${from}::float8`);
   return groupBy(found, ({ key }) => BigInt(key));
@@ -185,7 +159,9 @@ export const dropKeys = (track: number, partition: Partition, keys: readonly big
   delete from tributary.lake_index
   where track = ${track} and partition = ${partition} and key = any(${keys.map(String)}::bigint[])`;
 
-export function recordFile(track: number, { partition, identity, ...extent }: KnownFile & Extent): Sql {
+type Recorded = Extent & { partition: Partition; identity: string };
+
+export function recordFile(track: number, { partition, identity, ...extent }: Recorded): Sql {
   const [oldest, newest] = [extent.oldest, extent.newest].map((at) => (at === undefined ? null : toIso(at)));
   return sql`
     insert into tributary.lake_files (track, partition, identity, rows, oldest, newest, holds_before)

@@ -17,10 +17,7 @@ export interface ByteRange {
 /** Unused space may be as large as used space; small files may have more of it. */
 const SPARE_BYTES = 4 * 1024 * 1024;
 
-export function createLayout(
-  present: { file: ParquetFile; size: number },
-  isCopied: (group: number) => boolean,
-): Layout {
+export function createLayout(present: { file: ParquetFile; size: number }, isCopied: (group: number) => boolean) {
   const { groups, footerAt } = present.file;
   const used = groups.reduce((sum, { length }, i) => sum + (isCopied(i) ? length : 0), 0);
   const isWasteful = present.size - used > Math.max(SPARE_BYTES, used);
@@ -50,7 +47,6 @@ function layoutAround(kept: readonly ByteRange[]) {
       gap.start += length;
       return gap.start - length;
     },
-    /** The position of the footer, after everything else. */
     end: () => end,
   };
 }
@@ -74,10 +70,7 @@ export type Segment<R> = { copy: number } | { groups: readonly number[]; added: 
  * that they do not fall into are copied. Rows that follow all others form a new group, and four groups of like size are joined into
  * one: so a row is rewritten two or three times before it ends up in a large group, however small the batches are.
  */
-export function planSegments<R>(
-  groups: readonly PresentGroup[],
-  added: ReadonlyArray<{ at: Instant; row: R }>,
-): Segment<R>[] {
+export function planSegments<R>(groups: readonly PresentGroup[], added: ReadonlyArray<{ at: Instant; row: R }>) {
   const pieces: Piece<R>[] = [];
   let next = 0;
   /** The rows up to a time, in order. */
@@ -127,10 +120,7 @@ const RUN_ROWS = 500;
 const CROWD = 24;
 const CROWD_ROWS = 5000;
 
-/**
- * New rows as pieces. A first sync reads several stretches of a day side by side: a group over two of them would be rewritten with
- * every batch that falls between. So rows behind a pause that is longer than all before it are kept apart.
- */
+/** A first sync reads several stretches of a day side by side: rows behind a longer pause are kept apart. */
 function runsOf<R>(rows: readonly Added<R>[]): Piece<R>[] {
   const runs: Piece<R>[] = [];
   for (const { at, row } of rows) {

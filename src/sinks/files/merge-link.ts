@@ -27,10 +27,7 @@ export function createEntityRow(
 
 const OWN: ReadonlySet<string> = new Set(entityBookkeeping(LINKS).map(({ name }) => name));
 
-/**
- * A link after another reading of it, by the rule of `postgres/merge.ts`: counters of the newest reading, all else of the newer
- * `updatedAt`. What the table says of its listings stays.
- */
+/** By the rule of `postgres/merge.ts`: counters of the newest reading, all else of the newer `updatedAt`. */
 export function createMergeLink(columns: readonly FileColumn[]): (stored: LakeRow, read: LakeRow) => LakeRow {
   const updated = columns.findIndex(({ name }) => name === 'link_updated_at');
   const [counters, listings] = [new Set<number>(), new Set<number>()];
@@ -48,10 +45,8 @@ export function createMergeLink(columns: readonly FileColumn[]): (stored: LakeRo
   };
 }
 
-/** What a sink holds of a source's links, and how it takes their next version. */
 interface LinkFiles {
   columns: readonly FileColumn[];
-  /** Shows each of its files, opened. */
   read(show: (file: PartitionFile) => Promise<void>): Promise<void>;
   /** Replaces all that was there, in one step for readers. */
   replace(rows: readonly LakeRow[]): Promise<void>;

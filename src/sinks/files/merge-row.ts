@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Value } from '../../model/columns.ts';
 import type { Instant } from '../../model/instant.ts';
 import { isObject, parseJson } from '../../model/json.ts';
@@ -8,13 +9,11 @@ import type { LakeRow } from './partition-file.ts';
 
 /** The merge for rows in memory; `postgres/merge.ts` has the same in SQL. */
 export interface MergeRule {
-  /** The column with the ids. */
   readonly key: string;
   /** The columns that decide; `differing` takes stored rows of these columns only. */
   readonly deciding: readonly string[];
   /** The columns that a reading changes; none if it equals the stored row, or is older. */
   differing(stored: LakeRow, read: LakeRow): string[];
-  /** The stored row merged with the reading; both in the given columns. */
   merge(stored: LakeRow, read: LakeRow): LakeRow;
 }
 
@@ -54,7 +53,7 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
       for (const at of ownPlaces) {
         if (!at.isSame(stored[at.stored] ?? null, read[at.read] ?? null)) found.push(at.name);
       }
-      if (ownExtra(stored[extra.stored]) !== ownExtra(read[extra.read])) found.push('_extra');
+      if (!isDeepStrictEqual(ownExtra(stored[extra.stored]), ownExtra(read[extra.read]))) found.push('_extra');
       // It is shown, so it has not vanished.
       if (isMissing) found.push('_missing_since');
       return found;
@@ -79,7 +78,7 @@ const SAME: Partial<Record<FileColumn['kind'], Same>> = {
   // As Postgres would store it: a text that one sink sanitizes and another keeps counts as equal.
   text: (a, b) =>
     a === b || (a !== null && b !== null && POSTGRES_TEXT.text(String(a)) === POSTGRES_TEXT.text(String(b))),
-  json: (a, b) => a === b || (a !== null && b !== null && canonical(String(a)) === canonical(String(b))),
+  json: (a, b) => a === b || (a !== null && b !== null && isDeepStrictEqual(parsed(a), parsed(b))),
 };
 
 const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
@@ -88,27 +87,17 @@ const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
 export const isSameInstant: Same = (a, b) => a !== null && b !== null && micros(a) === micros(b);
 
 /** Unknown fields of link and customer are joined too. If nothing else was unknown, `{}` equals none. */
-function createOwnExtra(stream: Stream): (extra: Value | undefined) => string | null {
+function createOwnExtra(stream: Stream): (extra: Value | undefined) => unknown {
   const joined = new Set([...joinedKeys(stream), SANITIZED]);
-  return (extra) => {
-    if (extra === null || extra === undefined) return null;
-    const value = parseJson(POSTGRES_TEXT.json(String(extra)));
-    if (!isObject(value)) return sorted(value);
+  return (extra = null) => {
+    const value = extra === null ? null : parsed(extra);
+    if (!isObject(value)) return value;
     const own = Object.entries(value).filter(([key]) => !joined.has(key));
-    return own.length === 0 ? null : sorted(Object.fromEntries(own));
+    return own.length === 0 ? null : Object.fromEntries(own);
   };
 }
 
-const canonical = (text: string): string => sorted(parseJson(POSTGRES_TEXT.json(text)));
-
-/** A canonical text, whatever the order of keys. */
-function sorted(value: unknown): string {
-  if (typeof value === 'bigint') return String(value);
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(sorted).join()}]`;
-  const entries = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}:${sorted(inner)}`);
-  return `{${entries.sort().join()}}`;
-}
+const parsed = (text: Value): unknown => parseJson(POSTGRES_TEXT.json(String(text)));
 
 /** Time and run are written into new and changed rows. */
 export const bookkeeping = (now: Instant, runId: string): Value[] => [now, now, runId, null];

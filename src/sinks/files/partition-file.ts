@@ -15,7 +15,7 @@ import {
 } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import { streamColumns } from '../table-columns.ts';
-import type { OpenFile, Store } from './store/store.ts';
+import type { Store } from './store/store.ts';
 
 /** Metadata of each of our files; its source decides whether we may touch it. */
 export const META = {
@@ -28,7 +28,6 @@ export const META = {
   before: 'tributary.before',
 } as const;
 
-/** A partition's current file, opened. */
 export interface PartitionFile {
   readonly path: string;
   readonly identity: string;
@@ -42,36 +41,35 @@ export interface PartitionFile {
 
 const COPY_BYTES = 1024 * 1024;
 
-export async function openPartition(
-  store: Store,
-  path: string,
-  { source, stream }: { source: string; stream: SyncName },
-): Promise<PartitionFile | undefined> {
+export const openPartition = (store: Store, path: string, { source, stream }: { source: string; stream: SyncName }) =>
+  openParquet(store, path, (file) => {
+    const isOurs = file.metadata[META.source] === source && file.metadata[META.stream] === stream;
+    if (!isOurs) throw notOurs(path, source);
+    return file;
+  });
+
+/** Undefined if it is gone. */
+export async function openParquet(store: Store, path: string, accept: (file: ReadableFile) => ReadableFile) {
   const open = await store.open(path);
   if (!open) return undefined;
   try {
-    const file = await readFooter(open);
-    const isOurs = file.metadata[META.source] === source && file.metadata[META.stream] === stream;
-    if (!isOurs) throw notOurs(path, source);
-    return partitionFile(path, open, file);
+    const file = accept(await readFooter(open));
+    const present: PartitionFile = {
+      path,
+      identity: open.identity,
+      size: open.size,
+      file,
+      rows: (group, names) => readGroup(open, file, group, names),
+      async *bytes({ start, end }) {
+        for (let at = start; at < end; at += COPY_BYTES) yield await open.read(at, Math.min(end, at + COPY_BYTES));
+      },
+      close: () => open.close(),
+    };
+    return present;
   } catch (error) {
     await open.close();
     throw error;
   }
-}
-
-export function partitionFile(path: string, open: OpenFile, file: ReadableFile): PartitionFile {
-  return {
-    path,
-    identity: open.identity,
-    size: open.size,
-    file,
-    rows: (group, names) => readGroup(open, file, group, names),
-    async *bytes({ start, end }) {
-      for (let at = start; at < end; at += COPY_BYTES) yield await open.read(at, Math.min(end, at + COPY_BYTES));
-    },
-    close: () => open.close(),
-  };
 }
 
 export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant } {
@@ -80,14 +78,12 @@ export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant 
   return { oldest: range.min, newest: range.max };
 }
 
-/** Of all its rows. */
 export async function idsIn({ file, rows }: PartitionFile, column = 'event_id'): Promise<string[]> {
   const ids: string[] = [];
   for (const group of file.groups) for (const [id] of await rows(group, [column])) ids.push(String(id));
   return ids;
 }
 
-/** What the index says of a file. */
 export interface Extent {
   rows: number;
   oldest: Instant | undefined;
@@ -118,10 +114,7 @@ export type LakeRow = Value[];
 
 export const columnsOf = (stream: Stream): FileColumn[] => streamColumns(stream).map(({ doc, ...column }) => column);
 
-/**
- * The united columns of a file and a stream: each with the kind that holds both. A column that only the file has (the
- * state was lost, or the service no longer sends the field) stays, after the others.
- */
+/** Each with the kind that holds both. A column that only the file has (the state was lost) stays, after the others. */
 export function widestColumns(stream: Stream, present: readonly FileColumn[]): FileColumn[] {
   const found = new Map(present.map((column) => [column.name, column]));
   const columns = columnsOf(stream).map((column) => {

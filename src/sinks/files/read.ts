@@ -8,10 +8,7 @@ import type { StoredGroup } from '../parquet/format/index.ts';
 import { columnsOf, createReshape, type PartitionFile, timesOf } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
 
-/**
- * Rows without the sink's own columns, in order of time. An hour at a time, which bounds the memory; from every file that may
- * hold some of it, because an event stays in its first file. Rows that have vanished from the service are left out.
- */
+/** In order of time, an hour at a time; from every file that may hold some of it. Vanished rows are left out. */
 export async function* readFiles(
   stream: Stream,
   window: Window,
@@ -32,7 +29,6 @@ export async function* readFiles(
   }
 }
 
-/** A file, as it is known without opening it. */
 export interface Counted {
   rows: number;
   oldest: Instant;
@@ -69,7 +65,6 @@ async function countIn(partition: PartitionFile, window: Window): Promise<number
   return count;
 }
 
-/** The rows of a window from open files, an hour at a time. */
 async function* rowsInOrder(files: readonly PartitionFile[], stream: Stream, window: Window): AsyncGenerator<Row[]> {
   const all = files.map((file) => openRows(file, stream));
   for (let hour = window.start; hour < window.end; hour = nextHour(hour)) {
@@ -88,12 +83,13 @@ function openRows(partition: PartitionFile, stream: Stream): (window: Window) =>
   const columns = columnsOf(stream);
   const reshape = createReshape(partition.file.columns, columns);
   const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const [first, extra, missing] = [1, place('_extra'), place('_missing_since')];
+  const [extra, missing] = [place('_extra'), place('_missing_since')];
   const decoded = new Map<StoredGroup, Row[]>();
 
   const toRow = (values: readonly Value[]): Row => {
     const own = stream.columns.map(({ kind }, i) => {
-      const value = values[first + i] ?? null;
+      // Behind `_source`.
+      const value = values[1 + i] ?? null;
       return kind === 'json' && typeof value === 'string' ? (parseJson(value) as Value) : value;
     });
     const rest = values[extra] ?? null;

@@ -11,16 +11,16 @@ import type { Erasure } from '../sink.ts';
 import { KEPT } from '../table-columns.ts';
 import type { Change } from './change.ts';
 import { dropKeys, keyOf, type Partition } from './event-index.ts';
+import { groupBy } from './group-by.ts';
 import { type LakeRow, META, type PartitionFile } from './partition-file.ts';
 import type { Counted } from './read.ts';
 import { whileOpen } from './store/store.ts';
 import type { Edit, Edits } from './write-file.ts';
 
-/** The rewrite of a file that gets no new rows. */
 export interface Rework {
   /** Absent: its own. */
   columns?: readonly FileColumn[];
-  edits: Edits;
+  edits?: Edits;
   /** Keys of events that are removed from the file. */
   dropped?: readonly bigint[];
   /** Their times, where the ledger counts them. */
@@ -55,12 +55,7 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
   return kind === 'click' ? { column: 'event_id', id, empties: undefined } : undefined;
 }
 
-/** Also returns how many rows it found. */
-export async function eraseIn(
-  { file, rows }: PartitionFile,
-  { column, id, empties }: Victim,
-  now: Instant,
-): Promise<{ rework: Rework | 'leave'; rows: number }> {
+export async function eraseIn({ file, rows }: PartitionFile, { column, id, empties }: Victim, now: Instant) {
   const { columns } = file;
   const place = (name: string): number => columns.findIndex((one) => one.name === name);
   const [at, syncedAt] = [place(column), place('_synced_at')];
@@ -80,17 +75,11 @@ export async function eraseIn(
   }
   // The file's previous version may hold anything, so the file is rewritten without it.
   const isClean = found.length === 0 && file.metadata[META.before] !== 'yes';
-  const rework = empties ? { edits } : { edits, dropped: [keyOf(id)], deleted: found.filter(Number.isFinite) };
-  return { rework: isClean ? 'leave' : rework, rows: found.length };
+  const rework: Rework = empties ? { edits } : { edits, dropped: [keyOf(id)], deleted: found.filter(Number.isFinite) };
+  return { rework: isClean ? ('leave' as const) : rework, rows: found.length };
 }
 
-/**
- * Beyond the index, an event that moves to another day is written there like a new one. Its row in the first day is marked as missing when that
- * day is read again, and here it is removed.
- *
- * @param all The files of a source.
- * @param rewrite Visits one of them, and does what it is told.
- */
+/** Beyond the index, an event that moves is written like a new one: its old row, marked as missing by then, is removed. */
 export async function removeMoved<F extends Counted>(
   all: readonly F[],
   window: Window,
@@ -111,32 +100,25 @@ async function eachRow(files: readonly Counted[], look: (row: IdRow) => unknown)
     await whileOpen(await open(), async (file) => (file ? await idRows(file) : []).forEach(look));
 }
 
-interface IdRow {
-  group: number;
-  n: number;
-  id: string;
-  at: Instant;
-  isMarked: boolean;
-}
+type IdRow = Awaited<ReturnType<typeof idRows>>[number];
 
-async function idRows({ file, rows }: PartitionFile): Promise<IdRow[]> {
+async function idRows({ file, rows }: PartitionFile) {
   // A file may be older than the mark, which is the last of them.
   const isThere = file.columns.some(({ name }) => name === '_missing_since');
   const names = ['event_id', 'timestamp', ...(isThere ? ['_missing_since'] : [])];
-  const found: IdRow[] = [];
+  const found = [];
   for (const [group, stored] of file.groups.entries())
     for (const [n, [id, at, mark]] of (await rows(stored, names)).entries())
       found.push({ group, n, id: String(id), at: Number(at), isMarked: (mark ?? null) !== null });
   return found;
 }
 
-/** Without the marked rows of these events. */
 async function withoutMoved(file: PartitionFile, moved: ReadonlySet<string>): Promise<Rework | 'leave'> {
   const gone = (await idRows(file)).filter(({ id, isMarked }) => isMarked && moved.has(id));
   if (gone.length === 0) return 'leave';
   const edits = new Map<number, Edit>();
-  for (const group of new Set(gone.map((row) => row.group))) {
-    const numbers = new Set(gone.filter((row) => row.group === group).map(({ n }) => n));
+  for (const [group, inGroup] of groupBy(gone, (row) => row.group)) {
+    const numbers = new Set(inGroup.map(({ n }) => n));
     edits.set(group, (rows) => rows.filter((_, n) => !numbers.has(n)));
   }
   return { edits, dropped: gone.map(({ id }) => keyOf(id)), deleted: gone.map(({ at }) => at) };

@@ -1,6 +1,7 @@
 import type { Instant } from '../../model/instant.ts';
 import { holds, type Window } from '../../model/window.ts';
 import type { FileColumn, StoredGroup } from '../parquet/format/index.ts';
+import { groupBy } from './group-by.ts';
 import type { MergeRule } from './merge-row.ts';
 import { createReshape, type LakeRow, type PartitionFile, timesOf } from './partition-file.ts';
 import type { Edit } from './write-file.ts';
@@ -13,26 +14,34 @@ export interface Incoming {
   row: LakeRow;
 }
 
-/** An event that is stored with other values. */
+/** A stored row that is to change: the event was read with other values, or with another time, which may belong to another group. */
 export interface Changed extends Incoming {
+  kind: 'changed' | 'moved';
+  place: Place;
   /** Its time in the file. */
   was: Instant;
   columns: readonly string[];
 }
 
-/** What a batch changes in the rows of one file. Row numbers are within the group. */
-export interface Findings {
-  found: Set<string>;
-  changed: Map<GroupNumber, Map<RowNumber, Changed>>;
-  /** Events whose time changed: they may belong to another group. */
-  moved: Map<GroupNumber, Map<RowNumber, Changed>>;
-  missing: Map<GroupNumber, Map<RowNumber, { id: string; at: Instant }>>;
-  /** Events that stand in the file already, and once is enough. */
-  doubled: Map<GroupNumber, Map<RowNumber, { id: string; at: Instant }>>;
+/** A stored row of an event that was not shown, or that stands in the file already: once is enough. */
+interface Surplus extends Pick<Incoming, 'id' | 'at'> {
+  kind: 'missing' | 'doubled';
+  place: Place;
 }
 
-type GroupNumber = number;
-type RowNumber = number;
+/** The number of the row is within its group. */
+interface Place {
+  group: number;
+  n: number;
+}
+
+export interface Findings {
+  found: Set<string>;
+  notes: Array<Changed | Surplus>;
+}
+
+export const movedIn = ({ notes }: Findings): Changed[] =>
+  notes.filter((note): note is Changed => note.kind === 'moved');
 
 /**
  * Compares a batch with a file, without changing it. Only groups whose times can match are decoded, and of those only the columns that decide;
@@ -49,13 +58,7 @@ export async function survey(
 ): Promise<Findings> {
   const { groups } = partition.file;
   const sought = new Map(candidates.map((incoming) => [incoming.id, incoming]));
-  const findings: Findings = {
-    found: new Set(),
-    changed: new Map(),
-    moved: new Map(),
-    missing: new Map(),
-    doubled: new Map(),
-  };
+  const { found, notes }: Findings = { found: new Set(), notes: [] };
   const [idAt, timeAt, missingAt] = [rule.key, 'timestamp', '_missing_since'].map((name) =>
     rule.deciding.indexOf(name),
   ) as [number, number, number];
@@ -64,26 +67,26 @@ export async function survey(
   const names = rule.deciding.filter((name) => here.has(name));
   const spread = createSpread(rule.deciding, names);
 
-  const examine = async (i: GroupNumber, group: StoredGroup): Promise<void> => {
-    const rows = await partition.rows(group, names);
+  const examine = async (group: number, from: StoredGroup): Promise<void> => {
+    const rows = await partition.rows(from, names);
     rows.forEach((narrow, n) => {
-      const stored = spread(narrow);
+      const [stored, place] = [spread(narrow), { group, n }];
       const id = String(stored[idAt]);
       const at = Number(stored[timeAt] ?? 0);
       const incoming = sought.get(id);
       if (incoming) {
-        findings.found.add(id);
+        found.add(id);
         sought.delete(id);
         const columns = rule.differing(stored, incoming.row);
-        if (columns.length > 0)
-          note(incoming.at === at ? findings.changed : findings.moved, i, n, { ...incoming, was: at, columns });
-      } else if (findings.found.has(id)) note(findings.doubled, i, n, { id, at });
+        const kind = incoming.at === at ? 'changed' : 'moved';
+        if (columns.length > 0) notes.push({ ...incoming, kind, place, was: at, columns });
+      } else if (found.has(id)) notes.push({ kind: 'doubled', place, id, at });
       else if ((stored[missingAt] ?? null) === null && wholes.some((window) => holds(window, at)))
-        note(findings.missing, i, n, { id, at });
+        notes.push({ kind: 'missing', place, id, at });
     });
   };
 
-  const rest: Array<[GroupNumber, StoredGroup]> = [];
+  const rest: Array<[number, StoredGroup]> = [];
   for (const [i, group] of groups.entries()) {
     if (group.ranges.has('timestamp') && mayHold(timesOf(group), candidates, wholes)) await examine(i, group);
     else rest.push([i, group]);
@@ -93,12 +96,7 @@ export async function survey(
     const ids = await partition.rows(group, [rule.key]);
     if (ids.some(([id]) => sought.has(String(id)))) await examine(i, group);
   }
-  return findings;
-}
-
-function note<T>(notes: Map<GroupNumber, Map<RowNumber, T>>, group: GroupNumber, row: RowNumber, value: T): void {
-  const known = notes.get(group) ?? new Map<RowNumber, T>();
-  notes.set(group, known.set(row, value));
+  return { found, notes };
 }
 
 /** Expands values of some columns to rows of all columns; the others are null. */
@@ -116,30 +114,19 @@ const mayHold = (
   candidates.some(({ at }) => at >= oldest && at <= newest) ||
   wholes.some(({ start, end }) => start <= newest && end > oldest);
 
-export function editsOf(
-  findings: Findings,
-  rule: MergeRule,
-  columns: readonly FileColumn[],
-  now: Instant,
-): Map<number, Edit> {
+export function editsOf({ notes }: Findings, rule: MergeRule, columns: readonly FileColumn[], now: Instant) {
   const missingAt = columns.findIndex(({ name }) => name === '_missing_since');
-  const { doubled } = findings;
-  const groups = [findings.changed, findings.moved, findings.missing, doubled].flatMap((notes) => [...notes.keys()]);
-  return new Map(
-    groups.map((group) => {
-      const changed = findings.changed.get(group);
-      const moved = findings.moved.get(group);
-      const missing = findings.missing.get(group);
-      const edit: Edit = (rows) =>
-        rows.flatMap((row, n) => {
-          if (moved?.has(n) || doubled.get(group)?.has(n)) return [];
-          const read = changed?.get(n);
-          if (read) return [rule.merge(row, read.row)];
-          return [missing?.has(n) ? row.with(missingAt, now) : row];
-        });
-      return [group, edit];
-    }),
-  );
+  const editOf = (inGroup: Findings['notes']): Edit => {
+    const byRow = new Map(inGroup.map((note) => [note.place.n, note]));
+    return (rows) =>
+      rows.flatMap((row, n) => {
+        const note = byRow.get(n);
+        if (note?.kind === 'changed') return [rule.merge(row, note.row)];
+        if (note?.kind === 'missing') return [row.with(missingAt, now)];
+        return note ? [] : [row];
+      });
+  };
+  return new Map([...groupBy(notes, ({ place }) => place.group)].map(([group, inGroup]) => [group, editOf(inGroup)]));
 }
 
 /** Merged events whose time has changed: they leave their group and are inserted by their new time. */
@@ -151,11 +138,9 @@ export async function extractMoved(
 ): Promise<Incoming[]> {
   const reshape = createReshape(present.file.columns, columns);
   const extracted: Incoming[] = [];
-  for (const [i, moved] of findings.moved) {
-    const group = present.file.groups[i];
-    if (!group) continue;
-    const rows = await present.rows(group);
-    for (const [n, one] of moved) extracted.push({ ...one, row: rule.merge(reshape(rows[n] ?? []), one.row) });
+  for (const [i, moved] of groupBy(movedIn(findings), ({ place }) => place.group)) {
+    const rows = await present.rows(present.file.groups[i] as StoredGroup);
+    for (const one of moved) extracted.push({ ...one, row: rule.merge(reshape(rows[one.place.n] ?? []), one.row) });
   }
   return extracted;
 }

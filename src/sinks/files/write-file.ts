@@ -31,10 +31,7 @@ interface NewFile {
   around?: { layout: Layout; present: PartitionFile };
 }
 
-/**
- * Writes a file in bounded memory, syncs it and reads it back: only a group and its new rows are held at once. Readers do not see it before
- * the caller publishes it. Without rows nothing is written.
- */
+/** Synced and read back; only a group and its new rows are in memory. Without rows nothing is written. */
 export async function writeFile(
   staged: Staged,
   { columns, compression, metadata, around }: NewFile,
@@ -70,14 +67,7 @@ export async function writeFile(
   if (written.length === 0) return undefined;
   const places = { starts: written.map(({ start }) => start), footerAt: layout.end() };
   await staged.write(encodeFooter(columns, written, metadata, places), places.footerAt);
-  return readBack(
-    staged,
-    written.reduce((sum, { rows }) => sum + rows, 0),
-  );
-}
-
-/** Before publishing: checks that the file on disk is valid and holds what was written. */
-async function readBack(staged: Staged, rows: number): Promise<ParquetFile & { bytes: number }> {
+  const rows = written.reduce((sum, group) => sum + group.rows, 0);
   return whileOpen(await staged.finish(), async (open) => {
     const found = await readFooter(open);
     if (found.rows !== rows) throw new Error(`${open.name} was written with ${rows} rows and reads back ${found.rows}`);
@@ -85,11 +75,14 @@ async function readBack(staged: Staged, rows: number): Promise<ParquetFile & { b
   });
 }
 
+interface Edited {
+  present: PartitionFile | undefined;
+  columns: readonly FileColumn[];
+  edits?: Edits | undefined;
+}
+
 /** The pieces of a file's next version: untouched row groups are copied as they are, rows of several are put in order. */
-export async function* piecesOf(
-  { present, columns, edits }: { present: PartitionFile | undefined; columns: readonly FileColumn[]; edits: Edits },
-  segments: readonly Segment<LakeRow>[],
-): AsyncGenerator<Piece> {
+export async function* piecesOf({ present, columns, edits }: Edited, segments: readonly Segment<LakeRow>[]) {
   const reshape = createReshape(present?.file.columns ?? columns, columns);
   const group = (i: number): StoredGroup => present?.file.groups[i] as StoredGroup;
   for (const segment of segments) {
@@ -101,21 +94,17 @@ export async function* piecesOf(
     const rows = [...added];
     for (const i of groups) {
       const stored = (await present?.rows(group(i)))?.map(reshape) ?? [];
-      rows.push(...(edits.get(i)?.(stored) ?? stored));
+      rows.push(...(edits?.get(i)?.(stored) ?? stored));
     }
     yield { rows: groups.length + added.length > 1 ? rows.sort(inOrder(columns)) : rows };
   }
 }
 
 /** The same without new rows: every group stays by itself. */
-export function editedPieces(
-  present: PartitionFile,
-  columns: readonly FileColumn[],
-  edits: Edits,
-): AsyncGenerator<Piece> {
+export function editedPieces(present: PartitionFile, columns: readonly FileColumn[], edits?: Edits) {
   const isSameShape = fitsSchema(present.file, columns);
   const segments = [...present.file.groups.keys()].map((i) =>
-    edits.has(i) || !isSameShape ? { groups: [i], added: [] } : { copy: i },
+    edits?.has(i) || !isSameShape ? { groups: [i], added: [] } : { copy: i },
   );
   return piecesOf({ present, columns, edits }, segments);
 }

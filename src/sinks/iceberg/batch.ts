@@ -56,10 +56,7 @@ export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Rece
     });
 }
 
-/**
- * Files first, which readers do not see; then one transaction of the state: ledger and cursor, and last the catalog, which refers to the files.
- * A crash before COMMIT leaves files that no snapshot lists, and nothing else. Without rows, no table changes.
- */
+/** Files first, then one transaction: ledger, cursor, and last the catalog. A crash before COMMIT leaves orphans. */
 function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Receipt[]> {
   const { state } = warehouse;
   const [first] = loads;
@@ -114,7 +111,7 @@ async function writeLoad(draft: Draft, load: Load, tables: OpenTables): Promise<
   const { source } = advance;
   const writer = await tables.writerOf(streamDesign(stream));
   const { table, added, removed } = writer;
-  const { id: track, isUnsettled, now } = await enterTrack(state, advance, { isMarked: false });
+  const { id: track, isUnsettled, now } = await enterTrack(state, advance, false);
   const counted = new Map<string, readonly Held[]>();
   const receipt = await storeLoad(state, draft, load, {
     async merge(rows) {

@@ -3,9 +3,9 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import { raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import { RetryLater } from '../../model/errors.ts';
 import { inChange } from '../files/change.ts';
-import { type Metadata, metadataText, newMetadata, nextVersion, parseMetadata } from './format/metadata.ts';
+import { type Metadata, metadataText, newMetadata, nextVersion } from './format/metadata.ts';
 import { moveHead, recordHead, unsettleTracks } from './heads.ts';
-import { findNewer, newestOf, versionName, versionOf, withoutMetadata } from './upkeep/versions.ts';
+import { findNewer, newestOf, readVersion, versionName, versionOf, withoutMetadata } from './upkeep/versions.ts';
 import {
   CATALOG,
   type Catalog,
@@ -14,7 +14,6 @@ import {
   isBelow,
   type Listed,
   locationOf,
-  readIfThere,
   tableFolder,
   tableLock,
   type Warehouse,
@@ -66,9 +65,8 @@ export function createSqlCatalog(): Catalog {
       if (location === null) return undefined;
       const held = known.get(table);
       if (held?.location === location) return held;
-      const bytes = await readIfThere(warehouse, location);
-      if (!bytes) throw withoutMetadata(warehouse, table, location, await newestOf(warehouse, table));
-      const listed = { location, metadata: parseMetadata(bytes.toString('utf8')) };
+      const listed = await readVersion(warehouse, location);
+      if (!listed) throw withoutMetadata(warehouse, table, location, await newestOf(warehouse, table));
       known.set(table, listed);
       return listed;
     },

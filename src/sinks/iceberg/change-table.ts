@@ -31,7 +31,6 @@ import {
 const SMALL_FILES = 100;
 const MOST_SMALL = 16;
 
-/** A file that no snapshot lists yet. */
 export interface NewFile {
   file: DataFile;
   source: string;
@@ -128,10 +127,7 @@ function createManifestWriter(
   };
 }
 
-/**
- * The manifests without these files. Those that list one are rewritten into one, which marks it as deleted in this snapshot; small ones go with
- * them once there are many.
- */
+/** Manifests that list one of these files are rewritten into one; small ones go with them once there are many. */
 async function withoutFiles(
   warehouse: Warehouse,
   { metadata, manifests }: Pick<Table, 'metadata' | 'manifests'>,

@@ -1,9 +1,9 @@
 import type { Value } from '../../model/columns.ts';
 import { StopStream } from '../../model/errors.ts';
-import { type LakeRow, META, type PartitionFile, partitionFile } from '../files/partition-file.ts';
+import { type LakeRow, META, openParquet } from '../files/partition-file.ts';
 import { whileStaged } from '../files/store/store.ts';
 import { type Piece, writeFile } from '../files/write-file.ts';
-import { compareText, type FileColumn, leavesOf, type PlacedGroup, readFooter } from '../parquet/format/index.ts';
+import { compareText, type FileColumn, leavesOf, type PlacedGroup } from '../parquet/format/index.ts';
 import type { NewFile } from './change-table.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
 import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, type Warehouse } from './warehouse.ts';
@@ -39,7 +39,6 @@ export async function writeDataFile(
   });
 }
 
-/** Times as numbers, text by its bytes: as Iceberg orders them. */
 export const compareValues = (a: Value, b: Value): number =>
   typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);
 
@@ -48,22 +47,14 @@ export function orderOf({ columns, design }: Table): (a: LakeRow, b: LakeRow) =>
   return (a, b) => compareValues(a[place] ?? null, b[place] ?? null);
 }
 
-export async function openIfThere(warehouse: Warehouse, data: DataFile): Promise<PartitionFile | undefined> {
-  const path = pathOf(warehouse, data.path);
-  const open = await warehouse.store.open(path);
-  if (!open) return undefined;
-  try {
-    const file = await readFooter(open);
+export const openIfThere = (warehouse: Warehouse, data: DataFile) =>
+  openParquet(warehouse.store, pathOf(warehouse, data.path), (file) => {
     const json = new Set(file.metadata[JSON_COLUMNS]?.split(','));
     const columns = file.columns.map((column) =>
       json.has(column.name) ? { ...column, kind: 'json' as const } : column,
     );
-    return partitionFile(path, open, { ...file, columns });
-  } catch (error) {
-    await open.close();
-    throw error;
-  }
-}
+    return { ...file, columns };
+  });
 
 export const notThere = (location: string): StopStream =>
   new StopStream(`${location} belongs to an Iceberg table and is not there`, {

@@ -11,10 +11,7 @@ import { partsOf } from './table-files.ts';
 import { changeIfThere, type TableWriter } from './table-writer.ts';
 import { loadTable, tableFolder, type Warehouse } from './warehouse.ts';
 
-/**
- * Erases from the tables and their history: snapshots, manifests with their bounds, files that a killed
- * writer left. Time travel to before this moment is no longer possible. Returns how many rows of which table were touched.
- */
+/** From the history too: time travel to before this moment ends. Returns how many rows of which table were touched. */
 export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
   await refuseUnreachable(warehouse, erasure);

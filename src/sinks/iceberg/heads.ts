@@ -5,10 +5,7 @@ import { UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
 import { CATALOG, type Listed, tableLock, type Warehouse } from './warehouse.ts';
 
-/**
- * The version of each table that we ourselves left last, kept in the state: while the catalog names that one, nobody else has changed the
- * table, and no file has to be read to know it.
- */
+/** Our last version of each table: while the catalog names that one, nobody else changed it, and no file is read. */
 interface Head {
   location: string;
   uuid: string;
@@ -18,7 +15,6 @@ interface Head {
   changes: number;
 }
 
-/** Every snapshot of ours says so in its summary. */
 export const OURS = { 'engine-name': 'tributary' };
 
 const isOurs = ({ summary }: Snapshot): boolean => summary['engine-name'] === OURS['engine-name'];
@@ -94,10 +90,7 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ou
   return others.every(({ summary }) => summary.operation === 'replace') ? 'compacted' : 'any';
 }
 
-/**
- * Takes note of what happened to a table, so that its identity changes once, for every source; and has the index built anew where rows
- * may be elsewhere than it says.
- */
+/** The identity changes once, for every source; and the index is built anew where rows may be elsewhere. */
 export async function settleHead(warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
   const { state } = warehouse;
   const head = await readHead(warehouse, table);

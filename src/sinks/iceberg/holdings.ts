@@ -4,7 +4,7 @@ import { countRows } from '../files/read.ts';
 import { removeMoved } from '../files/rework.ts';
 import type { Held } from '../sink.ts';
 import { streamDesign } from '../table-columns.ts';
-import type { NewFile } from './change-table.ts';
+import type { Change } from './change-table.ts';
 import type { DataFile } from './format/manifest.ts';
 import { liveFiles } from './format/manifest-list.ts';
 import { noteChanges } from './heads.ts';
@@ -19,20 +19,14 @@ import {
   loadTable,
   pathOf,
   type Table,
-  type TableFile,
   tableFolder,
   type Warehouse,
 } from './warehouse.ts';
 
 /** What the tables hold: files that are there, and of those of other writers the rows that are ours. */
 
-interface Question {
-  source: string;
-  windows: readonly Window[];
-  /** Files that a commit is about to add and to remove. */
-  added?: readonly NewFile[];
-  removed?: readonly TableFile[];
-}
+/** The files are those that a commit is about to add and to remove. */
+type Question = Partial<Pick<Change, 'added' | 'removed'>> & { source: string; windows: readonly Window[] };
 
 /** What a table holds of a source in each of these windows. A file of ours is opened only if its times reach beyond a window. */
 export async function holdingsOf(

@@ -6,7 +6,6 @@ import type { Window } from '../../model/window.ts';
 import { gather } from '../files/commit.ts';
 import { findTrack, type ReadAgainMs } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
-import { columnsOf } from '../files/partition-file.ts';
 import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Store } from '../files/store/store.ts';
@@ -57,7 +56,6 @@ interface IcebergSinkOptions {
 
 export type IcebergSink = ReturnType<typeof createIcebergSink>;
 
-/** As for the lake: enough for a full row group. */
 const BATCH_ROWS = 20_000;
 
 /** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
@@ -107,7 +105,6 @@ async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolea
   return isMoved;
 }
 
-/** Whether files can be written, and whether the catalog names versions of the tables that are there. */
 async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   const subject = `sink ${warehouse.name}`;
   const found = await checkStore(warehouse.store, subject);
@@ -124,7 +121,6 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
   }
 }
 
-/** Creates tables, or adds missing columns. */
 async function prepareDesigns(warehouse: Warehouse, wanted: readonly Design[]): Promise<void> {
   for (const design of wanted) {
     const there = await loadTable(warehouse, design);
@@ -152,12 +148,11 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
   for (const stranger of await openStrangers(table, removed)) await writer.takeOver(stranger);
   for (const entry of removed) {
     const { source } = entry;
-    if (source !== undefined) await writer.rework(ownFile(table, entry, source), async () => ({ edits: new Map() }));
+    if (source !== undefined) await writer.rework(ownFile(table, entry, source), async () => ({}));
   }
   await writer.publish({ evolved, sources: [] });
 }
 
-/** Files that hold a value of one of these columns. */
 async function filesWith(table: Table, names: readonly string[]): Promise<TableFile[]> {
   if (names.length === 0) return [];
   const ids = table.columns.flatMap(({ name, fieldIds }) => (names.includes(name) ? (fieldIds ?? []) : []));
@@ -173,11 +168,7 @@ async function compareTable(warehouse: Warehouse, comparison: Comparison): Promi
   const { stream, source } = comparison;
   const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
   const table = await loadTable(warehouse, streamDesign(stream));
-  const isThere = track !== undefined && table !== undefined;
-  return compareFiles(
-    comparison,
-    isThere ? eventFiles({ table, track, source }) : { columns: columnsOf(stream), find: async () => [] },
-  );
+  return compareFiles(comparison, track === undefined ? undefined : table && eventFiles({ table, track, source }));
 }
 
 async function* readTable(warehouse: Warehouse, { stream, source }: EventsOf, window: Window): AsyncGenerator<Row[]> {

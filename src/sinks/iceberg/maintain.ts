@@ -45,10 +45,7 @@ export const designs = (): Design[] => [
   ...ENTITIES.map(entityDesign),
 ];
 
-/**
- * Expires snapshots, joins small files and removes unreferenced files, a table at a time; or only what is due. It ends early
- * between two steps when it is asked to: each is complete in itself.
- */
+/** A table at a time; or only what is due. Each step is complete in itself, so that it may end between two. */
 export async function maintain(
   warehouse: Warehouse,
   maintenance: Maintenance,
@@ -98,12 +95,7 @@ export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Ins
   return isMore ?? false;
 }
 
-/** Removes a table's unreferenced files once they are old enough. */
-async function removeOrphans(
-  warehouse: Warehouse,
-  design: Design,
-  { orphanMs, versionsMs }: Maintenance,
-): Promise<number> {
+async function removeOrphans(warehouse: Warehouse, design: Design, { orphanMs, versionsMs }: Maintenance) {
   const isOld = ({ path, modifiedAt }: Stored): boolean =>
     modifiedAt < Date.now() - (path.endsWith('.metadata.json') ? versionsMs : orphanMs);
   const old = await storedFiles(warehouse, design, isOld);
@@ -125,7 +117,6 @@ export async function storedFiles(
   return paths;
 }
 
-/** Removes those of these files that the metadata does not refer to. */
 export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths: readonly string[]): Promise<number> {
   const named = await referencedFiles(warehouse, listed);
   const orphans = paths.filter((path) => !named.has(path));

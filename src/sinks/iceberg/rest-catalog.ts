@@ -9,16 +9,12 @@ export interface RestCatalogOptions {
   uri: string;
   /** A secret: it is sent in the header of each request and used nowhere else. */
   token: string | undefined;
-  /** The catalog's name for the warehouse. */
   warehouse: string | undefined;
 }
 
 const SILENCE_MS = 30_000;
 
-/**
- * A catalog that speaks Iceberg's REST protocol: Polaris, Lakekeeper, Glue, S3 Tables. No transaction spans it and the state: a table
- * changes first, and names the commit; if the state missed it, recovery reads it from the table.
- */
+/** No transaction spans it and the state: a table changes first, and recovery reads the commit from the table. */
 export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOptions): Catalog {
   const base = uri.replace(/\/+$/, '');
   let prefix: Promise<string> | undefined;

@@ -23,10 +23,7 @@ import {
   writtenSources,
 } from './warehouse.ts';
 
-/**
- * Files of other writers in our tables: what compaction leaves, and what was appended, deleted or overwritten. A row of theirs is one of
- * ours if a run of ours wrote it (`_run_id`) and it is not there already; all others are left alone until somebody wants them removed.
- */
+/** A row of another writer's file is ours if a run of ours wrote it (`_run_id`) and it is not there already. */
 export type Stranger = ReturnType<typeof strangerOf>;
 
 interface PlacedRow {
@@ -56,13 +53,9 @@ export async function openStrangers(table: Table, files: readonly TableFile[]): 
   return found;
 }
 
-interface ReadStranger {
-  entry: TableFile;
-  file: AnyFile | undefined;
-  rows: PlacedRow[];
-}
+type ReadStranger = Awaited<ReturnType<typeof readStranger>>;
 
-async function readStranger({ warehouse, design }: Table, entry: TableFile): Promise<ReadStranger> {
+async function readStranger({ warehouse, design }: Table, entry: TableFile) {
   const wanted = ['_source', design.key[1], ...(design.isByDay ? ['_run_id', 'timestamp'] : [])];
   const columns = wanted.map(
     (name): FileColumn => ({ name, kind: name === 'timestamp' ? 'timestamp' : 'text', nullable: true }),
@@ -129,7 +122,6 @@ function strangerOf(table: Table, { entry, file, rows }: ReadStranger, seen: Map
     by: describeWriter(entry.file, adding, file?.writer),
     /** It holds rows of ours in our partitioning and nothing else, and its writer says that no row was changed. */
     isCompaction: isReplace && theirs.length === 0 && entry.manifest.specId === OWN_SPEC,
-    /** Whose rows it has. */
     sources: [...ours.keys()],
     /** The rows of a source that are ours, as a file. */
     of(source: string, day?: number): PartitionFile {
@@ -137,7 +129,6 @@ function strangerOf(table: Table, { entry, file, rows }: ReadStranger, seen: Map
       const own = all.filter(({ at }) => day === undefined || Math.floor(at / DAY_MS) === day);
       return slice(table, entry.file, file, own);
     },
-    /** When these rows happened. */
     times: (source: string) => (ours.get(source) ?? []).map(({ at }) => at),
     /** Whether any of its rows, whoever wrote it, has this text in a column. True where that cannot be told. */
     mentions: async (column: string, id: string) => !file || mentions(table.warehouse, entry.file, column, id),
@@ -207,7 +198,7 @@ export async function replaceStranger(
   draft: Draft,
   table: Table,
   stranger: Stranger,
-  edited?: { source: string; edits: Edits },
+  edited?: { source: string; edits?: Edits | undefined },
 ): Promise<NewFile[]> {
   const made: NewFile[] = [];
   const { day: own } = stranger.entry.file;
@@ -218,7 +209,7 @@ export async function replaceStranger(
         : [own]
       : [undefined];
     for (const day of days) {
-      const edits = edited?.source === source ? edited.edits : new Map();
+      const edits = edited?.source === source ? edited.edits : undefined;
       const pieces = editedPieces(stranger.of(source, day), table.columns, edits);
       // Its groups are in order, each by itself.
       for (const { file } of await writeDataFile(draft, { table, source, day }, pieces))

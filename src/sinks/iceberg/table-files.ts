@@ -15,7 +15,6 @@ import { type DayRange, daysOf, filesOf, type Table, type TableFile } from './wa
 
 interface TableTrack {
   table: Table;
-  /** Of the index. */
   track: number;
   source: string;
 }
@@ -124,7 +123,6 @@ export async function partsOf(table: Table, of: { source: string; days?: readonl
   return [...own, ...strangers];
 }
 
-/** Where it must be there. */
 export async function openPart({ entry, open }: Part): Promise<PartitionFile> {
   const file = await open();
   if (!file) throw notThere(entry.file.path);

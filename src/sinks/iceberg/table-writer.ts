@@ -2,11 +2,11 @@ import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { addKeys, dropKeys, findTrack } from '../files/event-index.ts';
 import { groupBy } from '../files/group-by.ts';
-import { allOf, type Files, type WritableFiles } from '../files/merge.ts';
+import type { Files, WritableFiles } from '../files/merge.ts';
 import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
 import { recordRework, type Visit } from '../files/rework.ts';
 import { whileOpen } from '../files/store/store.ts';
-import { editsOf, extractMoved } from '../files/survey.ts';
+import { editsOf, extractMoved, movedIn } from '../files/survey.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import type { Design } from '../table-columns.ts';
 import { type Change, changeTable, type NewFile } from './change-table.ts';
@@ -16,11 +16,7 @@ import { openPart, type Part, partitionOf } from './table-files.ts';
 import { type Draft, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
 /** Behind the lock of a table, if it is there: what is to change in it is published at the end. */
-export const changeIfThere = <T>(
-  warehouse: Warehouse,
-  design: Design,
-  work: (writer: TableWriter) => Promise<T>,
-): Promise<T | undefined> =>
+export const changeIfThere = <T>(warehouse: Warehouse, design: Design, work: (writer: TableWriter) => Promise<T>) =>
   inDraft(warehouse, design.name, async (draft) => {
     const table = await loadTable(warehouse, design);
     if (!table) return undefined;
@@ -38,13 +34,13 @@ export function createTableWriter(draft: Draft, table: Table) {
   let isPublished = false;
 
   /** A file of another writer: rows of ours that it holds are written anew. */
-  const takeOver = async (stranger: Stranger, edited?: { source: string; edits: Edits }): Promise<void> => {
+  const takeOver = async (stranger: Stranger, edited?: { source: string; edits?: Edits | undefined }) => {
     removed.push(stranger.entry);
     added.push(...(await replaceStranger(draft, table, stranger, edited)));
   };
 
   /** The opened part with some of its groups edited; untouched ones are copied as they are. */
-  const replace = async (part: Part, present: PartitionFile, edits: Edits): Promise<void> => {
+  const replace = async (part: Part, present: PartitionFile, edits?: Edits): Promise<void> => {
     const { source, entry, stranger } = part;
     if (stranger) return takeOver(stranger, { source, edits });
     removed.push(entry);
@@ -88,10 +84,7 @@ export function createTableWriter(draft: Draft, table: Table) {
   };
 }
 
-/**
- * The files of a source, to be changed. Files that hold a changed row are rewritten, with untouched row groups copied as they are; new rows get a new
- * file, one for each day. The table does not refer to these files before the caller commits them.
- */
+/** Files with a changed row are rewritten, untouched groups copied; new rows get a new file for each day. */
 export const writableTable = (
   { draft, table, ...writer }: TableWriter,
   files: Files<Part>,
@@ -108,7 +101,7 @@ export const writableTable = (
         fresh.push(...(await extractMoved(present, findings, rule, table.columns)));
         await writer.replace(file, present, editsOf(findings, rule, table.columns, now));
       });
-      const moved = allOf(findings.moved).map(({ key }) => key);
+      const moved = movedIn(findings).map(({ key }) => key);
       if (track !== undefined && moved.length > 0)
         draft.later(dropKeys(track, partitionOf(file.entry.file.day ?? 0), moved));
     }

@@ -17,9 +17,7 @@ import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
 import { columnsIn } from './format/schema.ts';
 
-/** What all operations on the tables need. */
 export interface Warehouse {
-  /** The sink's name in the config. */
   name: string;
   store: Store;
   /** The URL of the store's folder or bucket: `file:///…` or `s3://…`, without a slash at the end. */
@@ -83,10 +81,7 @@ export function pathOf(warehouse: Warehouse, location: string): string {
 
 export const tableFolder = ({ namespace }: Warehouse, table: string): string => `${namespace}/${table}`;
 
-/**
- * Files on their way into a table. A file is never overwritten, and readers do not see it before the catalog refers to it.
- * If that does not happen, the files are removed.
- */
+/** Files on their way into a table: not seen before the catalog refers to them, and removed if that fails. */
 export interface Draft extends Change {
   warehouse: Warehouse;
   made: string[];
@@ -140,7 +135,6 @@ export async function readBytes(warehouse: Warehouse, location: string): Promise
 export const readIfThere = async (warehouse: Warehouse, location: string): Promise<Buffer | undefined> =>
   (await readSmall(warehouse.store, pathOf(warehouse, location)))?.bytes;
 
-/** A table in one of its versions. */
 export interface Table extends Listed {
   warehouse: Warehouse;
   design: Design;
@@ -150,7 +144,6 @@ export interface Table extends Listed {
   deletes: readonly Manifest[];
 }
 
-/** A source in the table of a stream. */
 export interface EventsOf {
   stream: Stream;
   source: string;
@@ -199,13 +192,9 @@ export function newDataPath({ warehouse, design }: Table, source: string, day: n
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}.tributary`)}`;
 }
 
-/**
- * The name of a file of ours, with its source, whatever the sink is called now. Builds before the suffix gave the name without it, as others
- * may: there it has to be a source that this sink has written.
- */
+/** Builds before the suffix gave the name without it, as others may: there it has to be a source of this sink. */
 const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.tributary)?\.parquet$/;
 
-/** The sources that this sink has written, by name. */
 export async function writtenSources({ warehouse: { name, state } }: Table): Promise<Set<string>> {
   const found = await state.query<{ source: string }>(
     sql`select distinct source from tributary.lake_tracks where sink = ${name}`,
@@ -218,10 +207,7 @@ export const isNoFileOfOurs = (error: unknown): boolean =>
   error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError;
 
 /** The files of a source and those of other writers, which may hold its rows; limited to `days` if given. */
-export async function filesOf(
-  table: Table,
-  { source, days }: { source?: string; days?: readonly DayRange[] },
-): Promise<TableFile[]> {
+export async function filesOf(table: Table, { source, days }: { source?: string; days?: readonly DayRange[] }) {
   const found: TableFile[] = [];
   let written: Set<string> | undefined;
   const overlaps = ({ first, last }: DayRange): boolean =>

@@ -131,7 +131,6 @@ export async function showCoverage(lake: Lake, { source, stream }: Pick<AnyTrack
   if (row) await replaceRow(lake, { source, stream }, row);
 }
 
-/** An erased source is no longer shown. */
 export const hideCoverage = (lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>): Promise<void> =>
   replaceRow(lake, of);
 

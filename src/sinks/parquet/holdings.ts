@@ -55,21 +55,16 @@ export async function identifyLake(db: Queryable, lake: Lake, track: Track, list
   return `${row.changes}${isDue(lake, row, listings) ? UNSETTLED : ''}`;
 }
 
-export async function attestLake(
-  lake: Lake,
-  track: Track,
-  windows: readonly Window[],
-  listings: Listings,
-): Promise<Held[]> {
+export async function attestLake(lake: Lake, track: Track, windows: readonly Window[], listings: Listings) {
   const before = await readTrack(lake.state, track);
-  if (!before) return windows.map(() => ({ rows: 0 }));
+  if (!before) return windows.map((): Held => ({ rows: 0 }));
   if (isDue(lake, before, listings)) {
     await inChange(lake.state, trackLock(track), () => reconcile(lake, track, before.id));
     listings.add(before.id);
   }
   const counts = await countLake(lake.state, lake, track, windows);
   const strays = (await readTrack(lake.state, track))?.strays ?? [];
-  return windows.map(({ start, end }, i) => {
+  return windows.map(({ start, end }, i): Held => {
     const stray = strays.find((one) => one.start < end && one.end > start);
     return { rows: counts[i] ?? 0, ...(stray && { foreign: `${stray.what}; remove it, or run verify --repair` }) };
   });
@@ -110,10 +105,7 @@ interface Stray extends Window {
   what: string;
 }
 
-/**
- * Compares the files with what was written: after a commit that was interrupted between the two, when the state was lost, or when somebody
- * changed them. Only files that differ are read, and of those only the ids.
- */
+/** After an interrupted commit, a lost state, or changes by others. Of files that differ, the ids are read. */
 export async function reconcile(lake: Lake, track: Track, id: number): Promise<void> {
   const { state } = lake;
   await lake.store.removeLeftovers(track.stream, fileName(track.source));
@@ -182,14 +174,7 @@ async function strangeness({ store }: Lake, { stream }: Track, listed: Listed): 
   return fault && `${listed.path} was not written by Tributary (${at(listed)})`;
 }
 
-/** Returns why the file is not ours, if it is not. */
-async function index(
-  { state, store }: Lake,
-  track: Track,
-  id: number,
-  path: string,
-  partition: Partition,
-): Promise<string | undefined> {
+async function index({ state, store }: Lake, track: Track, id: number, path: string, partition: Partition) {
   const isIndexed = partition >= (await indexedFrom(state, id));
   const { found, fault } = await unlessStrange(async () =>
     whileOpen(await openPartition(store, path, track), async (file) => ({
@@ -206,10 +191,7 @@ async function index(
   return fault?.message;
 }
 
-/**
- * Files with events that another file has too: somebody copied a file, and a copy has the times of its original. After a crash that may be
- * ours, and the next commit heals it.
- */
+/** Copies have the times of their originals. After a crash one may be ours, which the next commit heals. */
 async function findCopies(lake: Lake, track: Track, id: number, changed: readonly Partition[]): Promise<Stray[]> {
   const { state } = lake;
   const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>(

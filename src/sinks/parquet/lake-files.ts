@@ -18,7 +18,7 @@ import {
 } from '../files/event-index.ts';
 import { groupBy } from '../files/group-by.ts';
 import { createLayout, freshLayout, planSegments, type Segment } from '../files/layout.ts';
-import { compareFiles, type Homes, homesOf, type Place, seek, type WritableFiles } from '../files/merge.ts';
+import { compareFiles, type Files, type Homes, homesOf, seek, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import {
   columnsOf,
@@ -32,7 +32,7 @@ import {
   unitedColumns,
 } from '../files/partition-file.ts';
 import { type Counted, countRows, readFiles } from '../files/read.ts';
-import { ReplacedMeanwhile, type Staged, whileOpen } from '../files/store/store.ts';
+import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
 import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
 import { type Edits, inOrder, piecesOf, writeFile } from '../files/write-file.ts';
 import type { Comparison, Difference } from '../sink.ts';
@@ -42,21 +42,18 @@ import { filePath, type Lake, partitionOf, partitionWindow, type Scheme } from '
 export const openOf = (lake: Lake, { stream, source }: Omit<Track, 'sink'>, partition: Partition) =>
   openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
 
+type Open = (partition: Partition) => Promise<PartitionFile | undefined>;
+
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
-async function findPlaces(
-  db: Queryable,
-  { scheme }: Lake,
-  track: number | undefined,
-  incoming: readonly Incoming[],
-  wholes: readonly Window[],
-  open: (partition: Partition) => Promise<PartitionFile | undefined>,
-): Promise<Place<Partition>[]> {
-  if (track === undefined) return [];
-  const homes = await homesOf(db, track, incoming);
-  await seekBeforeIndex(db, scheme, track, homes);
-  for (const { partition } of await filesWithin(db, track, wholes)) seek(homes.sought, partition, []);
-  return [...homes.sought].map(([file, sought]) => ({ file, sought, wholes, open: () => open(file) }));
-}
+const filesOf = ({ scheme, state }: Lake, track: number, stream: Stream, open: Open): Files<Partition> => ({
+  columns: columnsOf(stream),
+  async find(incoming, wholes) {
+    const homes = await homesOf(state, track, incoming);
+    await seekBeforeIndex(state, scheme, track, homes);
+    for (const { partition } of await filesWithin(state, track, wholes)) seek(homes.sought, partition, []);
+    return [...homes.sought].map(([file, sought]) => ({ file, sought, wholes, open: () => open(file) }));
+  },
+});
 
 /** By their times: in the file of their day, and in those that hold events of other days, which have moved. */
 async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, homes: Homes): Promise<void> {
@@ -78,7 +75,6 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
   }
 }
 
-/** The files that hold events of these windows. */
 export async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]) {
   const id = await findTrack(db, track);
   const files = id === undefined ? [] : await filesWithin(db, id, windows);
@@ -97,11 +93,8 @@ export async function compareLake(lake: Lake, comparison: Comparison): Promise<D
   const { stream, source } = comparison;
   const track = { sink: lake.name, stream: stream.name, source };
   const id = await findTrack(lake.state, track);
-  return compareFiles(comparison, {
-    columns: columnsOf(stream),
-    find: (incoming, wholes) =>
-      findPlaces(lake.state, lake, id, incoming, wholes, (partition) => openOf(lake, track, partition)),
-  });
+  const open: Open = (partition) => openOf(lake, track, partition);
+  return compareFiles(comparison, id === undefined ? undefined : filesOf(lake, id, stream, open));
 }
 
 /** Thrown before anything is replaced: the file is not the one in the index, and may hold events that are not in the index either. */
@@ -109,74 +102,61 @@ export class UnknownFile extends ReplacedMeanwhile {}
 
 interface Writing {
   lake: Lake;
-  /** In the index. */
   track: number;
   stream: Stream;
   advance: Advance;
 }
 
-async function openKnown(state: Queryable, of: Writing, partition: Partition): Promise<PartitionFile | undefined> {
-  const present = await openOf(of.lake, of.advance, partition);
-  if (present?.identity === (await knownFiles(state, of.track, partition)).get(partition)) return present;
+async function openKnown({ lake, track, advance }: Writing, partition: Partition): Promise<PartitionFile | undefined> {
+  const present = await openOf(lake, advance, partition);
+  if (present?.identity === (await knownFiles(lake.state, track, partition)).get(partition)) return present;
   await present?.close();
-  throw new UnknownFile(filePath(of.lake.scheme, of.stream.name, of.advance.source, partition));
+  throw new UnknownFile(filePath(lake.scheme, advance.stream, advance.source, partition));
 }
 
 /** Adds the events of all files from one partition to another to the index. */
-export async function indexLake(state: Queryable, of: Writing, from: Partition, end: Partition): Promise<void> {
+export async function indexLake(of: Writing, from: Partition, end: Partition): Promise<void> {
+  const { state } = of.lake;
   for (const partition of (await knownFiles(state, of.track)).keys()) {
     if (partition < from || partition >= end) continue;
-    const present = await openKnown(state, of, partition);
+    const present = await openKnown(of, partition);
     if (present) await state.query(insertKeys(of.track, partition, await whileOpen(present, keysIn)));
   }
 }
 
 /** The same, to be replaced: new files are written beside the current ones; when all are on disk, they are published one after the other. */
-export function writableLake(state: Queryable, change: Change, of: Writing): WritableFiles<Partition> {
-  const open: Open = (partition) => openKnown(state, of, partition);
-  return {
-    columns: columnsOf(of.stream),
-    find: (incoming, wholes) => findPlaces(state, of.lake, of.track, incoming, wholes, open),
-    async write({ works, newEvents, now }) {
-      const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
-      for (const one of newEvents) {
-        const partition = partitionOf(of.lake.scheme, one.at);
-        const next = nexts.get(partition) ?? { findings: undefined, added: [] };
-        next.added.push(one);
-        nexts.set(partition, next);
-      }
-      await replaceFiles(change, of, nexts, open, now);
-      for (const [partition, { added }] of nexts) {
-        const keys = added.map(({ key }) => key);
-        if (keys.length > 0) change.later(addKeys(of.track, partition, keys));
-      }
-    },
-  };
-}
+export const writableLake = (change: Change, of: Writing): WritableFiles<Partition> => ({
+  ...filesOf(of.lake, of.track, of.stream, (partition) => openKnown(of, partition)),
+  async write({ works, newEvents, now }) {
+    const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
+    for (const one of newEvents) {
+      const partition = partitionOf(of.lake.scheme, one.at);
+      const next = nexts.get(partition) ?? { findings: undefined, added: [] };
+      next.added.push(one);
+      nexts.set(partition, next);
+    }
+    await replaceFiles(change, of, nexts, now);
+    for (const [partition, { added }] of nexts) {
+      const keys = added.map(({ key }) => key);
+      if (keys.length > 0) change.later(addKeys(of.track, partition, keys));
+    }
+  },
+});
 
-/** What changes in a partition. */
 interface Next {
   findings: Findings | undefined;
   added: Incoming[];
 }
 
-type Open = (partition: Partition) => Promise<PartitionFile | undefined>;
-type Ready = Rewritten & { partition: Partition; over: string | undefined };
+type Nexts = ReadonlyMap<Partition, Next>;
 
 /** All new files are on disk before the first is published. After an error, the rest are removed. */
-async function replaceFiles(
-  change: Change,
-  of: Writing,
-  nexts: ReadonlyMap<Partition, Next>,
-  open: Open,
-  now: Instant,
-): Promise<void> {
-  const ready: Ready[] = [];
+async function replaceFiles(change: Change, of: Writing, nexts: Nexts, now: Instant): Promise<void> {
+  const ready: Array<Awaited<ReturnType<typeof prepareFile>>> = [];
   try {
-    for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, open, now));
+    for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, now));
     for (const { staged, over, partition, file } of ready) {
-      // Which events are new was looked up before. A process that was stopped since then may have been overtaken; and whoever changes this
-      // file from here on is noticed by its identity.
+      // A process that was stopped may have been overtaken; whoever changes the file from here on shows in its identity.
       await change.check();
       const identity = await staged.publish(over);
       change.later(recordFile(of.track, { partition, identity, ...extentOf(file) }));
@@ -186,14 +166,9 @@ async function replaceFiles(
   }
 }
 
-async function prepareFile(
-  { lake, stream, advance }: Writing,
-  partition: Partition,
-  { findings, added }: Next,
-  open: Open,
-  now: Instant,
-): Promise<Ready> {
-  return whileOpen(await open(partition), async (present) => {
+async function prepareFile(of: Writing, partition: Partition, { findings, added }: Next, now: Instant) {
+  const { lake, stream, advance } = of;
+  return whileOpen(await openKnown(of, partition), async (present) => {
     const columns = present ? unitedColumns(stream, present.file.columns) : columnsOf(stream);
     const rule = createMergeRule(stream, columns);
     const moved = present && findings ? await extractMoved(present, findings, rule, columns) : [];
@@ -201,7 +176,7 @@ async function prepareFile(
       path: filePath(lake.scheme, stream.name, advance.source, partition),
       present,
       columns,
-      edits: findings ? editsOf(findings, rule, columns, now) : new Map(),
+      edits: findings && editsOf(findings, rule, columns, now),
       added: [...moved, ...added].map(({ row }) => row),
       metadata: metadataOf(advance, present),
     });
@@ -212,8 +187,7 @@ async function prepareFile(
 
 /** The file's metadata. The window is the last one merged into it. */
 function metadataOf({ source, stream, runId, spans }: Advance, present: PartitionFile | undefined) {
-  const first = spans[0];
-  const last = spans.at(-1);
+  const [first, last] = [spans[0], spans.at(-1)];
   const window =
     first && last ? describeWindow({ start: first.start, end: last.end }) : present?.file.metadata[META.window];
   return {
@@ -228,8 +202,8 @@ interface NextFile {
   path: string;
   present: PartitionFile | undefined;
   columns: readonly FileColumn[];
-  edits: Edits;
-  added: readonly LakeRow[];
+  edits?: Edits | undefined;
+  added?: readonly LakeRow[];
   /** Every row of the new file, in place of those above: for rows without a time. */
   all?: readonly LakeRow[];
   /** Whether the new file must hold nothing of what was replaced. */
@@ -237,14 +211,8 @@ interface NextFile {
   metadata: Readonly<Record<string, string>>;
 }
 
-/** A next file: written, synced, read back, and not published yet. */
-interface Rewritten {
-  file: ParquetFile;
-  staged: Staged;
-}
-
-/** Undefined if no row is left. */
-export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritten | undefined> {
+/** A next file: written, synced, read back, and not published yet. Undefined if no row is left. */
+export async function writeNext(lake: Lake, options: NextFile) {
   const { present, columns } = options;
   const segments = options.all ? [] : segmentsOf(options);
   const copied = new Set(segments.flatMap((segment) => ('copy' in segment ? [segment.copy] : [])));
@@ -252,34 +220,29 @@ export async function writeNext(lake: Lake, options: NextFile): Promise<Rewritte
   // Its schema; and whether it still holds the previous version, which may contain data to be erased.
   const marks = { [META.schema]: schemaVersion(columns), [META.before]: layout.kept.length > 0 ? 'yes' : 'no' };
   const staged = await lake.store.stage(options.path);
+  let file: ParquetFile | undefined;
   try {
-    const file = await writeFile(
-      staged,
-      {
-        columns,
-        compression: lake.compression,
-        metadata: { ...options.metadata, ...marks },
-        ...(present && { around: { layout, present } }),
-      },
-      options.all ? [{ rows: options.all }] : piecesOf(options, segments),
-    );
-    if (file) return { staged, file };
-    await staged.discard();
-    return undefined;
-  } catch (error) {
-    await staged.discard();
-    throw error;
+    const next = {
+      columns,
+      compression: lake.compression,
+      metadata: { ...options.metadata, ...marks },
+      ...(present && { around: { layout, present } }),
+    };
+    file = await writeFile(staged, next, options.all ? [{ rows: options.all }] : piecesOf(options, segments));
+    return file && { staged, file };
+  } finally {
+    if (!file) await staged.discard();
   }
 }
 
-function segmentsOf({ present, columns, edits, added }: NextFile): Segment<LakeRow>[] {
+function segmentsOf({ present, columns, edits, added = [] }: NextFile): Segment<LakeRow>[] {
   const isSameShape = present !== undefined && fitsSchema(present.file, columns);
   const time = columns.findIndex(({ name }) => name === 'timestamp');
   return planSegments(
     (present?.file.groups ?? []).map((group, i) => ({
       rows: group.rows,
       ...timesOf(group),
-      isTouched: edits.has(i) || !isSameShape,
+      isTouched: edits?.has(i) || !isSameShape,
     })),
     [...added].sort(inOrder(columns)).map((row) => ({ at: Number(row[time]), row })),
   );

@@ -6,9 +6,7 @@ import type { Partition, ReadAgainMs } from '../files/event-index.ts';
 import { fileName, type Store } from '../files/store/store.ts';
 import type { Compression } from './format/index.ts';
 
-/** What all operations on a lake need. */
 export interface Lake {
-  /** The sink's name in the config. */
   name: string;
   store: Store;
   /** The state database: cursors, and the index of the file that each recent event is in. */
@@ -38,7 +36,6 @@ export function filePath(scheme: Scheme, stream: StreamName, source: string, par
 
 const PATH = /^(?:clicks|leads|sales)\/date=(\d{4}-\d\d-\d\d)(?:\/hour=(\d\d))?\/[^/]+$/;
 
-/** Any time that a file may hold. */
 export const ALWAYS: Window = { start: EARLIEST, end: LATEST };
 
 export const partitionWindow = (scheme: Scheme, partition: Partition): Window => ({

@@ -30,8 +30,7 @@ export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise
         columns: COLUMNS,
         read: async (show) => present && show(present),
         async replace(all) {
-          const next = { path, present, columns: COLUMNS, edits: new Map(), added: [], all, metadata };
-          const made = await writeNext(lake, next);
+          const made = await writeNext(lake, { path, present, columns: COLUMNS, all, metadata });
           // Without any link there is nothing to write, and nothing that was written before is lost: links stay, marked as missing.
           if (made) await whileStaged(made.staged, () => made.staged.publish(present?.identity));
         },
@@ -42,7 +41,6 @@ export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise
   return receipt;
 }
 
-/** With its source. Returns how many rows the file had. */
 export async function eraseLinks(lake: Lake, source: string): Promise<Record<string, number>> {
   await hideCoverage(lake, { source, stream: 'links' });
   return inChange(lake.state, linksLock(lake, source), async () => {

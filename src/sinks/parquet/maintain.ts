@@ -37,12 +37,7 @@ async function visitFiles(lake: Lake, track: Track, visit: Visit<Rework | 'remov
   }
 }
 
-async function visitFile(
-  lake: Lake,
-  track: Track,
-  partition: Partition,
-  visit: Visit<Rework | 'remove'>,
-): Promise<void> {
+async function visitFile(lake: Lake, track: Track, partition: Partition, visit: Visit<Rework | 'remove'>) {
   const { state, store } = lake;
   const work = async (change: Change, present: PartitionFile): Promise<void> => {
     const wish = await visit(present);
@@ -50,7 +45,7 @@ async function visitFile(
     const id = await findTrack(state, track);
     const { path, identity } = present;
     const { columns, metadata } = present.file;
-    const next = wish !== 'remove' && { columns, ...wish, path, present, added: [], isFresh: true, metadata };
+    const next = wish !== 'remove' && { columns, ...wish, path, present, isFresh: true, metadata };
     const made = next ? await writeNext(lake, next) : undefined;
     if (made) {
       const published = await whileStaged(made.staged, () => made.staged.publish(identity));
@@ -68,7 +63,6 @@ async function visitFile(
 
 /** After this long no reader still uses the previous version, and most late events have come. */
 const QUIET_SECONDS = 3600;
-/** Limits the work per run; the next one continues. */
 const MOST = 8;
 
 /** Rewrites files of quiet partitions without their previous version: half the size, and nothing else changes. */
@@ -83,9 +77,7 @@ export async function tidy(
   for (const { partition } of await lake.state.query<{ partition: Partition }>(
     quietPartitions(id, quietSeconds, MOST),
   )) {
-    await visitFile(lake, track, partition, async ({ file }) =>
-      file.metadata[META.before] === 'yes' ? { edits: new Map() } : 'leave',
-    );
+    await visitFile(lake, track, partition, async ({ file }) => (file.metadata[META.before] === 'yes' ? {} : 'leave'));
   }
 }
 
@@ -110,16 +102,13 @@ async function rewriteStream(
       if (fitsSchema(file, columns) || !isWanted(file.columns)) return 'leave';
       count.rewritten += 1;
       count.rows += file.rows;
-      return { columns, edits: new Map() };
+      return { columns };
     });
   }
   return count;
 }
 
-/**
- * Before a column of text becomes JSON: readers that unite files by name take the text for JSON, and fail. Where the catalogue says JSON already,
- * no file holds text.
- */
+/** Before a column of text becomes JSON: readers that unite files by name take the text for JSON, and fail. */
 export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
   // A declared column never was anything else.
   const declared = new Set(STREAMS[stream.name].columns.map(({ name }) => name));
@@ -129,6 +118,7 @@ export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
   if (isJson.size === 0) return;
   const hasText = (columns: readonly FileColumn[]): boolean =>
     columns.some(({ name, kind }) => kind === 'text' && isJson.has(name));
+  // Where the catalogue says JSON already, no file holds text.
   if (hasText(await shownColumns(lake, stream.name))) await rewriteStream(lake, stream, hasText);
 }
 

@@ -1,5 +1,7 @@
 import type { Queryable } from '../../cursor/database/index.ts';
+import type { Track } from '../../cursor/ledger.ts';
 import type { Row } from '../../model/flatten.ts';
+import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Change, inChange } from '../files/change.ts';
 import { commitOnce, gather, type Load, storeLoad } from '../files/commit.ts';
@@ -22,6 +24,7 @@ const BATCH_ROWS = 10_000;
 
 export function createParquetSink(lake: Lake) {
   const listings: Listings = new Set();
+  const track = ({ name: stream }: Stream, source: string): Track => ({ source, stream, sink: lake.name });
   return {
     name: lake.name,
     place: lake.store.place,
@@ -43,13 +46,10 @@ export function createParquetSink(lake: Lake) {
     tableOf: (stream) => `${lake.store.place}/${stream}`,
     isInState: true,
     identify: (tx, { source, stream }) => identifyLake(tx, lake, { source, stream, sink: lake.name }, listings),
-    attest: ({ name: stream }, source, windows) =>
-      attestLake(lake, { source, stream, sink: lake.name }, windows, listings),
-    removeForeign: ({ name: stream }, source, windows) =>
-      removeStrays(lake, { source, stream, sink: lake.name }, windows),
-    removeMoved: ({ name: stream }, source, window) =>
-      removeMovedRows(lake, { source, stream, sink: lake.name }, window),
-    prune: ({ name: stream }, source, before) => pruneLake(lake, { source, stream, sink: lake.name }, before),
+    attest: (stream, source, windows) => attestLake(lake, track(stream, source), windows, listings),
+    removeForeign: (stream, source, windows) => removeStrays(lake, track(stream, source), windows),
+    removeMoved: (stream, source, window) => removeMovedRows(lake, track(stream, source), window),
+    prune: (stream, source, before) => pruneLake(lake, track(stream, source), before),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),
@@ -60,31 +60,27 @@ export function createParquetSink(lake: Lake) {
 const MOST_ATTEMPTS = 3;
 
 /**
- * The files are replaced behind a lock, and then the state changes in one transaction: a crash in between leaves rows that are not in the
- * ledger; when their window is read again, merging them changes nothing. A mark that is set before the first file makes the next commit repair
- * the index first.
- *
- * @param listings Tracks whose files this process has compared with the index.
+ * Files first, behind a lock, then the state in one transaction: a crash in between leaves rows that are not in the ledger, and reading their
+ * window again changes nothing. A mark before the first file makes the next commit repair the index.
  */
 async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise<Receipt> {
   const { state } = lake;
   const { stream, advance } = load;
   const work = async (change: Change) => {
-    const { id, isUnsettled, now } = await enterTrack(state, advance, { isMarked: true });
+    const { id, isUnsettled, now } = await enterTrack(state, advance, true);
     const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
     listings.delete(id);
     const merge = async (rows: readonly Row[]) => {
       const of = { lake, track: id, stream, advance };
-      const files = writableLake(state, change, of);
+      const files = writableLake(change, of);
       const start = indexStart(now, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {
         if (isDue) await reconcile(lake, advance, id);
         try {
-          await moveIndex(state, change, id, start, (end) => indexLake(state, of, start, end));
+          await moveIndex(state, change, id, start, (end) => indexLake(of, start, end));
           return { ...(await mergeEvents({ stream, rows, advance, now }, files)), isAfterCrash: isUnsettled };
         } catch (error) {
-          // Recovery: a file is not the one in the index. It was restored, or another state database writes here too. Nothing was
-          // replaced yet: compare all files with the index and merge once more, up to the limit of attempts.
+          // Recovery: a file was restored, or another state database writes here too; nothing was replaced yet.
           if (!(error instanceof UnknownFile) || attempt === MOST_ATTEMPTS) throw error;
         }
       }

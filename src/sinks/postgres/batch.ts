@@ -93,7 +93,6 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
 }
 
 interface PostgresLoad extends Target, Pick<BatchOptions, 'preparation'> {
-  /** In the order they were read. The same event may come twice. */
   rows: readonly Row[];
 }
 
@@ -164,12 +163,7 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Postg
 }
 
 /** Rows that the table has already: compared, and written where they changed. Returns those. */
-async function storeKnown(
-  tx: Transaction,
-  load: PostgresLoad,
-  known: readonly Known[],
-  sanitizer: Sanitizer,
-): Promise<Row[]> {
+async function storeKnown(tx: Transaction, load: PostgresLoad, known: readonly Known[], sanitizer: Sanitizer) {
   const { stream, partition, rows } = load;
   if (rows.length === 0) return [];
   const seen = await sendSeen(tx, stream, sanitizer.all(rows));

@@ -7,24 +7,16 @@ import type { Batch } from '../sink.ts';
 import { completeDays } from '../views/complete-days.ts';
 import { isThere, type Table, type TableColumn } from './table.ts';
 
-/**
- * What stands beside the data, so that the views can tell what is complete: when each day was first complete, and, where the state is in
- * another database, copies of what it says.
- */
+/** So that the views can tell what is complete, and since when; where the state is elsewhere, copies of it. */
 
-/** Where the cursors of this sink stand. */
-export const CURSOR_COPY = '_cursors';
 export const RECEIPTS = '_receipts';
-export const DAYS = '_days';
-export const COLUMNS_COPY = '_columns';
 
 const column = (name: string, type: string, nullable = true, comment = ''): TableColumn => ({
   ...{ name, type, nullable, comment },
 });
 
-/** A copy of the cursors beside the data, for the view `coverage`. */
 export const cursorCopy: Table = {
-  name: CURSOR_COPY,
+  name: '_cursors',
   doc: 'A copy of what the state says of this sink. The view coverage shows it.',
   key: ['source', 'stream'],
   columns: [
@@ -43,7 +35,7 @@ export const cursorCopy: Table = {
 
 /** In one database with the state too: the ledger says what is complete, not since when. */
 export const daysTable: Table = {
-  name: DAYS,
+  name: '_days',
   doc: 'Days that are complete, and when they first were. The views complete_days and events show it.',
   key: ['source', 'stream', 'date'],
   columns: [
@@ -57,7 +49,7 @@ export const daysTable: Table = {
 };
 
 export const columnsCopy: Table = {
-  name: COLUMNS_COPY,
+  name: '_columns',
   doc: 'A copy of what the state says of columns that came later. The view new_columns shows it.',
   key: ['id'],
   columns: [
@@ -98,7 +90,7 @@ export function createDaysDue() {
 
 /** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
 export async function publishDays(db: Queryable, schema: string, state: Queryable, track: Track): Promise<void> {
-  const table = nameIn(schema, DAYS);
+  const table = nameIn(schema, daysTable.name);
   const { source, stream } = track;
   const days = await state.query({
     text: `select date::text, rows from (${completeDays('c.source = $1 and c.stream = $2 and c.sink = $3')}) d order by 1`,
@@ -115,7 +107,7 @@ export async function publishDays(db: Queryable, schema: string, state: Queryabl
 
 /** The log only grows: what is not there yet is taken over. */
 export async function publishColumns(db: Queryable, schema: string, state: Queryable): Promise<void> {
-  const table = nameIn(schema, COLUMNS_COPY);
+  const table = nameIn(schema, columnsCopy.name);
   const names = raw(columnsCopy.columns.map(({ name }) => name).join(', '));
   const [last] = await db.query<{ id: number }>(sql`select coalesce(max(id), 0) as id from ${table}`);
   const rows = await state.query(sql`select ${names} from tributary.columns where id > ${last?.id ?? 0} order by id`);
@@ -125,10 +117,7 @@ export async function publishColumns(db: Queryable, schema: string, state: Query
     select ${names} from jsonb_populate_recordset(null::${table}, ${JSON.stringify(rows)}) on conflict do nothing`);
 }
 
-/**
- * If tables and state are in two databases, no transaction spans both. So the transaction of the data also writes a receipt with what
- * the state is about to be told. After a crash in between, recovery reads the receipt and tells the state.
- */
+/** No transaction spans two databases: a receipt beside the data says what the state is to be told after a crash. */
 export const createReceipts = (schema: string): Sql => sql`
   create table if not exists ${nameIn(schema, RECEIPTS)} (
     source text not null, stream text not null, sink text not null, commit_id text not null, advance jsonb not null,
@@ -143,10 +132,7 @@ export async function writeReceipt(tx: Queryable, schema: string, advance: Advan
       set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`);
 }
 
-/**
- * The receipt of the last commit of a track. It stays: one that is not the state's last commit says that the tables were restored from
- * a backup, or the state was.
- */
+/** It stays: one that is not of the state's last commit says that the tables, or the state, were restored. */
 export async function readReceipt(db: Queryable, schema: string, track: Track) {
   if (!(await isThere(db, schema, RECEIPTS))) return undefined;
   const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>(
@@ -176,7 +162,7 @@ export async function copyCursor(db: Queryable, schema: string, row: CoverageRow
   const names = cursorCopy.columns.map(({ name }) => name);
   await db.query({
     text: `
-      insert into ${nameIn(schema, CURSOR_COPY)} (${names.join(', ')}) values (${names.map((_, i) => `$${i + 1}`).join(', ')})
+      insert into ${nameIn(schema, cursorCopy.name)} (${names.join(', ')}) values (${names.map((_, i) => `$${i + 1}`).join(', ')})
       on conflict (source, stream) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
     values: names.map((name) => (name === 'also_complete' ? `{${ranges.join(',')}}` : row[name as keyof CoverageRow])),
   });

@@ -21,11 +21,7 @@ import { joinKnown, type Known, type Target } from './merge.ts';
 import { type Stage, type Staged, sendStage } from './staged.ts';
 import { describeTable, type Present } from './table.ts';
 
-/**
- * Which known events changed. Most have not, and joined columns do not count, so only the fields of the event itself are sent to the
- * server for comparison. Links and customers are
- * joined by the service at the time of reading: if their counters or names counted as a change, every sync would rewrite every row.
- */
+/** Which known events changed. If joined counters and names counted, every sync would rewrite every row. */
 
 const EXTRA = { name: '_extra', kind: 'json' } as const;
 
@@ -43,7 +39,6 @@ export function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonl
   return sendStage(tx, seenStage(stream), picked(rows, places));
 }
 
-/** Only these places of each row. */
 export const picked = (rows: Iterable<readonly Value[]>, places: readonly number[]): Value[][] =>
   Array.from(rows, (values) => places.map((place) => values[place] ?? null));
 
@@ -74,17 +69,11 @@ function differencesOf(stream: Stream): Array<[column: string, test: string]> {
 
 const anyOf = (tests: ReturnType<typeof differencesOf>): Sql => raw(`(${tests.map(([, test]) => test).join(' or ')})`);
 
-/**
- * What is unknown there is joined too, and moves on its own; so does the note that one of its columns was sanitized. Where nothing
- * else was unknown, `{}` is as good as none.
- */
+/** Unknown fields of what is joined move on their own; so does the note of sanitizing. `{}` is as good as none. */
 const ownExtra = (row: string, joined: readonly string[]): string =>
   `nullif(${row}._extra - array[${[...joined, SANITIZED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
 
-/**
- * Sends the expected rows to the server and compares there, by the equality of Postgres: a range without differences returns no
- * row.
- */
+/** Compared on the server, by the equality of Postgres: a range without differences returns no row. */
 export function findDifferences(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
   const { stream } = question;
   return db.transaction(async (tx) => {
@@ -156,7 +145,6 @@ interface StoredRow {
   content: string;
 }
 
-/** As `flatten` makes it. */
 function toRow({ columns }: Stream, { id, at, content }: StoredRow): Row {
   const stored = parseJson(content) as Record<string, Value>;
   const extra = stored._extra as JsonObject | null;

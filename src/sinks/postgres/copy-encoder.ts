@@ -24,16 +24,8 @@ const EPOCH_2000_MS = 946_684_800_000;
 export const encodeCopy = (kinds: readonly Kind[], rows: Iterable<readonly Value[]>): Generator<Buffer> =>
   encodeAll(rows, (writer, values) => void writer.row(kinds, values));
 
-/**
- * The same of rows as they were flattened, with values in front: each text is looked at while it is copied, and only a row with one that
- * Postgres cannot hold takes the way through the sanitizer.
- */
-export function encodeRows(
-  stream: Stream,
-  rows: Iterable<Row>,
-  front: readonly string[],
-  sanitizer: Sanitizer,
-): Generator<Buffer> {
+/** Texts are looked at while they are copied: only a row that Postgres cannot hold goes through the sanitizer. */
+export function encodeRows(stream: Stream, rows: Iterable<Row>, front: readonly string[], sanitizer: Sanitizer) {
   const kinds: Kind[] = stream.columns.map(({ kind }) => kind);
   const all: Kind[] = [...front.map(() => 'text' as const), ...kinds, 'json'];
   const joined = joinedEnds(stream);

@@ -11,7 +11,6 @@ import { HISTORY } from './links.ts';
 import { keysName, keysPlace, monthsOf, monthTable } from './months.ts';
 import { describeTable, lockSchema, type Partition } from './table.ts';
 
-/** How many rows of which table were touched. */
 type Touched = Record<string, number>;
 
 /** One transaction. Also returns the times of deleted clicks, for the ledger. */
@@ -117,12 +116,7 @@ async function deleteStep(db: Queryable, place: Sql, source: string, before: Ins
 }
 
 /** The table, or those of its partitions that hold what is too old. */
-async function tablesBefore(
-  db: Queryable,
-  { schema, stream }: Of,
-  partition: Partition,
-  before: Instant,
-): Promise<Array<{ name: string; to: Instant | undefined }>> {
+async function tablesBefore(db: Queryable, { schema, stream }: Of, partition: Partition, before: Instant) {
   const names = await db.query<{ name: string }>(sql`
     select c.relname::text as name from pg_class t
     join pg_class c on c.oid = t.oid or c.oid in (select inhrelid from pg_inherits where inhparent = t.oid)

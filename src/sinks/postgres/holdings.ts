@@ -13,10 +13,7 @@ import type { Viewed } from './views.ts';
 
 /** What the tables hold, as Postgres tells it: whatever was committed, somebody may have dropped, restored or written to them since. */
 
-/**
- * A row of the table `t` that a run wrote and that says it is of this stream. Others are left as they are, and are not counted: somebody else
- * inserted them, or the service once answered with rows of another stream.
- */
+/** A row `t` that a run wrote, of this stream. Others are left and not counted: inserted, or once answered wrongly. */
 export const isOurs = (t: string, stream: Stream): Sql =>
   raw(
     `(${t}._run_id ~ ${quoteLiteral(RUN_ID)} and coalesce(lower(${t}.event), '') not in (${kindsOfOthers(stream).map(quoteLiteral).join(', ')})) is true`,
@@ -28,10 +25,7 @@ const kindsOfOthers = ({ name }: Stream): string[] =>
 /** Never the same as before: a table that is gone must be looked for at every run. */
 const NO_TABLE = `no table${UNSETTLED}`;
 
-/**
- * The file of each table and partition, and of the tables of links and customers: another one after drop, truncate and restore. VACUUM FULL
- * and CLUSTER make new files too; then the rows are counted once, and agree.
- */
+/** Other files after drop, truncate and restore; after VACUUM FULL and CLUSTER too, and then the rows agree. */
 function filesOf(schema: string, stream: StreamName): Sql {
   const names = [stream, ...entitiesOf(STREAMS[stream]).map(({ name }) => name)];
   return sql`
@@ -41,10 +35,7 @@ function filesOf(schema: string, stream: StreamName): Sql {
     where t.relnamespace = (select oid from pg_namespace where nspname = ${schema}) and t.relname = any(${names})`;
 }
 
-/**
- * In another database than the state, the last receipt has to be that of the last commit that the state knows: a copy of the whole server,
- * restored, has the same files.
- */
+/** Where the state is elsewhere, the receipt counts too: a copy of the whole server, restored, has the same files. */
 export async function identifyTable(db: Queryable, { schema, isStateHere }: Viewed, track: Track, known?: string) {
   const receipt = sql`(select commit_id from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)})`;
   try {
@@ -60,11 +51,9 @@ export async function identifyTable(db: Queryable, { schema, isStateHere }: View
   }
 }
 
-/** No such table, no such schema. */
 export const isMissing = (error: unknown): boolean =>
   ['42P01', '3F000'].includes((error as { code?: string }).code ?? '');
 
-/** A source in the table of a stream. */
 export interface Of {
   schema: string;
   stream: Stream;

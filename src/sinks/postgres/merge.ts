@@ -84,11 +84,7 @@ export const followStage = ({ schema, stream, source }: Of, staged: Staged): Sql
  * planner from taking the key of a source that it believes to be empty, and from reading all of it. `not in` is looked up in a hash;
  * `not exists` is a join, and a planner without statistics would go through all ids for every row of a large table.
  */
-export const markMissing = (
-  { schema, stream, source }: Of,
-  { start, end }: Window,
-  shown: readonly string[],
-): Sql => sql`
+export const markMissing = ({ schema, stream, source }: Of, { start, end }: Window, shown: readonly string[]) => sql`
   update ${nameIn(schema, stream.name)} as t set _missing_since = now()
   where _source || '' = ${source} and "timestamp" >= ${toIso(start)} and "timestamp" < ${toIso(end)}
     and _missing_since is null and ${isOurs('t', stream)} and event_id not in (select unnest(${shown}::text[]))`;

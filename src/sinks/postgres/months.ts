@@ -7,7 +7,6 @@ import type { Stream, StreamName } from '../../model/streams.ts';
 import { POSTGRES_TYPES } from '../table-columns.ts';
 import { lockSchema, type Table } from './table.ts';
 
-/** The table that is partitioned. */
 interface Whole {
   schema: string;
   stream: StreamName;
@@ -15,16 +14,12 @@ interface Whole {
 
 /** One partition: the events from one moment up to another. */
 export interface Month {
-  /** What its name ends in. */
   suffix: string;
   from: string | undefined;
   to: string | undefined;
 }
 
-/**
- * Outside of these years there is one partition each: a service that garbles its clocks must not make a hundred thousand of them.
- * Not a default partition: making a month beside one locks and reads all that is in it.
- */
+/** Garbled clocks must not make many partitions. No default one: making a month beside it locks and reads all of it. */
 const FIRST_YEAR = 2000;
 const END_YEAR = 2100;
 
@@ -43,7 +38,6 @@ function monthOf(at: Instant): Month {
 
 const startOf = (year: number, month: number): string => new Date(Date.UTC(year, month)).toISOString();
 
-/** Each month once, in order. */
 export function monthsOf(instants: readonly Instant[]): Month[] {
   const months = new Map(instants.map(monthOf).map((month) => [month.suffix, month]));
   return [...months.values()].sort((a, b) => ((a.from ?? '') < (b.from ?? '') ? -1 : 1));
@@ -62,10 +56,7 @@ export const isWithin = (column: string, months: readonly Month[]): string =>
 
 export const monthTable = (stream: StreamName, { suffix }: Month): string => `${stream}_${suffix}`;
 
-/**
- * Created on its own and attached afterwards: `create table … partition of` would wait for every reader of the stream and block new
- * ones. Attaching creates its indexes.
- */
+/** Attached afterwards: `create table … partition of` would wait for every reader of the stream and block new ones. */
 function createMonth({ schema, stream }: Whole, month: Month): Sql {
   const [whole, part] = [nameIn(schema, stream), nameIn(schema, monthTable(stream, month))];
   const [from, to] = [month.from && quoteLiteral(month.from), month.to && quoteLiteral(month.to)];
@@ -75,10 +66,7 @@ function createMonth({ schema, stream }: Whole, month: Month): Sql {
     comment on table ${part} is ${quoteLiteral(`A part of ${stream}, which shows all of them.`)};`);
 }
 
-/**
- * Makes the partitions that rows of these times need. In a transaction of its own and before the rows': the locks end at once, and
- * a partition that stays empty because the batch failed harms nobody.
- */
+/** Before the rows' own transaction: the locks end at once, and a partition that stays empty harms nobody. */
 export async function ensureMonths(db: Database, whole: Whole, instants: readonly Instant[]): Promise<void> {
   const needed = monthsOf(instants);
   if (needed.length === 0 || (await missing(db, whole, needed)).length === 0) return;
@@ -108,11 +96,7 @@ async function missing(db: Queryable, { schema, stream }: Whole, needed: readonl
   return needed.filter((month) => !names.has(monthTable(stream, month)));
 }
 
-/**
- * A partitioned table can keep a key unique only together with the column it is partitioned by: one event with two times would be
- * two rows. So a separate table holds the keys of all partitions with the time of each row, and every write goes
- * through it.
- */
+/** Partitions keep a key unique only together with their column: every write goes through a table of all keys. */
 export const keysName = (stream: StreamName): string => `_${stream}_keys`;
 
 const COLUMNS = [

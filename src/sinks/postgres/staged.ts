@@ -14,11 +14,7 @@ export interface Stage {
 /** Rows that are with the server until the end of the transaction: what stands in a FROM clause, under an alias. */
 export type Staged = (alias: string) => Sql;
 
-/**
- * Most batches are those of polls, with a few rows: as a parameter of the statement that reads them they cost nothing more. A temp
- * table is four messages, and a row for each of its columns in the server's catalog, for which vacuum has to come. Of many rows
- * COPY is faster.
- */
+/** As a parameter few rows cost nothing more; a temp table costs messages and catalog rows. COPY is for many. */
 const FEW = 50;
 
 /** @param rows As `createSanitizer` makes them. */

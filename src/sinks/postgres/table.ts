@@ -81,10 +81,7 @@ export interface Present {
   columns: Record<string, string>;
 }
 
-/**
- * What an existing table lacks: columns, and room in those that must hold more than before. Only what differs is named: a change
- * that changes nothing would still lock every reader out for a moment.
- */
+/** Columns, and room. Only what differs is named: a change that changes nothing would lock every reader out, too. */
 export function alterTable(schema: string, table: Table, present: Present): string {
   const clauses = table.columns.flatMap((column) => {
     const type = present.columns[column.name];
@@ -135,10 +132,7 @@ const TIMESTAMPTZ = 'timestamp with time zone';
 
 export const formatOf = (type: string): string => (type === POSTGRES_TYPES.timestamp ? TIMESTAMPTZ : type);
 
-/**
- * How a column's values are carried into a wider type without loss; undefined where nothing needs to be done, or where somebody has
- * given the column a type of their own.
- */
+/** Without loss; undefined where nothing is to be done, or where somebody has given the column a type of their own. */
 function widening(column: string, from: string, to: string): string | undefined {
   const name = quoteIdent(column);
   const asText =
@@ -151,10 +145,7 @@ function widening(column: string, from: string, to: string): string | undefined 
   return undefined;
 }
 
-/**
- * A table as it is now, or undefined where there is none. Its columns stand in an object without a prototype: a service may send
- * a field called `constructor`, and every object has one of those.
- */
+/** Columns without a prototype: a service may send a field called `constructor`, which every object has. */
 export async function describeTable(tx: Queryable, schema: string, name: string): Promise<Present | undefined> {
   const [present] = await tx.query<Present>(sql`
     select obj_description(c.oid, 'pg_class') as comment, c.relkind = 'p' as partitioned, c.relkind in ('r', 'p') as is_table,
@@ -165,10 +156,7 @@ export async function describeTable(tx: Queryable, schema: string, name: string)
   return present && { ...present, columns: Object.assign(bare() as Record<string, string>, present.columns) };
 }
 
-/**
- * Which of these tables and views there are, with which columns of which types: one text that changes with any of them, and when a view
- * is replaced by one with the same columns.
- */
+/** One text that changes with any column, type or kind of these, and when a view is replaced by one with the same. */
 export async function readShape(tx: Queryable, schema: string, names: readonly string[]): Promise<string> {
   const [found] = await tx.query<{ shape: string | null }>(sql`
     select string_agg(concat_ws(' ', c.relname, c.relkind, a.columns, (select max(r.xmin::text) from pg_rewrite r where r.ev_class = c.oid)),
@@ -232,7 +220,6 @@ export function checkShape(stream: Stream, present: Present): void {
   throw new ShapeChanged(table.name, {});
 }
 
-/** The columns of a stream that nobody declared. */
 export function evolvedNames(stream: Stream): Set<string> {
   const declared = new Set(STREAMS[stream.name].columns.map(({ name }) => name));
   return new Set(stream.columns.map(({ name }) => name).filter((name) => !declared.has(name)));
@@ -242,13 +229,7 @@ export function evolvedNames(stream: Stream): Set<string> {
 const fits = (found: string, type: string): boolean =>
   found === formatOf(type) || (type === 'text' && found.startsWith('character varying'));
 
-/** Makes a table, or gives it what it lacks. */
-export async function bringUpToDate(
-  tx: Queryable,
-  schema: string,
-  table: Table,
-  evolved?: ReadonlySet<string>,
-): Promise<void> {
+export async function bringUpToDate(tx: Queryable, schema: string, table: Table, evolved?: ReadonlySet<string>) {
   const present = await describeTable(tx, schema, table.name);
   if (present) {
     checkLayout(schema, table, present);
@@ -263,10 +244,7 @@ export async function bringUpToDate(
   }
 }
 
-/**
- * Postgres does not change the type of a column that a view uses. Recognized by the error code: the text is in the language of the
- * server and is only quoted.
- */
+/** A view may use the column. Recognized by the error code: the text is in the language of the server. */
 function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
   const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
   if (code !== '0A000') return error;

@@ -7,9 +7,8 @@ import { eventsView } from '../views/events-view.ts';
 import { funnelViews } from '../views/funnel-views.ts';
 import { utcDate } from '../views/postgres-indexes.ts';
 import type { Dialect, View } from '../views/view.ts';
-import { COLUMNS_COPY, CURSOR_COPY, DAYS } from './beside.ts';
+import { columnsCopy, cursorCopy, daysTable } from './beside.ts';
 
-/** Whose views these are. */
 export interface Viewed {
   schema: string;
   sink: string;
@@ -43,7 +42,7 @@ const dialectOf = (viewed: Viewed): Dialect => ({
     is: `coalesce(${dayRange(date)} <@ c.ranges, false)`,
   }),
   completeAt: (stream, alias) => ({
-    join: `left join ${nameIn(viewed.schema, DAYS)} k on (k.source, k.stream, k.date) = (${alias}._source, ${quoteLiteral(stream)}, ${utcDate(alias)})`,
+    join: `left join ${nameIn(viewed.schema, daysTable.name)} k on (k.source, k.stream, k.date) = (${alias}._source, ${quoteLiteral(stream)}, ${utcDate(alias)})`,
     at: 'k.complete_at',
   }),
 });
@@ -52,7 +51,7 @@ function coverageQuery({ schema, sink, isStateHere }: Viewed): string {
   const { filters, setAside, alsoComplete } = COVERAGE;
   const promise = isStateHere
     ? `since, ${filters} as filters, ${setAside} as set_aside, ${alsoComplete} as also_complete from tributary.cursors c where sink = ${quoteLiteral(sink)}`
-    : `since, filters, set_aside, also_complete from ${nameIn(schema, CURSOR_COPY)}`;
+    : `since, filters, set_aside, also_complete from ${nameIn(schema, cursorCopy.name)}`;
   return `select source, stream, complete_through, newest_seen, now() - complete_through as lag, updated_at, ${promise}`;
 }
 
@@ -78,7 +77,7 @@ const coverageView = (viewed: Viewed): View => ({
 });
 
 function completeDaysView({ schema, sink, isStateHere }: Viewed): View {
-  const days = nameIn(schema, DAYS);
+  const days = nameIn(schema, daysTable.name);
   return {
     name: 'complete_days',
     doc: 'The UTC days of each stream that are complete from midnight to midnight.',
@@ -94,7 +93,7 @@ function completeDaysView({ schema, sink, isStateHere }: Viewed): View {
       ? `select d.source, d.stream, d.date, d.rows, k.complete_at from (${completeDays(`c.sink = ${quoteLiteral(sink)} and c.stream <> 'links'`)}) d
   left join ${days} k on (k.source, k.stream, k.date) = (d.source, d.stream, d.date)`
       : `select k.source, k.stream, k.date, k.rows, k.complete_at from ${days} k
-  join ${nameIn(schema, CURSOR_COPY)} c on (c.source, c.stream) = (k.source, k.stream)
+  join ${nameIn(schema, cursorCopy.name)} c on (c.source, c.stream) = (k.source, k.stream)
   where ${dayRange('k.date')} <@ (${completeRanges('c.also_complete')})`,
   };
 }
@@ -104,7 +103,7 @@ function newColumnsView({ schema, isStateHere }: Viewed): View {
     `case ${kind} ${Object.entries(POSTGRES_TYPES)
       .map(([name, sql]) => `when ${quoteLiteral(name)} then ${quoteLiteral(sql)}`)
       .join(' ')} end`;
-  const from = isStateHere ? 'tributary.columns' : nameIn(schema, COLUMNS_COPY);
+  const from = isStateHere ? 'tributary.columns' : nameIn(schema, columnsCopy.name);
   return {
     name: 'new_columns',
     doc: 'Columns that came later: fields that the service sends and nobody declared, and every widening of one. Newest first.',

@@ -11,10 +11,8 @@ export const dayRange = (date: string): string =>
 const utcDay = (instant: string): string => `date_trunc('day', ${instant} at time zone 'UTC')`;
 
 /**
- * The UTC days that are complete from their first moment to their last, with the rows that the ledger has for them. Windows with rows are
- * cut at midnight; of the few that are not (`window-rows.ts`), nobody knows how many rows each day has: null.
- *
- * @param of SQL that narrows `tributary.cursors c`
+ * The complete UTC days of `tributary.cursors c`, narrowed by SQL, with the rows of the ledger. Windows with rows are cut at midnight; of
+ * the few that are not (`window-rows.ts`), nobody knows how many rows each day has: null.
  */
 export const completeDays = (of: string): string => `
   with complete as (

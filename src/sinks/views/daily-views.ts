@@ -2,10 +2,7 @@ import { DIMENSIONS, type Dimension, placeOf, viewBy } from './dimensions.ts';
 import { currencyOf, majorPerMinor } from './money.ts';
 import type { Dialect, View } from './view.ts';
 
-/**
- * One row is one day of a link, a partner, a campaign or a country. Counts have no currency; amounts of two currencies are never added, so
- * they are in views of their own, by currency. Events that the service no longer shows are left out.
- */
+/** Counts have no currency; amounts are in views of their own, by currency, because two are never added. */
 export const dailyViews = (dialect: Dialect): View[] =>
   DIMENSIONS.flatMap((dimension) => [performanceView(dialect, dimension), revenueView(dialect, dimension)]);
 
@@ -64,10 +61,7 @@ function revenueView(dialect: Dialect, dimension: Dimension): View {
   };
 }
 
-/**
- * Events of a stream, counted by day. By position and with the table's alias: a field of the service may become a column called date or
- * currency, and a bare name would mean that one.
- */
+/** By position and alias: a field of the service may become a column called date, which a bare name would mean. */
 function eventsOf({ table, utcDate }: Dialect, stream: string, { event }: Dimension, numbers: string, keys: number) {
   const group = Array.from({ length: keys }, (_, i) => i + 1).join(', ');
   return `

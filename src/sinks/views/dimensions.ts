@@ -1,6 +1,5 @@
 import type { Dialect } from './view.ts';
 
-/** What days are counted by. */
 export interface Dimension {
   name: 'link' | 'partner' | 'campaign' | 'country';
   key: string;
@@ -37,7 +36,6 @@ export const DIMENSIONS: readonly Dimension[] = [
 
 const LINK = { domain: 'Domain of the link, as last seen.', key: 'Slug of the link, as last seen.' };
 
-/** Joins the link of a row, as last seen. */
 const linksOf = ({ table }: Dialect, of: string, id: string): string =>
   `left join ${table('links')} l on l._source = ${of}.source and l.link_id = ${of}.${id}`;
 

@@ -1,9 +1,6 @@
 import { quoteLiteral } from '../../cursor/database/sql.ts';
 
-/**
- * Amounts are whole minor units of their currency. For most that is a hundredth; these differ (ISO 4217, as payment services count
- * them). In lower case: some services write USD, some usd.
- */
+/** Minor units that are no hundredths (ISO 4217), in lower case: some services write USD, some usd. */
 const ZERO_DECIMAL = [
   ...['bif', 'clp', 'djf', 'gnf', 'jpy', 'kmf', 'krw', 'mga'],
   ...['pyg', 'rwf', 'ugx', 'vnd', 'vuv', 'xaf', 'xof', 'xpf'],

@@ -36,10 +36,7 @@ export async function writeAt(handle: FileHandle, bytes: Uint8Array, at: number)
 
 const ENDING = '.lock';
 
-/**
- * A rename is unconditional. So a writer holds this lock while it checks that the file is still the one it has
- * read, and renames. It is for writers that do not share a state database; those that do never meet here.
- */
+/** A rename is unconditional: the lock keeps writers of another state database away while the file is compared. */
 export async function whileLocked<T>(target: string, file: string, work: () => Promise<T>): Promise<T> {
   const lock = join(dirname(target), `.${basename(target)}${ENDING}`);
   const held = holdName(basename(target), 'lock');
@@ -75,10 +72,8 @@ export async function whileLocked<T>(target: string, file: string, work: () => P
   }
 }
 
-/** The content of a lock file names its holder. */
 export const isLock = (name: string): boolean => name.endsWith(ENDING);
 
-/** Whether its holder was killed. */
 export async function isLeft(lock: string): Promise<boolean> {
   try {
     return isAbandoned(await readFile(lock, 'utf8'), (await stat(lock)).mtimeMs);
@@ -89,10 +84,7 @@ export async function isLeft(lock: string): Promise<boolean> {
   }
 }
 
-/**
- * Temporary files carry the name of their process, so that those of a killed process can be told
- * from those of a running one: `.main.parquet.4711@host.3.tmp`.
- */
+/** With the name of the process, to tell those of a killed one: `.main.parquet.4711@host.3.tmp`. */
 const PATTERN = /^\.(.+)\.(\d+)@([^/]+)\.\d+\.(?:tmp|lock)$/;
 
 /** Whether a process on another machine is alive is unknown. No writer leaves its file untouched for this long. */
@@ -109,7 +101,6 @@ export function holdName(name: string, ending: 'tmp' | 'lock') {
   return { name: held, release: () => void inUse.delete(held) };
 }
 
-/** Whether a file is one of our temporary files and its process has ended. */
 export function isAbandoned(name: string, mtimeMs: number): boolean {
   const [, , pid, host] = PATTERN.exec(name) ?? [];
   if (pid === undefined || inUse.has(name)) return false;

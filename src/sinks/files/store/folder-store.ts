@@ -87,7 +87,7 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
       await (identity === undefined ? work() : whileLocked(target, file, work));
     },
     async removeLeftovers(folder) {
-      for await (const { path: found, entry } of folder === undefined ? filesBeside(root) : walk(root, folder)) {
+      for await (const { path: found, entry } of walk(root, folder)) {
         if (!entry.startsWith('.')) continue;
         const full = join(root, found);
         const stats = await lstat(full).catch(ifAbsent);
@@ -100,7 +100,6 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
   });
 }
 
-/** The real path of a folder, or of its nearest existing parent. */
 const nearestReal = async (folder: string): Promise<string> =>
   (await realpath(folder).catch(ifAbsent)) ?? nearestReal(dirname(folder));
 
@@ -130,23 +129,13 @@ async function syncFolders(root: string, folder: string, isNew: boolean): Promis
   if (isNew && folder !== root) await syncFolders(root, dirname(folder), true);
 }
 
-interface Entry {
-  path: string;
-  entry: string;
-}
-
-/** The catalogue, the files beside it, and their temporary files. */
-async function* filesBeside(root: string): AsyncGenerator<Entry> {
-  for (const entry of (await readdir(root).catch(ifAbsent)) ?? []) yield { path: entry, entry };
-}
-
-/** Every file below a folder. Links are not followed. */
-async function* walk(root: string, folder: string): AsyncGenerator<Entry> {
-  const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(ifAbsent);
+/** Every file below a folder; without one, those beside the folders. Links are not followed. */
+async function* walk(root: string, folder?: string): AsyncGenerator<{ path: string; entry: string }> {
+  const entries = await readdir(join(root, folder ?? ''), { withFileTypes: true }).catch(ifAbsent);
   for (const entry of (entries ?? []).sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    const path = `${folder}/${entry.name}`;
-    if (entry.isDirectory()) yield* walk(root, path);
-    else yield { path, entry: entry.name };
+    const path = folder === undefined ? entry.name : `${folder}/${entry.name}`;
+    if (!entry.isDirectory()) yield { path, entry: entry.name };
+    else if (folder !== undefined) yield* walk(root, path);
   }
 }
 

@@ -18,7 +18,6 @@ export type Bucket = ReturnType<typeof createBucket>;
 interface NewObject {
   stream: Readable;
   size: number;
-  /** The identity of the object to be replaced. */
   over: string | undefined;
   /** Stored with the object, so that its writer can be recognized. */
   mark: string;
@@ -45,7 +44,12 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
 
   const head = async (key: string) => {
     try {
-      return await client.send(new HeadObjectCommand(at(key)));
+      const {
+        ContentLength: size = 0,
+        ETag: identity = '',
+        Metadata,
+      } = await client.send(new HeadObjectCommand(at(key)));
+      return { size, identity, mark: Metadata?.[MARK] };
     } catch (error) {
       if (isAbsent(error)) return undefined;
       throw s3Fault(statusOf(error) === 403 ? await explained(error) : error, name);
@@ -92,10 +96,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         token = page.NextContinuationToken;
       } while (token);
     },
-    async head(key: string) {
-      const found = await head(key);
-      return found && { size: found.ContentLength ?? 0, identity: found.ETag ?? '' };
-    },
+    head,
     async read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array> {
       const range = { Range: `bytes=${start}-${end - 1}`, ...(identity !== undefined && { IfMatch: identity }) };
       const answer = await asFault(client.send(new GetObjectCommand({ ...at(key), ...range })));
@@ -128,13 +129,12 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         if (!isRefused(error) && !isAbsent(error)) throw s3Fault(error, name);
         // Recovery: the request may have been sent twice, and the first one have succeeded.
         const there = await head(key);
-        if (there?.Metadata?.[MARK] === mark) return { identity: there.ETag ?? '' };
+        if (there?.mark === mark) return { identity: there.identity };
         return there || over === undefined ? 'replaced' : 'removed';
       } finally {
         stream.destroy();
       }
     },
-    /** Only if it is still the same object, if an identity is given. */
     async remove(key: string, identity?: string): Promise<void> {
       const condition = identity === undefined ? {} : { IfMatch: identity };
       await asFault(client.send(new DeleteObjectCommand({ ...at(key), ...condition })));
@@ -206,7 +206,6 @@ function s3Fault(error: unknown, bucket: string): Fault {
   });
 }
 
-/** Without an answer, the client's error is about sockets. */
 function lineSays({ name, code = '' }: S3Error): string | undefined {
   if (name === 'TimeoutError') return 'it does not answer';
   const meaning = meaningOf(code);

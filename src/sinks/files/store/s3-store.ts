@@ -13,11 +13,8 @@ import { type OpenFile, ReplacedMeanwhile, type Store } from './store.ts';
 const LEFT_AFTER_MS = 24 * 60 * 60_000;
 
 /**
- * A lake in S3-compatible storage. There is no rename: a file is made on the local disk and stored by one conditional
- * request, which fails if another writer was faster. Credentials and region come from the SDK's usual chain.
- *
- * @param url `s3://bucket/prefix`
- * @param pathStyle `http://host/bucket/key` instead of `http://bucket.host/key`: for servers other than Amazon's.
+ * There is no rename: a file is made on the local disk and stored by one conditional request, which fails if another writer was faster.
+ * Path style is `http://host/bucket/key` instead of `http://bucket.host/key`: for servers other than Amazon's.
  */
 export function createS3Store({ url, pathStyle }: { url: string; pathStyle: boolean }): Store {
   const { name, prefix } = parseUrl(url);
@@ -92,7 +89,6 @@ async function openObject(bucket: Bucket, key: string, path: string): Promise<Op
 /** One folder per user, readable by nobody else: the files may hold personal data. */
 const FOLDER = join(tmpdir(), `tributary-lake-${process.getuid?.() ?? 'user'}`);
 
-/** Temporary files on the local disk. */
 const openScratch = () =>
   onDisk(FOLDER, {
     async create(name: string) {
@@ -115,7 +111,6 @@ const openScratch = () =>
         },
       };
     },
-    /** Removes those of ended processes. */
     async removeLeftovers() {
       for (const name of await readdir(FOLDER).catch(() => [])) {
         const stats = await lstat(join(FOLDER, name)).catch(() => undefined);

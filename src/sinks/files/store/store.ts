@@ -3,21 +3,16 @@ import type { ByteSource } from '../../parquet/format/index.ts';
 
 /** Where the files of a lake are kept: a folder, or a bucket. Paths are relative to the lake and use `/`. */
 export interface Store {
-  /** For people. */
   readonly place: string;
   /** Listing its files costs requests. */
   readonly isRemote: boolean;
   /** Every file below a folder, at any depth; or those in the folder whose names begin so. */
   list(folder: string, beginning?: string): AsyncIterable<Listed>;
   open(path: string): Promise<OpenFile | undefined>;
-  /** A new file that nobody sees yet. */
   stage(path: string): Promise<Staged>;
   /** Deletes a file; if it is given which one, only if it is still the same. */
   remove(path: string, identity?: string): Promise<void>;
-  /**
-   * Removes what ended writers left behind below a folder or, without one, beside the folders; and nothing else. For files of
-   * the name `own` the caller is the only writer now.
-   */
+  /** Removes what ended writers left below a folder, or beside them all; of files named `own` the caller writes. */
   removeLeftovers(folder?: string, own?: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -46,7 +41,6 @@ export async function whileOpen<F extends { close(): Promise<void> } | undefined
   }
 }
 
-/** A small file, whole. */
 export async function readSmall(store: Store, path: string): Promise<{ bytes: Buffer; identity: string } | undefined> {
   const file = await store.open(path);
   if (!file) return undefined;
@@ -78,7 +72,6 @@ export interface Staged {
   finish(): Promise<OpenFile>;
   /** Replaces the file that it was made from; undefined: there must be none. Returns its identity. */
   publish(over: string | undefined): Promise<string>;
-  /** Removes the file, unless it was published. */
   discard(): Promise<void>;
 }
 

@@ -2,10 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import avsc from 'avsc';
 
-/**
- * Avro container files, and the only user of `avsc`. The container is written here because Iceberg keeps its field ids as attributes
- * of the schema, and avsc drops unknown attributes from the header.
- */
+/** The container is written here: Iceberg keeps field ids in the schema as attributes, and avsc drops those. */
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
 const SYNC_BYTES = 16;
 
@@ -34,17 +31,12 @@ const typeOf = (schema: unknown): avsc.Type =>
 const HEADER = typeOf({ type: 'map', values: 'bytes' });
 const COUNT = avsc.Type.forSchema('int');
 
-/** A type that may be null. */
 export const optional = (type: unknown) => ['null', type];
 /** A field with Iceberg's field id, by which readers find it. */
 export const field = (id: number, name: string, type: unknown) =>
   Array.isArray(type) ? { name, type, default: null, 'field-id': id } : { name, type, 'field-id': id };
 
-export function encodeAvro(
-  schema: unknown,
-  metadata: Readonly<Record<string, string>>,
-  records: readonly object[],
-): Buffer {
+export function encodeAvro(schema: unknown, metadata: Readonly<Record<string, string>>, records: readonly object[]) {
   const type = typeOf(schema);
   const sync = randomBytes(SYNC_BYTES);
   const header = { ...metadata, 'avro.schema': JSON.stringify(schema), 'avro.codec': 'deflate' };

@@ -1,10 +1,7 @@
 import { MINUTE_MS } from '../../../model/window.ts';
 import type { Entry } from './manifest.ts';
 
-/**
- * Decoded manifests, the most recently used last. A manifest is never replaced, and every poll reads those of the day: decoding them takes
- * most of a poll's time, and more with every file of the day. One that somebody deletes is noticed when its time is over.
- */
+/** Most recently used last. A manifest is never replaced, and decoding those of the day takes most of a poll. */
 export type ManifestCache = ReturnType<typeof createManifestCache>;
 
 /** About 15 KB of memory each: a file has figures for every column. */

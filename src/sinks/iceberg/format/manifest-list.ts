@@ -1,6 +1,5 @@
 import { decodeAvro, encodeAvro, field, type Long, optional } from './avro.ts';
 
-/** A manifest, as the manifest list of a snapshot describes it. */
 export interface Manifest {
   path: string;
   bytes: number;
@@ -21,7 +20,6 @@ export interface Counted {
   rows: number;
 }
 
-/** Files that the table has by these manifests. */
 export const liveFiles = (...manifests: readonly Manifest[]): number =>
   manifests.reduce((sum, { added, existing }) => sum + added.files + existing.files, 0);
 

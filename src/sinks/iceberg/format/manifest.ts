@@ -22,7 +22,6 @@ export interface ColumnMetrics {
   upper: Buffer | undefined;
 }
 
-/** A file of the table, with the snapshot that added it. */
 export interface Entry {
   status: 'existing' | 'added' | 'deleted';
   snapshotId: Long;

@@ -65,7 +65,6 @@ const SORTED = 1;
 export const parseMetadata = (text: string): Metadata => parseJson(text) as Metadata;
 export const metadataText = (metadata: Metadata): string => stringifyJson(metadata);
 
-/** A table without rows. */
 export function newMetadata(design: Design, location: string, now: number): Metadata {
   const { schema, lastColumnId, json } = evolveSchema(design, undefined);
   const { isByDay, sortedBy } = design;
@@ -147,7 +146,6 @@ export function withoutSnapshots(metadata: Metadata, isExpired: (snapshot: Snaps
   return { ...metadata, snapshots, 'snapshot-log': metadata['snapshot-log'].slice(gap + 1) };
 }
 
-/** The next version, which records the location of the previous one. */
 export function nextVersion(metadata: Metadata, before: string, now: number): Metadata {
   const log = [
     ...metadata['metadata-log'],

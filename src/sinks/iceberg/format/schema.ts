@@ -32,10 +32,7 @@ export interface Evolved extends Present {
   isChanged: boolean;
 }
 
-/**
- * The schema of a table with all columns of its design. A field keeps its id; a new one gets the next that was never
- * used. Columns that only the table knows (the state was lost, or the service no longer sends the field) stay, after the others.
- */
+/** A field keeps its id; a new one gets the next. Columns that only the table knows stay, after the others. */
 export function evolveSchema(design: Design, present: Present | undefined): Evolved {
   const before = new Map(present?.schema.fields.map((field) => [field.name, field]));
   const kindBefore = new Map(present && columnsIn(present).map(({ name, kind }) => [name, kind]));
@@ -83,7 +80,6 @@ export function evolveSchema(design: Design, present: Present | undefined): Evol
 const kindOf = (type: string): Kind | undefined =>
   (Object.keys(ICEBERG_TYPES) as Kind[]).find((kind) => ICEBERG_TYPES[kind] === type);
 
-/** The columns of a table's files, in the codec's form. */
 export function columnsIn({ schema, json }: Pick<Present, 'schema' | 'json'>): FileColumn[] {
   const byName = new Map(schema.fields.map((field) => [field.name, field]));
   const columns: FileColumn[] = [];

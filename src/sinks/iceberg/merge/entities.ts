@@ -23,10 +23,7 @@ interface EntityMerge {
   now: Instant;
 }
 
-/**
- * Links and customers as last seen: the newest reading wins, an unchanged row is left alone, and an empty reading never
- * overwrites a full one. `postgres/merge.ts` states the same rule in SQL.
- */
+/** The newest reading wins, and an empty one never overwrites a full one: as `postgres/merge.ts` says in SQL. */
 export async function mergeEntity(writer: TableWriter, merge: EntityMerge): Promise<void> {
   const { table } = writer;
   const { entity, source, now } = merge;

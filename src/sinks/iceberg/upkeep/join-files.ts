@@ -90,10 +90,7 @@ async function joinFiles(writer: TableWriter, files: readonly TableFile[]): Prom
   }
 }
 
-/**
- * The rows of several files in order, with no more in memory than overlaps. Groups that overlap no other are copied as they are; rows of the
- * others wait until no group that is still to come can hold an earlier one.
- */
+/** In order, with no more in memory than overlaps: rows wait until no group to come can hold an earlier one. */
 async function* joinedPieces(table: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
   const { design, columns } = table;
   const place = columns.findIndex(({ name }) => name === design.sortedBy);

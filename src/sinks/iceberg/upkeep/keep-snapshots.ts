@@ -23,10 +23,7 @@ export const withPatience = ({ all, hourly, daily, most }: KeepSnapshots): KeepS
   most: most + Math.ceil(most / 5),
 });
 
-/**
- * Snapshots that are no longer kept. Their age counts from when they were replaced: of a table that rarely changes, somebody may have begun
- * to read an old one in the moment before.
- */
+/** Their age counts from when they were replaced: until then, somebody may have begun to read them. */
 export function expirable(metadata: Metadata, keep: KeepSnapshots): Snapshot[] {
   const inOrder = [...metadata.snapshots].sort((a, b) => a['sequence-number'] - b['sequence-number']);
   const kept = new Set(

@@ -3,17 +3,13 @@ import { groupBy } from '../../files/group-by.ts';
 import { currentSnapshot, parseMetadata } from '../format/metadata.ts';
 import { type Listed, locationOf, readIfThere, tableFolder, type Warehouse } from '../warehouse.ts';
 
-/**
- * The versions of a table in its folder. The catalog decides which one is current; but a catalog that was restored with an older state names
- * an earlier one, and going on from there would leave what came after it behind.
- */
+/** A catalog that was restored with an older state names an earlier version; going on there would lose later ones. */
 
 /** Longer than a commit takes between writing a version and naming it in the catalog. */
 const COMMIT_MS = 2 * 60_000;
 
 const DIGITS = 5;
 
-/** Versions are numbered, by all writers alike. */
 export const versionOf = (location: string): number | undefined => {
   const digits = /\/(\d+)-[^/]+\.metadata\.json$/.exec(location)?.[1];
   return digits === undefined ? undefined : Number(digits);
@@ -55,7 +51,7 @@ export async function newestOf(warehouse: Warehouse, table: string, than?: Liste
   return undefined;
 }
 
-async function readVersion(warehouse: Warehouse, location: string): Promise<Listed | undefined> {
+export async function readVersion(warehouse: Warehouse, location: string): Promise<Listed | undefined> {
   const bytes = await readIfThere(warehouse, location);
   return bytes && { location, metadata: parseMetadata(bytes.toString('utf8')) };
 }
@@ -68,12 +64,7 @@ async function isWhole(warehouse: Warehouse, { metadata }: Listed): Promise<bool
 
 const GOES_ON = 'and reads again what that lacks';
 
-export const withoutMetadata = (
-  { name, namespace }: Warehouse,
-  table: string,
-  location: string,
-  newest?: Listed,
-): ConfigError =>
+export const withoutMetadata = ({ name, namespace }: Warehouse, table: string, location: string, newest?: Listed) =>
   new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
     where: { sink: name },
     kept: 'the catalog and the files as they are',

@@ -1,7 +1,7 @@
-import { Bytes } from './thrift.ts';
+import { Bytes } from './bytes.ts';
 import type { Bound, LeafType, Stored } from './types.ts';
 
-/** Plain encoding of a value. Booleans are packed together: see `packBits`. */
+/** Plain encoding of a value. Booleans are packed together. */
 type Put = (out: Bytes, value: Stored) => void;
 
 export const PUT: Readonly<Record<Exclude<LeafType, 'boolean'>, Put>> = {
@@ -9,7 +9,7 @@ export const PUT: Readonly<Record<Exclude<LeafType, 'boolean'>, Put>> = {
   json: (out, value) => out.text(value as string),
   integer: (out, value) => (typeof value === 'bigint' ? putBigInt(out, value) : putInteger(out, value as number)),
   timestamp: (out, value) => putMicros(out, value as number),
-  double: (out, value) => out.double(value as number),
+  double: (out, value) => out.appendFloat64(value as number),
 };
 
 const HALF = 2 ** 32;
@@ -22,10 +22,7 @@ function putInteger(out: Bytes, value: number): void {
 const putBigInt = (out: Bytes, value: bigint): void =>
   out.int64(Number(value >> 32n), Number(BigInt.asUintN(32, value)));
 
-/**
- * Milliseconds with a fraction become whole microseconds, in halves of 32 bits: the year 9999 is beyond what a double holds in
- * microseconds, and a BigInt for each of a row's nine instants would be the slowest part of all.
- */
+/** In halves of 32 bits: a double does not hold the year 9999 in microseconds, and a BigInt for each would be slow. */
 function putMicros(out: Bytes, instant: number): void {
   const whole = Math.floor(instant);
   const high = Math.floor(whole / HALF);
@@ -34,85 +31,11 @@ function putMicros(out: Bytes, instant: number): void {
   out.int64(high * 1000 + carry, low - carry * HALF);
 }
 
-/** Eight booleans a byte, the first in the lowest bit. */
-export function packBits(values: readonly Stored[]): Uint8Array {
-  const packed = new Uint8Array(Math.ceil(values.length / 8));
-  values.forEach((value, i) => {
-    if (value === true) packed[i >> 3] = (packed[i >> 3] ?? 0) | (1 << (i & 7));
-  });
-  return packed;
-}
-
 export function plainBytes(put: Put, value: Stored): Uint8Array {
   const out = new Bytes();
   put(out, value);
   // Copied: a view would keep a kilobyte alive for each bound of each column of each group.
-  return new Uint8Array(out.view());
-}
-
-/** Shorter runs of equal values are bit-packed together with their neighbours. */
-const RUN = 8;
-
-/** Numbers of a few bits, such as levels and dictionary indexes. */
-type SmallNumbers = Uint8Array | Uint32Array;
-
-/**
- * Parquet's RLE/bit-packing hybrid. A run is its length and the value; everything else is packed in groups of eight.
- * Columns of events are often all null, never null, or constant for long: those take a handful of bytes.
- */
-export function encodeRuns(values: SmallNumbers, width: number): Uint8Array {
-  const out = new Bytes();
-  let at = 0;
-  while (at < values.length) {
-    const run = runFrom(values, at);
-    if (run >= RUN || at + run === values.length) {
-      out.varint(run * 2);
-      writeValue(out, values[at] ?? 0, width);
-      at += run;
-    } else {
-      const end = packedUntil(values, at);
-      writePacked(out, values, at, end, width);
-      at = end;
-    }
-  }
-  return out.view();
-}
-
-function runFrom(values: SmallNumbers, at: number): number {
-  let end = at + 1;
-  while (end < values.length && values[end] === values[at]) end++;
-  return end - at;
-}
-
-/** In steps of eight, because only the last group may be padded. */
-function packedUntil(values: SmallNumbers, at: number): number {
-  let end = at + RUN;
-  while (end < values.length && !isRun(values, end)) end += RUN;
-  return Math.min(end, values.length);
-}
-
-function isRun(values: SmallNumbers, at: number): boolean {
-  if (at + RUN > values.length) return false;
-  for (let i = 1; i < RUN; i++) if (values[at + i] !== values[at]) return false;
-  return true;
-}
-
-function writePacked(out: Bytes, values: SmallNumbers, at: number, end: number, width: number): void {
-  const groups = Math.ceil((end - at) / RUN);
-  out.varint(groups * 2 + 1);
-  let bits = 0;
-  let filled = 0;
-  for (let i = at; i < at + groups * RUN; i++) {
-    bits |= (i < end ? (values[i] ?? 0) : 0) << filled;
-    for (filled += width; filled >= 8; filled -= 8) {
-      out.uint8(bits & 0xff);
-      bits >>>= 8;
-    }
-  }
-}
-
-function writeValue(out: Bytes, value: number, width: number): void {
-  for (let shift = 0; shift < width; shift += 8) out.uint8((value >>> shift) & 0xff);
+  return new Uint8Array(out.getBytes());
 }
 
 /** The bits that numbers below `count` need; at least one, because some readers do not expect zero. */
@@ -120,7 +43,6 @@ export const bitsFor = (count: number): number => Math.max(1, 32 - Math.clz32(co
 
 export interface Dictionary {
   entries: Stored[];
-  /** The entry of each value. */
   places: Uint32Array;
 }
 
@@ -128,10 +50,7 @@ export interface Dictionary {
 const PROBE = 1000;
 const MOST_ENTRIES = 2 ** 16;
 
-/**
- * Most columns of an event (link, country, browser) have few distinct values. These are written once, and
- * each row refers to one. If half of the values or more are distinct (ids, times), a dictionary would only add to the size.
- */
+/** Distinct values are written once. With half of them distinct (ids, times), it would only add to the size. */
 export function findDictionary(values: readonly Stored[]): Dictionary | undefined {
   const known = new Map<Stored, number>();
   const places = new Uint32Array(values.length);

@@ -1,14 +1,14 @@
 import { setImmediate as pause } from 'node:timers/promises';
 import type { Value } from '../../../model/columns.ts';
+import { Bytes, writePlain, writeRuns, writeThrift } from './bytes.ts';
 import { type Compression, type Pack, packer } from './compression.ts';
-import { bitsFor, boundsOf, type Dictionary, encodeRuns, findDictionary, PUT, packBits } from './encodings.ts';
-import { Bytes, encodeThrift, i32, struct, type Thrift } from './thrift.ts';
+import { bitsFor, boundsOf, type Dictionary, findDictionary, PUT } from './encodings.ts';
 import {
   type Chunk,
-  type EncodedGroup,
   type FileColumn,
   type Leaf,
   leavesOf,
+  type PlacedGroup,
   type Stored,
   type StoredLeaf,
   storeLeaf,
@@ -19,7 +19,7 @@ export async function encodeGroup(
   columns: readonly FileColumn[],
   rows: ReadonlyArray<readonly Value[]>,
   compression: Compression,
-): Promise<EncodedGroup> {
+): Promise<PlacedGroup & { bytes: Uint8Array }> {
   if (rows.length === 0) return { rows: 0, length: 0, chunks: [], bytes: new Uint8Array() };
   const pack = await packer(compression);
   const out = new Bytes();
@@ -29,10 +29,9 @@ export async function encodeGroup(
     chunks.push(writeChunk(out, leaf, rows, { compression, pack }));
     await yieldNow();
   }
-  return { rows: rows.length, length: out.length, chunks, bytes: out.view() };
+  return { rows: rows.length, length: out.offset, chunks, bytes: out.getBytes() };
 }
 
-/** Parquet's codes for the encodings used here. */
 export const ENCODING = { plain: 0, runs: 3, dictionary: 8 } as const;
 
 const DATA_PAGE = 0;
@@ -49,36 +48,33 @@ function writeChunk(
   { compression, pack }: { compression: Compression; pack: Pack },
 ): Chunk {
   const stored = storeLeaf(leaf, rows);
-  const start = out.length;
+  const start = out.offset;
   let unpacked = 0;
-  const page = (body: Uint8Array, type: number, fields: Readonly<Record<number, Thrift>>): void => {
+  const page = (body: Uint8Array, type: number, fields: object): void => {
     const packed = pack(body);
-    const header = encodeThrift(struct({ 1: i32(type), 2: i32(body.length), 3: i32(packed.length), ...fields }));
-    out.append(header);
-    out.append(packed);
-    unpacked += header.length + body.length;
+    const at = out.offset;
+    writeThrift(out, { field_1: type, field_2: body.length, field_3: packed.length, ...fields });
+    unpacked += out.offset - at + body.length;
+    out.appendBytes(packed);
   };
+  const { plain, runs } = ENCODING;
   const dataPage = (body: Uint8Array, values: number, encoding: number): void =>
-    page(body, DATA_PAGE, {
-      5: struct({ 1: i32(values), 2: i32(encoding), 3: i32(ENCODING.runs), 4: i32(ENCODING.runs) }),
-    });
+    page(body, DATA_PAGE, { field_5: { field_1: values, field_2: encoding, field_3: runs, field_4: runs } });
 
   const dictionary = leaf.type === 'boolean' ? undefined : findDictionary(stored.values);
   let dataAt = start;
   if (dictionary) {
     const { entries } = dictionary;
-    page(encodeEntries(leaf, dictionary), DICTIONARY_PAGE, {
-      7: struct({ 1: i32(entries.length), 2: i32(ENCODING.plain) }),
-    });
-    dataAt = out.length;
+    page(encodeEntries(leaf, dictionary), DICTIONARY_PAGE, { field_7: { field_1: entries.length, field_2: plain } });
+    dataAt = out.offset;
     dataPage(encodePlaces(leaf, stored, dictionary), rows.length, ENCODING.dictionary);
   } else {
-    for (const { body, values } of plainPages(leaf, stored)) dataPage(body, values, ENCODING.plain);
+    for (const { body, values } of plainPages(leaf, stored)) dataPage(body, values, plain);
   }
   const bounds = boundsOf(leaf.type, dictionary?.entries ?? stored.values);
   return {
     at: start,
-    length: out.length - start,
+    length: out.offset - start,
     unpacked,
     dictionaryAt: dictionary ? start : undefined,
     dataAt,
@@ -93,16 +89,16 @@ function writeChunk(
 function encodeEntries({ type }: Leaf, { entries }: Dictionary): Uint8Array {
   const out = new Bytes();
   if (type !== 'boolean') for (const entry of entries) PUT[type](out, entry);
-  return out.view();
+  return out.getBytes();
 }
 
 function encodePlaces(leaf: Leaf, { levels }: StoredLeaf, { entries, places }: Dictionary): Uint8Array {
   const out = new Bytes();
   const width = bitsFor(entries.length);
   putLevels(out, leaf, levels);
-  out.uint8(width);
-  out.append(encodeRuns(places, width));
-  return out.view();
+  out.appendUint8(width);
+  writeRuns(out, places, width);
+  return out.getBytes();
 }
 
 function* plainPages(leaf: Leaf, { levels, values }: StoredLeaf): Generator<{ body: Uint8Array; values: number }> {
@@ -112,26 +108,26 @@ function* plainPages(leaf: Leaf, { levels, values }: StoredLeaf): Generator<{ bo
     const first = row;
     const plain = new Bytes();
     if (leaf.type === 'boolean') {
-      plain.append(packBits(values));
+      writePlain(plain, values, 'BOOLEAN', undefined);
       row = levels.length;
     } else {
-      for (; row < levels.length && plain.length < PAGE_BYTES; row++) {
+      for (; row < levels.length && plain.offset < PAGE_BYTES; row++) {
         if (levels[row] === 1) PUT[leaf.type](plain, values[next++] as Stored);
       }
     }
     const out = new Bytes();
     putLevels(out, leaf, levels.subarray(first, row));
-    out.append(plain.view());
-    yield { body: out.view(), values: row - first };
+    out.appendBytes(plain.getBytes());
+    yield { body: out.getBytes(), values: row - first };
   }
 }
 
 /** Which rows have a value; not written for a column that is never null. */
 function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
   if (!nullable) return;
-  const runs = encodeRuns(levels, 1);
-  out.int32(runs.length);
-  out.append(runs);
+  const runs = new Bytes();
+  out.appendInt32(writeRuns(runs, levels, 1));
+  out.appendBytes(runs.getBytes());
 }
 
 const LONGEST_MS = 25;

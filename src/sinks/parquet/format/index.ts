@@ -7,17 +7,15 @@ export type { Compression } from './compression.ts';
 export { compareText } from './encodings.ts';
 export { encodeFooter, fitsSchema } from './footer.ts';
 export { encodeGroup } from './group.ts';
-export { type AnyFile, readAny, readFooter, readGroup, UnreadableFile } from './read.ts';
+export { type AnyFile, type ReadableFile, readAny, readFooter, readGroup, UnreadableFile } from './read.ts';
 export {
   type ByteSource,
   type Chunk,
-  type EncodedGroup,
   type FileColumn,
   leavesOf,
   MAGIC,
   type ParquetFile,
   type PlacedGroup,
   type Range,
-  type ReadableFile,
   type StoredGroup,
 } from './types.ts';

@@ -1,6 +1,7 @@
 import type { Kind, Value } from '../../../model/columns.ts';
 import { Fault, RetryLater } from '../../../model/errors.ts';
-import { type Compression, type Element, type Metadata, parseMetadata } from './compression.ts';
+import type { Compression } from './compression.ts';
+import { parseMetadata, readValues } from './decode.ts';
 import { PUT, plainBytes } from './encodings.ts';
 import { CREATED_BY, PLACES, placesText } from './footer.ts';
 import {
@@ -13,13 +14,20 @@ import {
   type LeafType,
   leavesOf,
   MAGIC,
+  type ParquetFile,
   type Range,
-  type ReadableFile,
   restoreInstant,
   restoreInteger,
   type StoredGroup,
 } from './types.ts';
-import { readValues } from './values.ts';
+
+type Metadata = ReturnType<typeof parseMetadata>;
+type Element = Metadata['schema'][number];
+
+export interface ReadableFile extends ParquetFile {
+  /** As hyparquet gives it: the groups in the same order. */
+  footer: Metadata;
+}
 
 /** Enough for the footer of most files, so that one request suffices. */
 const TAIL_BYTES = 128 * 1024;
@@ -56,10 +64,8 @@ export type AnyFile = Awaited<ReturnType<typeof readAny>>;
 export async function readAny(source: ByteSource) {
   const footer = parseMetadata(await readEnding(source));
   return {
-    /** As the file names it. */
     writer: footer.created_by ?? 'a writer without a name',
     names: new Set(footer.schema.slice(1).map(({ name }) => name)),
-    /** The number of rows of each group. */
     groups: footer.row_groups.map((group) => Number(group.num_rows)),
     /** Values of these columns, converted to their kinds; a column that the file lacks is null. */
     read: (group: number, columns: readonly FileColumn[]) =>
@@ -67,10 +73,8 @@ export async function readAny(source: ByteSource) {
   };
 }
 
-/** Without the version. */
 const WRITER = CREATED_BY.replace(/\d+$/, '');
 
-/** The footer with its length and MAGIC. */
 async function readEnding(source: ByteSource): Promise<Uint8Array> {
   const { size } = source;
   if (size < MAGIC.length + ENDING) throw torn(source, `it has ${size} bytes`);
@@ -129,12 +133,7 @@ const readEntries = ({ key_value_metadata: entries = [] }: Metadata): Record<str
 type GroupEntry = Metadata['row_groups'][number];
 type ChunkEntry = NonNullable<GroupEntry['columns'][number]['meta_data']>;
 
-function readStoredGroup(
-  source: ByteSource,
-  columns: readonly FileColumn[],
-  { schema }: Metadata,
-  group: GroupEntry,
-): StoredGroup {
+function readStoredGroup(source: ByteSource, columns: readonly FileColumn[], { schema }: Metadata, group: GroupEntry) {
   const start = Number(group.file_offset);
   const rows = Number(group.num_rows);
   const leaves = leavesOf(columns);
@@ -220,12 +219,7 @@ const nameOf = ({ name }: ByteSource): string => name ?? 'a file of the lake';
 const MANY = 4;
 
 /** The rows of a group, with a value for every column of the file, or for the named ones in the order of the names. */
-export async function readGroup(
-  source: ByteSource,
-  file: ReadableFile,
-  group: StoredGroup,
-  names?: readonly string[],
-): Promise<Value[][]> {
+export async function readGroup(source: ByteSource, file: ReadableFile, group: StoredGroup, names?: readonly string[]) {
   const kinds = new Map(file.columns.map(({ name, kind }) => [name, kind]));
   const wanted = (names ?? [...kinds.keys()]).map((name) => {
     const kind = kinds.get(name);

@@ -1,10 +1,7 @@
 import type { Kind, Value } from '../../../model/columns.ts';
-import type { Compression, Metadata } from './compression.ts';
+import type { Compression } from './compression.ts';
 
-/**
- * The terms of the Parquet codec. A file is MAGIC, row groups, and a footer with all positions.
- * Positions inside a group are relative to its first byte, which makes a group movable.
- */
+/** A file is MAGIC, row groups, and a footer. Positions in a group are relative to its start: it can be moved. */
 export interface FileColumn {
   name: string;
   /** The values of JSON are its text: parsing it only to write it again would be the larger part of a rewrite. */
@@ -47,11 +44,6 @@ export interface PlacedGroup {
   chunks: readonly Chunk[];
 }
 
-/** A group that is being written. Once its bytes are written, keep only its PlacedGroup. */
-export interface EncodedGroup extends PlacedGroup {
-  bytes: Uint8Array;
-}
-
 /** The range of a column's values. For long text these bounds include all values, but need not be values themselves. */
 export interface Range {
   min: Value;
@@ -60,7 +52,6 @@ export interface Range {
 
 /** A group of an existing file: its bytes can be copied into another file with the same columns. */
 export interface StoredGroup extends PlacedGroup {
-  /** Of the file. */
   start: number;
   end: number;
   /** By name: columns of text, integers and instants with at least one value. */
@@ -76,15 +67,8 @@ export interface ParquetFile {
   groups: readonly StoredGroup[];
 }
 
-/** A file that was read. */
-export interface ReadableFile extends ParquetFile {
-  /** As hyparquet gives it: the groups in the same order. */
-  footer: Metadata;
-}
-
 /** Random access to bytes: a file, or an object in S3. */
 export interface ByteSource {
-  /** For messages: a path or a URL. */
   readonly name?: string;
   readonly size: number;
   read(start: number, end: number): Promise<Uint8Array>;
@@ -158,10 +142,7 @@ export interface StoredLeaf {
   values: Stored[];
 }
 
-export function storeLeaf(
-  { name, type, column, nullable, store }: Leaf,
-  rows: ReadonlyArray<readonly Value[]>,
-): StoredLeaf {
+export function storeLeaf({ name, type, column, nullable, store }: Leaf, rows: ReadonlyArray<readonly Value[]>) {
   const levels = new Uint8Array(rows.length);
   const values: Stored[] = [];
   for (let row = 0; row < rows.length; row++) {

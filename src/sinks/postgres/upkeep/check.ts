@@ -7,11 +7,7 @@ import { findViewFaults } from './keep-views.ts';
 import { ensureSchema } from './prepare.ts';
 
 /** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
-export async function checkPostgres(
-  warehouse: Viewed & { db: Database },
-  subject: string,
-  place: string,
-): Promise<Finding[]> {
+export async function checkPostgres(warehouse: Viewed & { db: Database }, subject: string, place: string) {
   const { db, schema } = warehouse;
   const findings: Finding[] = [];
   try {
@@ -49,7 +45,6 @@ async function tryOut(db: Database, schema: string): Promise<void> {
   }
 }
 
-/** Existing tables may belong to another role. */
 async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
   const rows = await db.query<{ name: string }>(sql`
     select c.relname as name from pg_class c

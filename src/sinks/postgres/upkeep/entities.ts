@@ -9,10 +9,8 @@ import { isKnown } from '../merge.ts';
 import { bringUpToDate, describeTable, entityTable, formatOf, lockSchema, type Present } from '../table.ts';
 
 /**
- * Writes links and customers again that are gone from their tables, from the events that name them: no request is needed. Each is as it
- * was when its newest event was written; a count of clicks may be older than the one that was lost.
- *
- * @param isThorough Looks for every one. Otherwise only where a source has none at all, which is a look at the index.
+ * From the events that name them, without a request: each is as its newest event shows it, so that a count of clicks may be older. Thorough:
+ * every one that is gone; else only where a source has none at all, which is a look at the index.
  */
 export function refillEntities(db: Database, schema: string, source: string, isThorough: boolean): Promise<Refilled[]> {
   return db.transaction(async (tx) => {
@@ -33,13 +31,8 @@ export function refillEntities(db: Database, schema: string, source: string, isT
 
 const NEEDED = ['_source', '_run_id', '_synced_at', 'event'];
 
-interface EventTable {
-  stream: Stream;
-  present: Present;
-}
-
-async function eventTables(tx: Queryable, schema: string): Promise<EventTable[]> {
-  const found: EventTable[] = [];
+async function eventTables(tx: Queryable, schema: string) {
+  const found: Array<{ stream: Stream; present: Present }> = [];
   for (const name of STREAM_NAMES) {
     const present = await describeTable(tx, schema, name);
     // A table of somebody else's in the place of ours is refused when it is prepared.
@@ -49,16 +42,14 @@ async function eventTables(tx: Queryable, schema: string): Promise<EventTable[]>
   return found;
 }
 
-interface Refill {
-  schema: string;
-  source: string;
-  isThorough: boolean;
-}
-
-function insertMissing({ schema, source, isThorough }: Refill, entity: Entity, from: readonly EventTable[]): Sql {
+function insertMissing(
+  { schema, source, isThorough }: Record<'schema' | 'source', string> & { isThorough: boolean },
+  entity: Entity,
+  from: Awaited<ReturnType<typeof eventTables>>,
+): Sql {
   const [table, key] = [nameIn(schema, entity.name), raw(quoteIdent(entity.key))];
   const list = raw(entity.columns.map(({ name }) => quoteIdent(name)).join(', '));
-  const rowsOf = ({ stream, present }: EventTable): string => {
+  const rowsOf = ({ stream, present }: (typeof from)[number]): string => {
     // A table that is not brought up to date yet lacks the newest columns, or has them narrower.
     const columns = entity.columns.map(({ name, kind }) => {
       const type = POSTGRES_TYPES[kind];

@@ -10,10 +10,7 @@ export interface ViewFault {
   fix: string;
 }
 
-/**
- * Makes the views, and puts right those that somebody replaced. A view is no reason to lose a row: what cannot be put right is named, and
- * everything else goes on.
- */
+/** A view is no reason to lose a row: what cannot be put right is named, and everything else goes on. */
 export async function keepViews(tx: Queryable, schema: string, views: readonly View[]): Promise<ViewFault[]> {
   const faults: ViewFault[] = [];
   const present = await describeViews(tx, schema, views);
@@ -34,7 +31,6 @@ export async function keepViews(tx: Queryable, schema: string, views: readonly V
   return faults;
 }
 
-/** Found and not repaired, for `doctor`. */
 export async function findViewFaults(db: Queryable, schema: string, views: readonly View[]): Promise<ViewFault[]> {
   const present = await describeViews(db, schema, views);
   return views.flatMap((view) => {
@@ -52,10 +48,10 @@ async function makeView(tx: Queryable, schema: string, view: View, present: Pres
     await tx.query(definition);
   } catch (error) {
     // Recovery: `replace` keeps columns as they are. A view of ours with other columns is made anew, with the grants it had.
-    if ((error as { code?: string }).code !== OTHER_COLUMNS || !present?.isOurs) throw error;
+    if ((error as { code?: string }).code !== OTHER_COLUMNS || !SHAPE.test(present?.comment ?? '')) throw error;
     await tx.query(sql`rollback to savepoint a_view; drop view ${name}`);
     await tx.query(definition);
-    for (const grant of present.grants) await tx.query(grantOn(name, grant));
+    for (const grant of present?.grants ?? []) await tx.query(grantOn(name, grant));
   }
   if (!present) for (const grant of await grantsBeside(tx, schema, view)) await tx.query(grantOn(name, grant));
 }
@@ -71,7 +67,6 @@ interface PresentView {
   comment: string | null;
   /** Of what Postgres holds of the view: `create or replace` by somebody else leaves our comment. */
   rule: string;
-  isOurs: boolean;
   grants: Grant[];
 }
 
@@ -83,11 +78,11 @@ const RULE = `(select left(md5(string_agg(r.ev_action::text, '' order by r.oid))
 
 async function describeViews(db: Queryable, schema: string, views: readonly View[]): Promise<Map<string, PresentView>> {
   const names = views.map(({ name }) => name);
-  const found = await db.query<Omit<PresentView, 'isOurs'> & { name: string }>(sql`
+  const found = await db.query<PresentView & { name: string }>(sql`
     select c.relname as name, obj_description(c.oid, 'pg_class') as comment, coalesce(${raw(RULE)}, '') as rule,
       (select coalesce(jsonb_agg(${raw(GRANTS)}), '[]') from aclexplode(c.relacl) a where a.grantee <> c.relowner) as grants
     from pg_class c where c.relnamespace = to_regnamespace(${quoteIdent(schema)}) and c.relname = any(${names})`);
-  return new Map(found.map((view) => [view.name, { ...view, isOurs: SHAPE.test(view.comment ?? '') }]));
+  return new Map(found.map((view) => [view.name, view]));
 }
 
 /** Who may read everything that a new view shows may read the view. */
@@ -125,7 +120,6 @@ function isCurrent({ query }: View, { comment, rule }: PresentView): boolean {
   return text === digestOf(query) && made === rule;
 }
 
-/** For a person to read or a DBA to run. */
 export function viewDefinition(schema: string, view: View): string {
   const name = nameIn(schema, view.name);
   return [

@@ -35,16 +35,12 @@ const tablesBeside = ({ isStateHere, partition }: Warehouse): Table[] => [
   ...ENTITIES.map(entityTable),
 ];
 
-/** Of every table and view that the sink needs. */
 export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
   const others = [...tablesBeside(warehouse), ...viewsOf(warehouse)].map(({ name }) => name);
   return readShape(tx, warehouse.schema, [...STREAM_NAMES, ...others, ...(warehouse.isStateHere ? [] : [RECEIPTS])]);
 }
 
-/**
- * Makes or brings up to date everything that the sink needs: all tables and views, the stream's in its present shape, and tables that not
- * every config has. Returns the shape of it all.
- */
+/** All tables and views, the stream's in its present shape, and tables that not every config has. */
 export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefined, further: readonly Table[] = []) {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
