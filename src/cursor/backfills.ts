@@ -118,11 +118,7 @@ export const readBackfillWindows = (db: Queryable, id: string): Promise<WindowSt
     select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state, tries, rows_read as rows, message
     from tributary.backfill_windows where backfill_id = ${id} order by start_at`);
 
-/**
- * Moves a backfill from one of some states to another; false where it was in none of them. One that had failed is queued again with its
- * failed windows, as if for the first time. In one statement: a worker that looks between two would find it without a window to read, and
- * end it again.
- */
+/** False: it was in none of `from`. One statement: a worker that looked between two would end it again. */
 export async function moveBackfill(
   db: Queryable,
   id: string,
@@ -143,10 +139,7 @@ export async function moveBackfill(
 
 type Claim = (Window & { tries: number }) | 'over' | 'busy';
 
-/**
- * Takes a window for this worker, and returns it. `over`: there is nothing to do any more, or not now. `busy`: another window of the same
- * stream is being read, and the stream has one writer.
- */
+/** `over`: nothing to do, or not now. `busy`: another window of the stream is being read, and it has one writer. */
 export async function claimWindow(db: Database, id: string, start: Instant): Promise<Claim> {
   return db.transaction(async (tx) => {
     const [backfill] = await tx.query<{ source: string; stream: string; state: BackfillState }>(

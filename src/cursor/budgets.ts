@@ -21,19 +21,12 @@ export function openSharedBudgets(db: Database) {
   };
 }
 
-/**
- * How far our idea of the database's clock may be off, beyond the time that a question takes, for a slot to be taken by it. Each answer
- * puts it right, so a request that then leaves later than its slot says so.
- */
+/** How far off our idea of the database's clock may be, beyond the time of a question, for a slot to go by it. */
 const CLOCK_OFF_MS = 50;
 
 /**
- * A step decides by the row as this process knows it and writes it back, unless another process has changed it meanwhile; then the same
- * statement brings the row as it is, and the step is tried again. Most steps are one statement. No lock is held between two
- * of them, so a process that is busy or stopped in between blocks nobody.
- *
- * The clock is the database's. Processes on several machines share no other; theirs may be minutes apart and may jump, and
- * two clocks cannot keep a distance of 250 ms.
+ * A step decides by the row as it is known here, and writes it back unless another process has changed it; then it is tried again with
+ * the row as it is. No lock is held in between, so nobody blocks others. The clock is the database's: two clocks keep no distance of 250 ms.
  */
 function createSharedStore(connection: BudgetConnection, keyHash: string, perSecond: number): BudgetStore {
   /** The least that a question and its answer take. What they take above that is lateness. */
@@ -138,10 +131,7 @@ export const keyHashOf = (apiKey: string, kind: BudgetKind = 'analytics'): strin
     .digest('hex')
     .slice(0, 32);
 
-/**
- * A connection of its own to the state, opened when it is needed and reopened when it was lost. In the pool a query for the budget
- * would wait behind transactions that load rows, and a slot that is asked for late is a slot lost.
- */
+/** A connection of its own: in the pool it would wait behind transactions that load rows, and a late slot is lost. */
 type BudgetConnection = ReturnType<typeof openBudgetConnection>;
 
 const LONGEST_ANSWER_MS = 5000;
@@ -217,12 +207,7 @@ interface BudgetUse {
   share: number;
 }
 
-/**
- * Intervals without a request have no row. The last one is still running: its share is of what has passed.
- *
- * @param minutes How far back. Seven days are kept.
- * @param step Minutes to a row: 1 for a curve, as many as `minutes` for one figure.
- */
+/** Without a request there is no row. The last interval is still running. Kept for seven days. `step`: minutes to a row. */
 export function readBudgetUse(
   db: Queryable,
   { minutes, step }: Record<'minutes' | 'step', number>,

@@ -82,9 +82,8 @@ export async function lastCommit(db: Queryable, track: AnyTrack): Promise<string
 }
 
 /**
- * Whether a stream has caught up once in a sink; SQL about a cursor `c`. It has where a sync ended well after the window that holds
- * `since` was proven. Nothing is stored for it, so what starts over is a first sync again by itself: other filters forget the
- * windows, an earlier `since` and a new sink are proven from their beginning by the run under way.
+ * SQL about a cursor `c`: a sync ended well after the window that holds `since` was proven. Nothing is stored for it, so what starts over
+ * (other filters, an earlier `since`, a new sink) is a first sync again by itself.
  */
 export const CAUGHT_UP = `(
   (c.stream = 'links' and c.complete_through is not null) or coalesce((

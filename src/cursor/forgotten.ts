@@ -11,10 +11,7 @@ export async function readForgotten(db: Queryable, source: string): Promise<Forg
   );
 }
 
-/**
- * The rows without what somebody asked to have erased. Inside the transaction of a commit and behind its fence, or behind the lock of
- * its files: who forgets waits for commits that have come this far, so nothing slips through between reading this list and writing the rows.
- */
+/** Behind the fence of a commit or the lock of its files: who forgets waits for commits that have come this far. */
 export async function withoutForgotten(
   tx: Queryable,
   source: string,

@@ -7,9 +7,8 @@ import type { Database, Queryable } from './database/index.ts';
 import { raw, type Sql, sql } from './database/sql.ts';
 
 /**
- * Two writers never meet on a stream. A lease says who may write; its epoch rises with every holder and is checked inside
- * every commit, so that a holder who slept past its lease (a stopped process, a lost network) cannot write any more.
- * The clock is the database's: it is the one clock that all processes share.
+ * Who may write a stream. The epoch rises with every holder and is checked in every commit, so that one who slept past its lease cannot
+ * write any more. The clock is the database's: it is the one that all processes share.
  */
 export interface Lease<S extends string = SyncName> {
   source: string;
@@ -94,10 +93,7 @@ export async function withLease<T>(
 
 const RENEW_MS = 5000;
 
-/**
- * Renews a lease, or whatever else is held only for a while, until it is told to stop; then the renewal under way can be awaited. One at a
- * time, so that they do not pile up on a slow database.
- */
+/** Until it is told to stop; then the renewal under way can be awaited. One at a time, so that they do not pile up. */
 export function keepRenewing(renew: () => Promise<unknown>): () => Promise<void> {
   let underWay: Promise<void> | undefined;
   const attempt = async (): Promise<void> => {
@@ -125,10 +121,7 @@ interface Waiting extends Pick<LeaseOptions, 'signal' | 'onWait' | 'onTaken'> {
   patienceMs: number;
 }
 
-/**
- * Takes the lease. Waits for a holder that gives way; a backfill waits for any holder, and without limit once it has given way
- * itself.
- */
+/** Waits for a holder that gives way; a backfill for any holder, and without limit once it has given way itself. */
 async function waitForLease(
   db: Database,
   request: LeaseRequest,

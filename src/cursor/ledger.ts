@@ -42,11 +42,7 @@ export interface Span extends Window {
   note?: string | undefined;
 }
 
-/**
- * Writes the windows into the ledger, and moves the cursor as far as the ledger proves.
- *
- * @param rows What the commit did to the sink's rows. Without it, as for a sink that cannot count, a window has the rows that were read.
- */
+/** The cursor moves as far as the ledger proves. Without `rows` (a sink that cannot count) a window has those read. */
 export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance, rows?: SinkRows): Promise<void> {
   await fence.renew();
   if (rows) await carryRows(tx, advance, rows);
@@ -133,10 +129,7 @@ function insertEntries({ source, stream, sink }: Track, entries: readonly Entry[
 
 const WATERMARK = 'coalesce(c.complete_through, c.since)';
 
-/**
- * A `since` that moves back opens time that was never read: what is complete is counted again from there.
- * Otherwise the watermark only ever rises. Returns where it stands, and what is certified after that.
- */
+/** A `since` that moves back opens unread time: completeness is counted anew. Returns what is certified from there. */
 const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Advance): Sql => sql`
   insert into tributary.cursors as c (source, stream, sink, since, newest_seen, last_commit)
   values (${source}, ${stream}, ${sink}, ${toIso(since)}, ${isoOrNull(newestSeen)}, ${commitId})
@@ -151,10 +144,7 @@ const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Adv
     from tributary.windows
     where ${ofTrack({ source, stream, sink })} and state = 'certified' and end_at > ${raw(WATERMARK)}) as certified`;
 
-/**
- * What is promised of a stream in a sink: every event from `since` up to `complete_through` that the filters let through is there,
- * except those set aside. These stand beside the watermark wherever it is shown; each is SQL about a cursor `c`.
- */
+/** What stands beside the watermark, which promises what filters let through and is not set aside. Of a cursor `c`. */
 export const COVERAGE = {
   filters: `(select nullif(f.filters, '') from tributary.filters f where (f.source, f.stream) = (c.source, c.stream))`,
   setAside: `(select count(*) from tributary.quarantine q where (q.source, q.stream) = (c.source, c.stream))`,

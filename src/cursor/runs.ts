@@ -70,10 +70,7 @@ export const newRunId = (now: number = Date.now()): string =>
 /** The form of it, as Postgres reads it: a row whose `_run_id` looks otherwise was written by somebody else. */
 export const RUN_ID = '^[0-9]{8}T[0-9]{6}-[0-9a-f]{8}$';
 
-/**
- * The caller holds the lease of the stream: whatever else of its kind is still called running has died. A backfill that gave way to
- * a sync is alive. Returns when it began, by the database's clock.
- */
+/** Under the lease: whatever else of its kind is called running has died. Returns when it began. */
 export async function startRun(db: Queryable, run: Run): Promise<Instant> {
   const { id, kind, source, stream } = run;
   const died = 'the process ended before it could report; what it committed is kept';
@@ -189,10 +186,7 @@ export async function listRuns(db: Queryable, filter: RunFilter): Promise<RunRec
 /** So many at a time: the first time after years is no transaction of an hour. */
 const AT_ONCE = 10_000;
 
-/**
- * Removes what is only of interest for a while: runs that ended, incidents that are over, backfills that are through. A run that
- * wrote rows goes too; `_run_id` of those rows then names a run that nobody can look up. The audit trail stays.
- */
+/** A run that wrote rows goes too; `_run_id` then names what nobody can look up. The audit trail stays. */
 export async function removeOldHistory(db: Queryable, keepMs: number): Promise<void> {
   const old = (column: string): Sql => sql`${raw(column)} < now() - make_interval(secs => ${keepMs} / 1000.0)`;
   await db.query(sql`

@@ -3,10 +3,7 @@ import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, isoOf, sql, storableText } from './database/sql.ts';
 
-/**
- * When each stream is due, by the clock of the database, as for leases: workers whose clocks differ must agree on what is
- * due.
- */
+/** By the clock of the database: workers whose clocks differ must agree on what is due. */
 export interface Due {
   source: string;
   stream: SyncName;
@@ -48,10 +45,7 @@ export async function writeSchedules(db: Queryable, wanted: readonly Planned[]):
 export const readSchedules = (db: Queryable): Promise<Due[]> =>
   db.query<Due>(sql`select ${DUE} from tributary.schedules order by next_run_at`);
 
-/**
- * Claims a stream if it is due within `earlyMs`: one of all who see it due at the same time gets it, as it was before. It is compared
- * with the value that was read, not with the clock: of two workers that read the same value, one finds it changed.
- */
+/** Compared with the value that was read, not the clock: of two workers that read the same, one finds it changed. */
 export async function claimDue(
   db: Queryable,
   { source, stream }: Pick<Due, 'source' | 'stream'>,
@@ -176,10 +170,7 @@ export async function claimProbe(
   return taken.length > 0 ? next : undefined;
 }
 
-/**
- * A person wants the stream now and may have fixed what it was refused for: it is due, and its probe too. Later probes start again
- * from the shortest interval, because the fix may take effect later.
- */
+/** A person may have fixed what it was refused for. Later probes start anew: the fix may take effect later. */
 export async function makeDue(db: Queryable, source: string, stream: SyncName): Promise<void> {
   await db.query(sql`
     with probed as (

@@ -68,10 +68,7 @@ export interface Workspace {
 export const SELECT_WORKSPACE = `
   select json_build_object('id', workspace, 'keyHash', key_hash) from tributary.sources where name = $1`;
 
-/**
- * Checks rows before they are used: a key of another workspace under the same name is refused. A new key alone is no reason, nor are rows
- * of links that moved to another workspace: only both together are. Once rows of the known workspace have come, the others are trusted.
- */
+/** A new key alone is no reason to refuse, nor are rows of links that moved between workspaces: only both together. */
 export function createWorkspaceCheck(
   db: Queryable,
   { source, stream, keyHash }: { source: string; stream: StreamName; keyHash: string },
@@ -154,10 +151,7 @@ interface LeasedStream {
   epoch: number;
 }
 
-/**
- * A window is complete only for what was asked. When the filters of a stream change, nothing is proven any more: the ledger
- * starts over, and every event that the new filters let through is read. Rows stay. Returns whether that was so.
- */
+/** Under other filters nothing is proven any more, and all is read again. Rows stay. Returns whether that was so. */
 export async function changeFilters(
   db: Database,
   lease: LeasedStream,

@@ -250,10 +250,7 @@ function onPostgres(url: string): Home {
   };
 }
 
-/**
- * With our client, which does not answer a stranger in the server's place: its pool takes the client from its settings, LISTEN from the module
- * that it has loaded.
- */
+/** Our client does not answer a stranger. The pool takes it from its settings, LISTEN from the module it has loaded. */
 export const createGuardedBackend: typeof createPostgresBackend = (
   name,
   { connection: settings, ...rest },

@@ -34,10 +34,7 @@ interface StreamJobDeps extends WatchedDeps {
 /** The clocks of queue and database differ a little: a stream that is due within this time is due. */
 const EARLY_MS = 1000;
 
-/**
- * Runs a stream that a job calls due; the caller has no other run on it. The state decides whether it is due, so a job may come twice,
- * late or for nothing. Returns what came of the run, or nothing where there was none.
- */
+/** The caller has no other run on it. The state decides what is due: a job may come twice, late or for nothing. */
 export async function runDueStream(
   deps: StreamJobDeps,
   { source, stream }: Pick<Due, 'source' | 'stream'>,

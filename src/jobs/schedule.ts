@@ -11,10 +11,7 @@ type Schedule = { every: number } | { cron: string; timezone: string };
 const cronParser = (): typeof import('cron-parser').CronExpressionParser =>
   createRequire(import.meta.url)('cron-parser').CronExpressionParser;
 
-/**
- * A schedule as the queue keeps it and as the state compares it. Streams that run every minute do not all run in the same
- * second: each has its own place in the minute, the same in every process, made from its name.
- */
+/** Each stream has its own place in the minute, made from its name: not all of them run in the same second. */
 export function scheduleText(schedule: Schedule, name: string): string {
   if ('cron' in schedule) return `cron ${schedule.cron} in ${schedule.timezone}`;
   return `every ${schedule.every} ms from ${placeOf(name) % schedule.every}`;

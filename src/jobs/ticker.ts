@@ -42,10 +42,7 @@ export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'sc
   await upkeep(SCHEDULERS, () => queue.schedule(schedulersOf(scheduled), { removeOthers: true }));
 }
 
-/**
- * What a worker does beside its runs, until the signal. Every worker does all of it; what another has done is found done. A lane does its
- * things one after the other, and waits for no other lane.
- */
+/** Every worker does all of it; what another has done is found done. A lane waits for no other lane. */
 export async function runLanes(deps: TickerDeps): Promise<void> {
   const { state, log, signal, sinks, timings, upkeep } = deps;
   const again = (everyMs: number): Promise<boolean> => sleep(everyMs, true, { signal }).catch(() => false);

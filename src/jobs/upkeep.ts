@@ -17,10 +17,7 @@ interface UpkeepDeps {
   isGivenUp(): boolean;
 }
 
-/**
- * Never throws, and never waits for ever: nothing else would notice that a worker does not look after its queue or its sinks any more. A bug
- * or a hang is logged, and a trouble of the worker until the same work succeeds.
- */
+/** Never throws or waits for ever: nothing else would notice. A bug or a hang is a trouble until it works again. */
 export function createUpkeep({ state, log, signal, timings, isGivenUp }: UpkeepDeps): Upkeep {
   const { hangMs, graceMs } = timings;
   const failing = new Set<string>();

@@ -18,10 +18,7 @@ interface WatchdogOptions {
   graceMs: number;
 }
 
-/**
- * Leases, claims and locks are renewed by timers, which go on while the work itself hangs: without this, a stream whose run waits for
- * what never comes would be nobody's for ever. Ending a run that merely waits long is harmless: it goes on when it is due again.
- */
+/** Timers renew leases even while work hangs: its stream would be nobody's for ever. Ending a slow run is harmless. */
 export async function watched<T>(work: (signal: AbortSignal) => Promise<T>, options: WatchdogOptions): Promise<T> {
   const { signal, pulse, hangMs, graceMs } = options;
   const hung = new AbortController();

@@ -37,10 +37,7 @@ export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   timings?: Partial<Timings>;
 }
 
-/**
- * Runs mostly wait for answers and for the budget, so a process can have many at once. A source takes at most three of these
- * places, one per stream, so a slow source leaves room for others.
- */
+/** Runs mostly wait. A source takes at most one place per stream, so a slow source leaves room for others. */
 const SYNCS_AT_ONCE = 10;
 const WINDOWS_AT_ONCE = 3;
 

@@ -1,8 +1,4 @@
-/**
- * Errors are grouped by what the caller does next, not by where they come from:
- * wait (RetryLater), stop the stream (StopStream), set the record aside (BadRecord),
- * ask the user (ConfigError), or end (Cancelled).
- */
+/** By what the caller does next: wait (RetryLater), stop the stream, set the record aside, ask the user, or end. */
 
 import type { Instant } from './instant.ts';
 

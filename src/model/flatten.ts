@@ -31,10 +31,7 @@ export interface Row {
 
 export type Flatten = (record: unknown) => Row;
 
-/**
- * Compiles a stream into the function that flattens its records. It never throws on odd data, except `BadRecord` if
- * a record has no identity or time, or is nested too deeply.
- */
+/** It never throws on odd data, but `BadRecord` for a record without identity or time, or nested too deeply. */
 export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY): Flatten {
   const { columns } = stream;
   const readColumns = createReadColumns(columns);

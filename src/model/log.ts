@@ -9,10 +9,7 @@ export interface Log {
   child(fields: object): Log;
 }
 
-/**
- * Spans of work, for metrics and traces. The work does not know its observers; without any, a span
- * costs a function call. Attributes hold names, windows and counts, never a key and nothing of a record.
- */
+/** For metrics and traces. Without observers it costs a call. Attributes hold names, windows and counts, no keys. */
 export interface Span {
   name: 'run' | 'window' | 'request' | 'commit';
   /** Some are known for certain only when it ends: read them then, too. */

@@ -30,8 +30,8 @@ interface Waiting {
 }
 
 /**
- * Work that holds memory ends by itself, because it never waits for more than its own growth; what is kept may wait for such work. So the first
- * in the line goes on when it fits, or when nobody works: then nothing would become free by waiting.
+ * Work ends by itself, as it waits only for its own growth. So the first in the line goes on when it fits, or when nobody works: then nothing
+ * would become free by waiting.
  */
 export function createMemory(bytes: number): Memory {
   let free = bytes;

@@ -213,10 +213,7 @@ export interface Entity {
   doc: string;
   key: string;
   columns: readonly Column[];
-  /**
-   * A reading counts only if one of these is set: a deleted customer comes as a placeholder, an event of a deleted link
-   * with nothing but its id, and neither must overwrite the real one.
-   */
+  /** A reading counts only with one of these: the placeholder of a deleted one must not overwrite the real one. */
   knowledge: readonly string[];
 }
 

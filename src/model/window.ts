@@ -69,11 +69,7 @@ export interface Entry extends Window {
   tries?: number | undefined;
 }
 
-/**
- * Merges a new reading into the entries that it overlaps and returns them as a new list, in order, without overlaps.
- * The newest reading of a span replaces older ones, with one exception: what was proven stays proven when a later
- * reading could not prove it again, since a reading only adds rows.
- */
+/** The newest reading of a span counts. But what was proven stays proven: a later reading only adds rows. */
 export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
   if (isEmpty(added)) return coalesce([...entries].sort((a, b) => a.start - b.start));
   // A span that stays proven was still read: a re-sweep that proves nothing is due again later, not at once.
@@ -138,10 +134,7 @@ function subtract<T extends Window>(span: T, cut: Window): T[] {
   return [...left, ...right];
 }
 
-/**
- * How many of an entry's rows lie in a piece of it is unknown; its share of the time is the best estimate. Keeping the
- * whole number in each piece would count the same rows again with every poll that overlaps the last one.
- */
+/** Its share of the time is the best estimate: the whole number in each piece would grow with every poll. */
 function cutOut(entry: Entry, cut: Window): Entry[] {
   return subtract(entry, cut).map((piece) => {
     const share = (piece.end - piece.start) / (entry.end - entry.start);
@@ -190,10 +183,7 @@ export interface CoverageSpan extends Window {
   state: CoverageState;
 }
 
-/**
- * The whole window, in order and without holes. Adjacent spans of one state are joined. In a first sync nothing is a gap: the newest
- * events are read first, and what lies before them was not skipped.
- */
+/** In order, without holes. In a first sync nothing is a gap: the newest is read first, and nothing was skipped. */
 export function coverageSpans(
   entries: readonly Pick<Entry, 'start' | 'end' | 'certified'>[],
   whole: Window,

@@ -48,10 +48,7 @@ interface CommitterOptions {
   memory?: Memory;
 }
 
-/**
- * Each sink has its own batches and its own cursor. A sink that fails is left behind and reported at the end; the others still get
- * every row, because the requests have been spent.
- */
+/** A sink that fails is left behind and reported; the others still get every row: the requests have been spent. */
 export function createCommitter(options: CommitterOptions): Committer {
   const { sinks, tally, serverNow, onCommit, evolver, base, foreign, keptFrom, memory = processMemory } = options;
   const committers = new Map<string, SinkCommitter>(
@@ -268,10 +265,7 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
 
 const bytesIn = ({ bytes }: Arrived): number => bytes;
 
-/**
- * Windows are read side by side, and such a sink keeps order of time: of so many batches that have come, the longest stretch of one window is
- * written, and the rest is kept for what follows it. Pieces of all windows would be joined with what is there, over and over.
- */
+/** It keeps order of time, and gets the longest stretch of one window: pieces of all would be joined over and over. */
 const STRETCHES = 2;
 /** Then all that has come is written: what a reader found who sees few rows does not wait for the end. */
 const MOST_STRETCHES = 16;

@@ -22,10 +22,7 @@ interface Unseen extends Window {
 const mostRows = ({ start, end, before, after }: Unseen): number => (end - start) * Math.max(before, after);
 const likelyRows = ({ start, end, before, after }: Unseen): number => ((end - start) * (before + after)) / 2;
 
-/**
- * Rows are counted where a page shows them, and guessed between two pages. The next page is asked for in the middle of the time that may
- * hold most: a month that is quiet until its last day is not taken for a quiet month.
- */
+/** Counted where a page shows rows, guessed in between. The next page is in the middle of what may hold most. */
 export async function estimateRows(
   toRead: readonly Window[],
   first: Sample,
@@ -66,10 +63,7 @@ export async function estimateRows(
 /** An empty year is a few requests, and not nothing. */
 const SHARE_OF_TIME = 0.02;
 
-/**
- * The share of the windows that is done: rows that were read, against rows that are likely left. So a wrong estimate is put right on the
- * way. Without estimates it goes by time. Called with each part as it is read, and the number of its rows.
- */
+/** Rows that were read, against those likely left: a wrong estimate is put right. Without estimates it goes by time. */
 export function createMeter(
   windows: readonly Window[],
   estimates: readonly Estimate[],

@@ -112,10 +112,7 @@ const SECOND_MS = 1000;
 /** No service of this kind is older. */
 export const BEFORE_ALL = Date.UTC(2000, 0, 1);
 
-/**
- * Where completeness is counted from. A date may be moved back later, which opens older time. `30d` and `all` are fixed by the first
- * sync; otherwise they would move with every day.
- */
+/** A date may be moved back later. `30d` and `all` are fixed by the first sync, or they would move with every day. */
 export async function resolveSince(question: SinceQuestion): Promise<Instant> {
   const { since, known } = question;
   const date = since === 'all' ? undefined : parseInstant(since);

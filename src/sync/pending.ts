@@ -40,10 +40,7 @@ export const rowsIn = ({ slice }: Arrived): number => slice.rows.length;
 export const sumOf = (slices: readonly Arrived[], size: (one: Arrived) => number): number =>
   slices.reduce((sum, one) => sum + size(one), 0);
 
-/**
- * The slices of the reader who brought most rows: a stretch of time. All of them where two readers saw the same time, because of two readings
- * the later one counts.
- */
+/** Of the reader who brought most rows; all where two saw the same time: of two readings the later one counts. */
 export function longestStretch(slices: readonly Arrived[]): readonly Arrived[] {
   const stretches = [...groupBy(slices, ({ reader }) => reader).values()];
   const longest = stretches.reduce((a, b) => (sumOf(b, rowsIn) > sumOf(a, rowsIn) ? b : a));

@@ -132,10 +132,7 @@ interface Work {
   onWindow(window: Window, lane: 'fresh' | 'repair'): void;
 }
 
-/**
- * The heart of a sync; it knows neither database nor queue. It reads the tail first, so that new rows arrive at once; then what is
- * not proven yet; then what is due to be read again.
- */
+/** It knows neither database nor queue. The tail first, so that new rows arrive at once; then what is not proven. */
 export async function bringUpToDate(work: Work): Promise<Window> {
   const { reader, committer } = work;
   const tail = await observed('window', { lane: 'fresh', tail: true }, async () => {

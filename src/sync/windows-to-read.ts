@@ -7,10 +7,7 @@ import { DAY_MS, type Entry, gaps, HOUR_MS, merged, NOTHING_YET, startOfDay, typ
 /** What could not be proven is tried again, but not at every poll: it may cost hundreds of requests. */
 const RETRY_UNCERTIFIED_MS = HOUR_MS;
 
-/**
- * A window that this many runs could not prove is tried once a day from then on, because services do get fixed. Other windows are read
- * meanwhile; the watermark stops before it.
- */
+/** From then on a window is tried once a day, as services do get fixed. The watermark stops before it. */
 export const MOST_TRIES = 5;
 
 /** How long a window that could not be proven waits for its next try. */
@@ -33,10 +30,7 @@ export function unproven(ledger: readonly Entry[], whole: Window, again: Window 
 const DAY_MARKS_MS = [HOUR_MS, 2 * DAY_MS + HOUR_MS];
 const NIGHTLY_AT_MS = 2 * HOUR_MS;
 
-/**
- * Windows to read once more although they are proven: backdated events slip in behind the watermark. Each day is read again
- * on the day after and two days later; with `resweepMs`, everything that young is read again every night.
- */
+/** Backdated events slip in behind the watermark: each day again at D+1 and D+3, and with `resweepMs` every night. */
 export function resweeps(ledger: readonly Entry[], now: Instant, resweepMs: number | undefined): Window[] {
   const tonight = startOfDay(now) + NIGHTLY_AT_MS;
   const isDue = (entry: Entry): boolean => {

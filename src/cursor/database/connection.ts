@@ -29,9 +29,8 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
   pool.on('error', () => {});
 
   /**
-   * On a connection of its own: those of the pool may all be waiting on a dead line. A process that reads from us or writes to us, and gets
-   * nothing through, is ended: it would keep its locks until the server notices by itself. Not so if its answer came while we looked: a
-   * busy process of ours comes to its timers before it comes to what has arrived.
+   * On a connection of its own: those of the pool may all wait on a dead line. A process that gets nothing through is ended, as it would keep
+   * its locks; not so if its answer came while we looked: a busy process of ours comes to its timers before it comes to what has arrived.
    */
   const lookAt: LookAt = async (pid, isStillSilent) => {
     const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
@@ -82,9 +81,8 @@ export const SILENCE_MS = 60_000;
 const MOST_UNKNOWN = 5;
 
 /**
- * Waits for an answer of a server, however long the work takes there, but not for one that will never come: a line that a firewall
- * or a dead machine has swallowed says nothing for ever. So when nothing has passed for a while, the server is asked on another
- * connection what it is doing. A limit on the time of a query would end those that are only long.
+ * A line that a firewall or a dead machine has swallowed says nothing for ever: after a silence, the server is asked on another connection
+ * what it is doing. A limit on the time of a query would end those that are only long.
  */
 async function unlessSilent<T>(client: pg.PoolClient, silenceMs: number, lookAt: LookAt, work: Promise<T>): Promise<T> {
   const stream = client.connection.stream as Socket;
@@ -130,9 +128,8 @@ const BACKEND_ACTIVITY = `
 const processOf = (client: pg.PoolClient): number => (client as unknown as { processID: number }).processID;
 
 /**
- * How values arrive. int8 and int8[]: a number while it is exact, else a bigint. numeric: a string, exact. timestamptz: a
- * Date, so select `::text` where microseconds matter. date and timestamp: a string, since pg would read them in the time
- * zone of this machine. Set per pool: pg's global setting would change the parsers of other users of pg in this process.
+ * int8: a number while it is exact, else a bigint. numeric: a string, exact. timestamptz: a Date, so select `::text` for microseconds. date and
+ * timestamp: a string; pg would read them in this machine's zone. Set per pool: pg's global setting is for all who use pg in this process.
  */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text') => {

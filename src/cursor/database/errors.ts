@@ -82,10 +82,7 @@ const NO_TLS = /^(The server does not support SSL connections|There was an error
 const LOST =
   /^(Connection terminated|timeout expired|timeout exceeded|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
-/**
- * Turns what pg throws into one of our errors, which say what to do. Faults of the SQL itself (a bug, or a conflict that the caller knows
- * how to handle by its `code`) come back as they are.
- */
+/** Into our errors, which say what to do. Faults of the SQL itself come back as they are: callers know their `code`. */
 export function databaseFault(error: unknown, address: Address): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
   const thrown = { error, code: codeOf(error), place: `Postgres at ${address.host}:${address.port}` };

@@ -49,10 +49,7 @@ interface ConnectOptions {
   silenceMs?: number;
 }
 
-/**
- * A process that is stopped in the middle of a transaction keeps its locks, and everybody who wants the stream waits for them. After
- * this the server takes them back. Much longer than any step between two statements: none of them sends a file.
- */
+/** After this the server takes back the locks of a stopped process. Much longer than any step: none sends a file. */
 const LONGEST_PAUSE_MS = 300_000;
 
 /** Nothing is set for longer than a transaction: behind a pooler the next one has another connection, and ours is somebody else's. */

@@ -82,10 +82,7 @@ export type Nulled<T> = { [K in keyof T]: undefined extends T[K] ? Exclude<T[K],
 export const defined = <T extends object>(row: Nulled<T>): T =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value ?? undefined])) as T;
 
-/**
- * What Postgres can hold of a service's text. It refuses NUL, and jsonb lone surrogates too; one such character would fail
- * a batch for ever. The replacement character says that something stood there.
- */
+/** Postgres refuses NUL, and jsonb lone surrogates too: one such character would fail a batch for ever. */
 const REPLACEMENT = '\ufffd';
 
 export function storableText(text: string): string {
@@ -93,10 +90,7 @@ export function storableText(text: string): string {
   return whole.includes('\0') ? whole.replaceAll('\0', REPLACEMENT) : whole;
 }
 
-/**
- * JSON text as jsonb takes it: JSON.stringify writes NUL and lone surrogates as escapes. Escapes are read in pairs, so that
- * the text of one (a backslash, then `u0000`) stays, and in one pass: metadata can be a megabyte of backslashes.
- */
+/** Escapes are read in pairs, so that a backslash before `u0000` stays; in one pass, as metadata may be a megabyte. */
 export function storableJson(text: string): string {
   if (!text.includes('\\u')) return text;
   return text.replace(/\\(?:u(?:0000|d[89a-f][0-9a-f]{2})|[\\"/bfnrtu])/gi, (pair) =>

@@ -199,11 +199,8 @@ const commandLine = (): string =>
   [basename(process.argv[1] ?? '').replace(/^main\..*/, 'tributary'), ...process.argv.slice(2)].join(' ');
 
 /**
- * Who uses the embedded server is kept in the server: locks of a connection end with its process, however that dies. A file
- * with a pid would outlive it, and of two processes that find a stale one, the second may remove the first's fresh one.
- *
- * Everyone present holds `USE` in shared mode; the one who works, `OWN` alone. Whoever leaves last stops the server: that
- * is who can take `USE` alone.
+ * Kept in the server: locks end with their process. A file with a pid would outlive it, and the second to find it stale may remove a fresh one.
+ * Everyone present holds `USE` in shared mode; the one who works, `OWN` alone. Whoever can take `USE` alone is the last, and stops the server.
  */
 const CLASS = 0x7472_6962;
 const USE = 1;
@@ -260,10 +257,7 @@ async function ask(session: Session, sql: Sql): Promise<boolean> {
   return answer?.yes === true;
 }
 
-/**
- * Keeps our place in the server until it is released. A server that crashes forgets who was there, even if it comes back by
- * itself: a second owner would be let in beside us, and when it left as the last, it would stop the server under our hands.
- */
+/** A server that crashed forgets who was there: a second owner would be let in, and stop it under our hands. */
 function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: (error: unknown) => void) {
   let wanted = true;
   let current: Promise<Place | undefined> = Promise.resolve(first);

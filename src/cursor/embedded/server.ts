@@ -96,11 +96,7 @@ export interface StartOptions {
   tcp: { port: number } | undefined;
 }
 
-/**
- * Starts a server and waits until it is ready, or has lost to that of a faster process: Postgres lets one live. It gets its
- * own session, so that Ctrl-C in a terminal reaches us and not it; and if we are killed it lives on, to be taken over by the
- * next openEmbedded. Returns how to tell that our child has ended; only its parent can.
- */
+/** Returns how to tell that our child has ended. It has its own session: Ctrl-C reaches us alone; it survives us. */
 export async function startPostmaster(options: StartOptions): Promise<HasExited> {
   const { home, programs, settings } = options;
   const data = dataDirectory(home.path);

@@ -2,10 +2,7 @@ import { createHmac } from 'node:crypto';
 import { withDatabase } from '../database/index.ts';
 import { quoteLiteral, raw, sql } from '../database/sql.ts';
 
-/**
- * The role that all work is done as. The superuser of a cluster may run programs as the server's user; whoever gets hold of a connection
- * URL shall not. It owns the database and everything in it.
- */
+/** A superuser may run programs as the server's user; whoever gets hold of a connection URL shall not. */
 export const WORKING_ROLE = 'tributary_worker';
 export const DATABASE = 'tributary';
 

@@ -6,10 +6,7 @@ import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
 import { type CountedWindow, type CountRows, ofTrack, recountRows, type Track } from './window-rows.ts';
 
-/**
- * What a sink was found to hold. The ledger says what was read; a sink can be emptied, restored or written to by others. Where the two
- * disagree the sink is right: its windows are reopened, and read again.
- */
+/** What a sink was found to hold. Where it and the ledger disagree the sink is right: its windows are read again. */
 export interface Attestation {
   /** How the sink identified itself when it was last counted, or began to be. */
   identity: string;

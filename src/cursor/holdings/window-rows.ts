@@ -12,10 +12,7 @@ export interface Track {
   sink: string;
 }
 
-/**
- * `rows` of a window is the number of rows that the sink has there. Counting a whole day with every commit would cost more than the commit, so
- * the number is carried on: a commit adds the rows that it brought, and only time that no window covered before is counted.
- */
+/** `rows` of a window is carried on: a commit adds what it brought, and only time that no window covered is counted. */
 
 /** Counts the rows of the sink in each of these windows. */
 export type CountRows = (windows: readonly Window[]) => Promise<number[]>;
@@ -89,10 +86,7 @@ async function countEntries(entries: readonly Entry[], known: readonly Entry[], 
 /** Longer windows are years that are nearly empty. */
 const LONGEST_MS = 400 * DAY_MS;
 
-/**
- * The same, with proven windows that have rows cut at midnight, UTC, so that the ledger knows the rows of each day. A window with a note
- * is one thing to look at, so it stays whole.
- */
+/** The same, cut at midnight, UTC, so that the ledger knows the rows of each day. A window with a note stays whole. */
 export async function countByDay(
   entries: readonly Entry[],
   known: readonly Entry[],

@@ -26,10 +26,7 @@ export interface Retried {
   reason: string | undefined;
 }
 
-/**
- * Reads the records once more: the rules may have changed since, or somebody has fixed the record. What is sound now is written
- * into every sink and leaves the quarantine; the rest stays as it is.
- */
+/** The rules may have changed since, or the record. What is sound now is written into every sink; the rest stays. */
 export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
   const { state, holder } = deps;
   const { source, stream } = job;
