@@ -29,7 +29,6 @@ export interface Backfill extends Window {
   state: BackfillState;
   createdAt: Instant;
   finishedAt: Instant | null;
-  /** Windows in each state. */
   windows: { queued: number; running: number; done: number; failed: number };
   rows: number;
   /** How many rows it was expected to read, where somebody asked. */

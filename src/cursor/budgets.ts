@@ -33,7 +33,6 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
   let usualTrip = Number.POSITIVE_INFINITY;
   /** The database's clock minus our own, as of the last answer. */
   let offset = 0;
-  /** The row as it was last seen. */
   let known: BudgetState | undefined;
   let sweptAt = Number.NEGATIVE_INFINITY;
 
@@ -232,7 +231,6 @@ export function readBudgetUse(
     from summed order by key_hash, from_at`);
 }
 
-/** How the budget of a key stands now. */
 interface BudgetNow {
   keyHash: string;
   perSecond: number;

@@ -65,7 +65,6 @@ export async function recordListing(
       last_commit = excluded.last_commit, updated_at = now()`);
 }
 
-/** Whether the service ever showed anything of a source. */
 export async function hasShownAny(db: Queryable, source: string): Promise<boolean> {
   const found = await db.query(
     sql`select from tributary.cursors where source = ${source} and newest_seen is not null limit 1`,
@@ -73,7 +72,6 @@ export async function hasShownAny(db: Queryable, source: string): Promise<boolea
   return found.length > 0;
 }
 
-/** Which commit the state was last told of. */
 export async function lastCommit(db: Queryable, track: AnyTrack): Promise<string | undefined> {
   const [row] = await db.query<{ id: string | null }>(
     sql`select last_commit as id from tributary.cursors where ${ofTrack(track)}`,

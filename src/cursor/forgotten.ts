@@ -48,20 +48,17 @@ export async function mentionedIn(
   return candidates.filter(({ record }) => mentions(parseJson(record))).map((one) => one.id);
 }
 
-/** Deletes them. Returns how many. */
 export async function forgetQuarantined(...of: Parameters<typeof mentionedIn>): Promise<number> {
   const gone = await mentionedIn(...of);
   if (gone.length > 0) await of[0].query(sql`delete from tributary.quarantine where id = any(${gone})`);
   return gone.length;
 }
 
-/** What says how complete a source is. */
 const PROGRESS_TABLES = ['cursors', 'windows', 'attestations', 'foreign_rows'] as const;
 
 /** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
 const OTHER_TABLES = ['runs', 'profiles', 'filters', 'quarantine', 'parked', 'incidents', 'backfills'] as const;
 
-/** How many rows of a source the state has, by table. */
 export async function countSource(db: Queryable, source: string): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
   for (const table of [...PROGRESS_TABLES, ...OTHER_TABLES].map((name) => `tributary.${name}`)) {

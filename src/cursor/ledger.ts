@@ -12,7 +12,6 @@ export type { Track } from './holdings/window-rows.ts';
 /** A stream, or the listing of links, in a sink. */
 export type AnyTrack = Omit<Track, 'stream'> & { stream: SyncName };
 
-/** A stream in several sinks. */
 export interface Tracks extends Omit<AnyTrack, 'sink'> {
   sinks: readonly string[];
 }
@@ -62,7 +61,6 @@ export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance
     await tx.query(sql`update tributary.cursors set complete_through = ${toIso(reached)} where ${ofTrack(advance)}`);
 }
 
-/** What the ledger says of a window once it is committed. */
 export const entryOf = ({ start, end, certified, rows, note }: Span, runId: string, now: Instant): Entry => ({
   ...{ start, end, certified: certified !== undefined, rows, note, runId },
   ...{ readAt: now, provenAt: certified ? now : undefined },
@@ -74,12 +72,10 @@ export const readBack = (advance: Advance): Advance => ({
   spans: advance.spans.map((span) => ({ ...span, certified: span.certified && Certified.onRecord(span) })),
 });
 
-/** The ledger of a track from an instant on, in order. */
 export async function readLedger(db: Queryable, { sink, ...track }: Track, from: Instant): Promise<Entry[]> {
   return (await readLedgers(db, { ...track, sinks: [sink] }, from)).get(sink) ?? [];
 }
 
-/** The same of a stream in several sinks. */
 export async function readLedgers(db: Queryable, tracks: Tracks, from: Instant): Promise<Map<string, Entry[]>> {
   const values = [tracks.source, tracks.stream, tracks.sinks, toIso(from)];
   return ledgersOf(tracks.sinks, await db.query<SinkLedgerRow>({ text: selectEntries('$4'), values }));

@@ -5,7 +5,6 @@ import type { Queryable } from './database/index.ts';
 import { instantOf, isoOf, raw, type Sql, sql, storableJson, storableText } from './database/sql.ts';
 import { removeOldRunLogs } from './run-log.ts';
 
-/** What a run did to the rows of a sink. */
 export interface SinkTally {
   new: number;
   changed: number;
@@ -89,7 +88,6 @@ export const A_BUG = 'a bug in tributary ended it; the log says more';
 
 interface RunEnd {
   state: RunState;
-  /** Why it is not done. */
   message?: string | undefined;
   /** What it turned out to be, where that differs from what it began as. */
   kind?: RunKind | undefined;
@@ -146,7 +144,6 @@ export interface RunFilter {
   limit: number;
 }
 
-/** A row of the history. Times are ISO in UTC. */
 export interface RunRecord {
   id: string;
   kind: string;
@@ -167,7 +164,6 @@ export interface RunRecord {
   message: string | null;
 }
 
-/** The newest first. */
 export async function listRuns(db: Queryable, filter: RunFilter): Promise<RunRecord[]> {
   const { id, source, stream, state, kind, before, limit } = filter;
   const since = filter.since === undefined ? '-infinity' : toIso(filter.since);

@@ -39,7 +39,6 @@ interface WorkOptions {
   handle(data: unknown): Promise<number | undefined>;
 }
 
-/** A running worker of BullMQ. */
 export interface WorkerHandle {
   /** Takes no more jobs, and waits for those in hand. */
   close(): Promise<void>;
@@ -102,9 +101,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
       });
 
   return {
-    /** For people: where the jobs are. */
     place: home.place,
-    /** For a page that shows the queues. */
     queues: queues as unknown as Readonly<Record<QueueName, BullQueue>>,
     /** Adds a job, unless one of its name is already there. */
     enqueue: withFault(async (queue: QueueName, job: QueuedJob): Promise<void> => {
@@ -139,7 +136,6 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
     }),
-    /** A job that was put off is taken up now. */
     promote: withFault(async (queue: QueueName, id: string) => {
       const job = await queues[queue].getJob(id);
       if (await job?.isDelayed()) await job?.promote();

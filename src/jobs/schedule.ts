@@ -61,7 +61,6 @@ export function isTimezone(name: string): boolean {
 
 const placeOf = (name: string): number => createHash('sha256').update(name).digest().readUIntBE(0, 6);
 
-/** A stream with its schedule, as the config has it. */
 export interface ScheduledStream {
   job: AnyJob;
   /** As `scheduleText` writes it. */
@@ -93,7 +92,6 @@ export const TIMINGS = {
   lockMs: 30_000,
   /** After this long a run makes room for streams that wait, and goes on when it is due again. */
   sliceMs: 120_000,
-  /** How often sinks are maintained. */
   maintainMs: 300_000,
   /** How soon a window of a backfill asks again whether its stream is free. */
   busyMs: 15_000,

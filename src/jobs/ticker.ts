@@ -19,7 +19,6 @@ interface TickerDeps extends AlertDeps {
   queue: JobQueue;
   timings: Timings;
   upkeep: Upkeep;
-  /** How long the history of runs is kept. */
   retentionMs: number;
 }
 

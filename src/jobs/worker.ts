@@ -21,16 +21,12 @@ export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
   webhook: string | undefined;
-  /** Kinds of alerts that the webhook does not get. */
   muted?: readonly IncidentKind[];
-  /** How long the history of runs is kept. */
   retentionMs: number;
   /** Names this worker in the lease of a backfill, for others who find the stream taken. */
   backfillHolder: string;
   readWindow: WindowJobDeps['readWindow'];
-  /** Called with every run that ended, by a sync or a backfill. */
   onRun?(report: StreamReport): void;
-  /** Called with every job that a bug ended. */
   onBug?(where: Pick<StreamReport, 'source' | 'stream'>): void;
   onReady?(): void;
   /** For tests: how often things are looked at. */

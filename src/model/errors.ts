@@ -14,10 +14,8 @@ export interface FaultDetails {
   where?: Where;
   /** What was kept: readers of an error want to know this first. */
   kept?: string | undefined;
-  /** What the user can do now. */
   next?: string | undefined;
   cause?: unknown;
-  /** The service's answer, if there was one. */
   answer?: ServiceAnswer | undefined;
 }
 
@@ -51,6 +49,11 @@ export abstract class Fault extends Error {
   at(where: Where): this {
     Object.assign(this.where, { ...where, ...this.where });
     return this;
+  }
+
+  /** The error that it stands for, which may hold what no person should see: loggers list what is enumerable. */
+  because(cause: unknown): this {
+    return Object.defineProperty(this, 'cause', { value: cause });
   }
 
   /** The full message: where, what happened, what was kept, what to do. */

@@ -32,7 +32,6 @@ const LONGEST_PATH = 1000;
 const mayBeColumn = (path: string): boolean =>
   path.length <= LONGEST_PATH && path.isWellFormed() && !path.includes('\0');
 
-/** The kind that holds a value; undefined for none. */
 export function kindOf(value: unknown): Kind | undefined {
   switch (typeof value) {
     case 'boolean':
@@ -60,7 +59,6 @@ export function widen(a: Kind, b: Kind): Kind {
   return numbers.includes(a) && numbers.includes(b) ? 'number' : 'text';
 }
 
-/** The schema changes that a batch needs. */
 export function findSchemaChanges(
   stream: Stream,
   known: readonly EvolvedColumn[],
@@ -112,7 +110,6 @@ export function nameFor(path: string, taken: ReadonlySet<string>): string {
   }
 }
 
-/** The stream with its evolved columns after the declared ones. */
 export function evolvedStream(stream: Stream, evolved: readonly EvolvedColumn[]): Stream {
   const columns = evolved.map(({ path, name, kind }): Column => {
     const isJoined = /^(?:link|customer)(?:\.|$)/.test(path);

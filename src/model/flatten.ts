@@ -89,7 +89,6 @@ export const treatmentOf = (column: Column, privacy: Privacy): Treatment =>
 const nameOf = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'a list' : `a ${typeof value}`;
 
-/** What flattening found besides the values. */
 interface Findings {
   extra: Extra;
   contradictions: string[];

@@ -157,7 +157,6 @@ const UNITS: Readonly<Record<string, number>> = {
   w: 7 * 86_400_000,
 };
 
-/** Whole milliseconds, or undefined if the text is no duration. */
 export function parseDuration(text: string): number | undefined {
   const m = DURATION.exec(text.trim());
   if (!m) return undefined;

@@ -203,7 +203,6 @@ function readInside(parent: string, object: JsonObject, at: Lookup<number>, raw:
   }
 }
 
-/** What is known of an object's i-th key. */
 type Lookup<T> = (i: number, key: string) => T | undefined;
 
 /** Nearly all records have their keys in the same order: the i-th key of the last one is tried first. */

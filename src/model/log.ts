@@ -14,7 +14,6 @@ export interface Span {
   name: 'run' | 'window' | 'request' | 'commit';
   /** Some are known for certain only when it ends: read them then, too. */
   attributes: Attributes;
-  /** The span that this one is part of. */
   parent: Span | undefined;
 }
 
@@ -22,7 +21,6 @@ type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanEnd {
   seconds: number;
-  /** The error that it threw, if any. */
   error: unknown;
 }
 
@@ -32,7 +30,6 @@ type Observer = (span: Span) => (end: SpanEnd) => void;
 const observers = new Set<Observer>();
 const current = new AsyncLocalStorage<Span>();
 
-/** Returns the function that unsubscribes. */
 export function observe(observer: Observer): () => void {
   observers.add(observer);
   return () => void observers.delete(observer);
@@ -72,7 +69,6 @@ export interface Line {
 
 const listeners = new Set<(line: Line) => void>();
 
-/** Returns the function that unsubscribes. */
 export function listen(listener: (line: Line) => void): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);

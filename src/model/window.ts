@@ -43,7 +43,6 @@ export function duration(seconds: number): string {
 /** 12,345 whatever the locale of the machine. */
 export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 
-/** A count and its noun: `1 row`, `2 rows`. */
 export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
 
 /** For machines: metadata of files. */
@@ -112,13 +111,11 @@ export function gaps(entries: readonly Window[], { start, end }: Window): Window
   return entries.reduce<Window[]>((open, entry) => open.flatMap((part) => subtract(part, entry)), [window]);
 }
 
-/** The parts of a window that entries cover. */
 export const within = (entries: readonly Window[], { start, end }: Window): Window[] =>
   entries
     .map((entry) => ({ start: Math.max(entry.start, start), end: Math.min(entry.end, end) }))
     .filter((part) => !isEmpty(part));
 
-/** The share of a window that is proven, by time. */
 export function provenShare(entries: readonly Entry[], window: Window): number {
   if (isEmpty(window)) return 1;
   const proven = entries.filter(({ certified }) => certified);

@@ -22,7 +22,6 @@ export interface Committer {
   flush(): Promise<void>;
   /** Runs work between two commits. Up to a batch of rows may be added meanwhile; it is committed afterwards. */
   between(work: () => Promise<void>): Promise<void>;
-  /** What stopped a sink, if something did. */
   fault(): Fault | undefined;
   /** Lets go of what was never committed. */
   close(): void;
@@ -33,7 +32,6 @@ interface CommitterOptions {
   evolver: SchemaEvolution;
   /** The part of every advance that stays the same during a run. A function, because the epoch changes when the lease is given away and taken back. */
   base: () => RunBase;
-  /** Where what the commits did is counted. */
   tally: Tally;
   serverNow: () => Instant;
   /** Sinks that are left out of this run, and why. */
@@ -42,9 +40,7 @@ interface CommitterOptions {
   keptFrom?: (sink: Sink) => Instant;
   /** By sink: windows that hold rows of another writer, which no reading makes complete. */
   foreign?: ReadonlyMap<string, readonly ForeignRows[]>;
-  /** Called with the windows that a sink has committed. */
   onCommit: (sink: string, spans: readonly Span[]) => void;
-  /** What all rows of the process share. */
   memory?: Memory;
 }
 

@@ -4,7 +4,6 @@ import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
 import type { SyncDeps } from './job.ts';
 
-/** A part of a range, and the number of rows that it is likely to hold. */
 export interface Estimate extends Window {
   rows: number;
 }

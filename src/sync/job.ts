@@ -19,7 +19,6 @@ export interface StreamPolicy {
   resweepMs: number | undefined;
 }
 
-/** One stream of a source, ready to be synced. */
 export interface StreamJob {
   source: string;
   stream: StreamName;
@@ -36,7 +35,6 @@ export interface StreamJob {
   probe: Probe;
   /** What the plan grants the key, over all its streams and processes. */
   requestsPerSecond: number;
-  /** How often it is synced. */
   everyMs: number;
   /** Where the first sync begins, given where it once did. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
@@ -52,7 +50,6 @@ export interface LinksJob extends Pick<StreamJob, 'source' | 'keyHash' | 'everyM
   list(options: { hadLinks: boolean; signal: AbortSignal; onSeen(links: number): void }): Promise<Listing>;
 }
 
-/** What a schedule or a sync can be of. */
 export type AnyJob = StreamJob | LinksJob;
 
 export const isOfEvents = (job: AnyJob): job is StreamJob => job.stream !== 'links';

@@ -27,7 +27,6 @@ interface EvolverOptions {
   unknownFields: UnknownFields;
   /** The columns as they were a moment ago: good for the first batch. */
   known?: readonly EvolvedColumn[];
-  /** Called with every change, for the run's record. */
   onSchemaChange(change: SchemaChange): void;
 }
 

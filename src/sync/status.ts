@@ -22,18 +22,15 @@ export interface StreamStatus {
   completeThrough: string | null;
   /** As in `country=US,CA&trigger=-qr`; null where every event is read. */
   filters: string | null;
-  /** Records that could not be used and are kept in quarantine. */
   setAside: number;
   /** Ranges that are complete in the same sense outside of `since … completeThrough`: backfilled, or beyond a gap. */
   alsoComplete: Array<{ start: string; end: string }>;
   newestSeen: string | null;
-  /** From the watermark to now. */
   lagSeconds: number | null;
   /** The stream has not caught up yet, not even once: it is far behind by nature, and what is not read yet is no gap. */
   firstSync: boolean;
   /** From `since` to now, without holes; empty where nothing was ever written. */
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
-  /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
   /** The first few of them: why, how often they were tried, and when the next sync tries them again. */
   uncertified: Array<{ start: string; end: string; reason: string | null; tries: number; nextTryAt: string }>;

@@ -52,7 +52,6 @@ export const joined = (windows: readonly Window[]): Window[] =>
     (a, b) => (b.start <= a.end ? { start: a.start, end: Math.max(a.end, b.end) } : undefined),
   );
 
-/** A window, and the sinks that it is to be read for. */
 export interface Share {
   window: Window;
   sinks: ReadonlySet<string>;
@@ -78,13 +77,11 @@ export function shared(needs: ReadonlyArray<{ sink: string; windows: readonly Wi
 const areSame = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
   a.size === b.size && [...a].every((each) => b.has(each));
 
-/** A window for machines: ISO texts. */
 export const rangeOf = ({ start, end }: Window): { from: string; to: string } => ({
   from: toIso(start),
   to: toIso(end),
 });
 
-/** A window that is not proven complete, and why. */
 export type Unproven = Window & { note: string };
 
 /** Appends a window. Neighbours with the same reason become one. */

@@ -150,7 +150,6 @@ function integer(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text);
 }
 
-/** How long it may take to reach the server, and to close the connection. */
 const CONNECT_MS = 10_000;
 const CLOSE_WITHIN_MS = 5000;
 

@@ -43,7 +43,6 @@ interface ConnectOptions {
   url: string;
   /** What `pg_stat_activity` shows. */
   name?: string;
-  /** The most connections at once; further work waits its turn. */
   max?: number;
   /** After so long without a word, the server is asked whether it still knows of our question. */
   silenceMs?: number;
@@ -122,7 +121,6 @@ export const leadsThroughPooler = (url: string): Promise<boolean> =>
     return session.isPooled().finally(() => session.close());
   });
 
-/** For a piece of work that needs connections of its own. */
 export async function withDatabase<T>(options: ConnectOptions, work: (db: Database) => Promise<T>): Promise<T> {
   const db = connect(options);
   try {

@@ -55,7 +55,6 @@ export function quoteIdent(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A table or view. */
 export const nameIn = (schema: string, name: string): Sql => raw(`${quoteIdent(schema)}.${quoteIdent(name)}`);
 
 /** For the places where Postgres takes no parameter: DDL, comments, settings. Everywhere else, use `values`. */
@@ -72,7 +71,6 @@ export const instantOf = (column: string): Sql => raw(`(extract(epoch from ${col
 export const isoOf = (column: string): Sql =>
   raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 
-/** An instant as text for a column or for JSON; null where there is none. */
 export const isoOrNull = (at: Instant | null | undefined): string | null =>
   at === null || at === undefined ? null : toIso(at);
 

@@ -14,8 +14,7 @@ type Postmaster =
   | { state: 'absent' }
   /** The file is a leaving of a crash. `pid` may by now be somebody else's. */
   | { state: 'dead'; pid: number }
-  /** A server of an earlier version has no socket, only its port. */
-  | { state: 'busy' | 'ready'; pid: number; port: number; hasSocket: boolean };
+  | { state: 'busy' | 'ready'; pid: number; port: number };
 
 export async function lookAtPostmaster(data: string): Promise<Postmaster> {
   let lines: string[];
@@ -25,11 +24,11 @@ export async function lookAtPostmaster(data: string): Promise<Postmaster> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: 'absent' };
     throw error;
   }
-  // Line 1: pid. Line 4: port. Line 5: folder of the socket. Line 8: starting, ready, stopping. Lines come one by one while the server starts.
+  // Line 1: pid. Line 4: port. Line 8: starting, ready, stopping. Lines come one by one while the server starts.
   const pid = Number(lines[0]);
   if (!(await serves(pid, data))) return { state: 'dead', pid };
   const state = lines[7]?.trim() === 'ready' ? 'ready' : 'busy';
-  return { state, pid, port: Number(lines[3]), hasSocket: Boolean(lines[4]?.trim()) };
+  return { state, pid, port: Number(lines[3]) };
 }
 
 /** Whether this pid is a server on this directory: a server's working directory is its data directory. */

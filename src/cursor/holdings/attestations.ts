@@ -18,7 +18,6 @@ export interface Attestation {
   prunedTo: Instant | undefined;
 }
 
-/** A window that holds rows of another writer. */
 export interface ForeignRows extends Window {
   what: string;
 }
@@ -66,7 +65,6 @@ export async function readAttested(db: Queryable, sink: string) {
   return ifTable(db, 'attestations', () => db.query<Found>(read));
 }
 
-/** The certified windows that begin before a moment, newest first. */
 export async function certifiedBefore(
   db: Queryable,
   track: Track,
@@ -160,7 +158,6 @@ export async function forgetBefore(tx: Queryable, track: Track, before: Instant,
     where ${ours} and since < ${at}`);
 }
 
-/** Events before this are gone from the sink. */
 export async function writePruned(db: Queryable, { source, stream, sink }: Track, before: Instant): Promise<void> {
   await db.query(sql`
     insert into tributary.attestations (source, stream, sink, identity, pruned_to)

@@ -14,10 +14,8 @@ export interface Track {
 
 /** `rows` of a window is carried on: a commit adds what it brought, and only time that no window covered is counted. */
 
-/** Counts the rows of the sink in each of these windows. */
 export type CountRows = (windows: readonly Window[]) => Promise<number[]>;
 
-/** What a commit did to the number of rows. */
 export interface RowChanges {
   /** The times of rows that the sink did not have there before: new ones, and where moved ones went. */
   added: readonly Instant[];
@@ -36,7 +34,6 @@ export interface SinkRows extends RowChanges {
 export const ofTrack = ({ source, stream, sink }: Record<keyof Track, string>): Sql =>
   sql`source = ${source} and stream = ${stream} and sink = ${sink}`;
 
-/** Carries the numbers of the windows on. */
 export async function carryRows(tx: Queryable, track: Track, { added, removed }: RowChanges): Promise<void> {
   const moves = [...added.map((at) => ({ at, by: 1 })), ...removed.map((at) => ({ at, by: -1 }))];
   const [first, last] = [moves.sort((a, b) => a.at - b.at)[0], moves.at(-1)];
@@ -99,7 +96,6 @@ export async function countByDay(
   return countEntries(days, counted, count);
 }
 
-/** A window, and how many rows the ledger says the sink has there. */
 export interface CountedWindow extends Window {
   rows: number;
 }

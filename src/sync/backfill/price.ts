@@ -9,7 +9,6 @@ import { parallelism } from '../parallelism.ts';
 import { joined, rangeOf } from '../windows-to-read.ts';
 import { type BackfillRequest, findUnread, refuseRange } from './unread.ts';
 
-/** What a backfill of one stream will cost, before it runs. */
 export type Price = Awaited<ReturnType<typeof priceBackfill>>;
 
 /** Pages overlap by the rows of one instant. */

@@ -89,7 +89,6 @@ export function createLedgers(known: Known['ledgers'], runId: string, now: () =>
   const ledgers = new Map(known);
   return {
     of: (sink: string): readonly Entry[] => ledgers.get(sink) ?? [],
-    /** The sink has committed these windows. */
     add(sink: string, spans: readonly Span[]): void {
       const laidOver = (entries: readonly Entry[], span: Span): Entry[] =>
         overlay(entries, entryOf(span, runId, now()));

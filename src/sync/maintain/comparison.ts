@@ -8,7 +8,6 @@ import type { Difference } from '../../sinks/sink.ts';
 import { sum } from '../estimate.ts';
 import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
-/** What `verify` found. */
 export interface VerifyResult {
   source: string;
   stream: StreamName;
@@ -24,7 +23,6 @@ export interface VerifyResult {
 
 export interface SinkResult {
   sink: string;
-  /** Every day of the window, in order. */
   days: readonly DayResult[];
   /** The first few, to look at. */
   examples: readonly Difference[];
@@ -67,7 +65,6 @@ interface ResultOptions extends Pick<VerifyResult, 'source' | 'stream' | 'window
   sinks: ReadonlyArray<{ name: string } & FromLedger>;
 }
 
-/** Counts by day while the chunks come in. */
 export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
   const doubts = new Map<Instant, Unproven>();
   let events = 0;

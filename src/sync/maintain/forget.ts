@@ -18,7 +18,6 @@ import type { Window } from '../../model/window.ts';
 import { abilityOf, type Erasure, type Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../job.ts';
 
-/** What was touched, by table or place. */
 export type Touched = Record<string, number>;
 
 type ForgetDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
