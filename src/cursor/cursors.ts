@@ -121,15 +121,14 @@ export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
   }));
 }
 
+interface TrackChoice {
+  source?: string | undefined;
+  streams?: readonly StreamName[];
+  sink?: string | undefined;
+}
+
 /** What somebody chose. What is left open means all of it. */
-export const chooseTracks = (
-  all: readonly KnownTrack[],
-  {
-    source,
-    streams = [],
-    sink,
-  }: { source?: string | undefined; streams?: readonly StreamName[]; sink?: string | undefined },
-): KnownTrack[] =>
+export const chooseTracks = (all: readonly KnownTrack[], { source, streams = [], sink }: TrackChoice): KnownTrack[] =>
   all.filter(
     (track) =>
       (streams.length === 0 || streams.includes(track.stream)) &&

@@ -5,7 +5,7 @@ import type { Row } from '../model/flatten.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { type Database, ifTable, type Queryable } from './database/index.ts';
 import { raw, sql } from './database/sql.ts';
-import { checkFence } from './leases.ts';
+import { checkFence, type Lease } from './leases.ts';
 
 /** A name and the service behind it. Rows carry only the name: those of two services would mix under it. */
 export interface SourceAddress {
@@ -145,16 +145,10 @@ export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & 
   return rows.map(({ profile, ...of }) => ({ ...of, ...UNKNOWN_SERVER, ...profile }));
 }
 
-interface LeasedStream {
-  source: string;
-  stream: StreamName;
-  epoch: number;
-}
-
 /** Under other filters nothing is proven any more, and all is read again. Rows stay. Returns whether that was so. */
 export async function changeFilters(
   db: Database,
-  lease: LeasedStream,
+  lease: Pick<Lease<StreamName>, 'source' | 'stream' | 'epoch'>,
   { from, to }: { from: string | undefined; to: string },
 ): Promise<boolean> {
   if (from === to) return false;

