@@ -105,18 +105,6 @@ export async function readQueuedLike(
   return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
 }
 
-interface WindowState extends Window {
-  state: 'queued' | 'running' | 'done' | 'failed';
-  tries: number;
-  rows: number;
-  message: string | null;
-}
-
-export const readBackfillWindows = (db: Queryable, id: string): Promise<WindowState[]> =>
-  db.query<WindowState>(sql`
-    select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state, tries, rows_read as rows, message
-    from tributary.backfill_windows where backfill_id = ${id} order by start_at`);
-
 /** False: it was in none of `from`. One statement: a worker that looked between two would end it again. */
 export async function moveBackfill(
   db: Queryable,

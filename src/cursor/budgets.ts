@@ -96,13 +96,11 @@ const readRow = (keyHash: string): Sql =>
   sql`select state, ${NOW} as now, false as saved from tributary.budgets where key_hash = ${keyHash}`;
 
 interface Writing {
-  /** What happened, for `budget_use`: a slot of a lane, or a 429 and the pause that it began. */
   counted: string | undefined;
-  /** The time that the step was decided by, where nobody has asked for it just now: it must still be about right. */
   clock: { now: number; mostMs: number } | undefined;
 }
 
-/** Writes the row if it is still the one that the step began with. Brings it as it was before. */
+/** Writes the row if it is still as the step found it, and the time of the step (`clock`) about right. Brings it as it was. */
 function writeRow(keyHash: string, before: BudgetState, after: BudgetState, { counted, clock }: Writing): Sql {
   const column = raw(counted ?? '');
   const books = sql`,
@@ -142,8 +140,7 @@ function openBudgetConnection(db: Database) {
 
   async function open(): Promise<Session> {
     const opened = await db.session();
-    // What a crash of the database takes back is less than a second old; when it is up again, every slot in it has passed. Through a
-    // pooler the setting would reach commits of others.
+    // A crash takes back slots that have passed since. Through a pooler the setting would reach commits of others.
     if (!(await opened.isPooled())) await opened.query(sql`set synchronous_commit = off`);
     return opened;
   }
@@ -192,7 +189,6 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-/** How the budget of a key was used by all processes, in one interval. */
 interface BudgetUse {
   keyHash: string;
   /** When the interval begins, ISO in UTC. */

@@ -136,7 +136,6 @@ export const chooseTracks = (all: readonly KnownTrack[], { source, streams = [],
       (sink === undefined || track.sink === sink),
   );
 
-/** For machines: moments are ISO texts, what is unknown is null. */
 export const reportTrack = ({ source, stream, sink, since, updatedAt, completeThrough, newestSeen }: KnownTrack) => ({
   ...{ source, stream, sink, since: toIso(since), updatedAt: toIso(updatedAt) },
   completeThrough: isoOrNull(completeThrough),
@@ -160,7 +159,6 @@ export async function rewind(tx: Queryable, track: Track, to: Instant): Promise<
     where ${ofTrack(track)}`);
 }
 
-/** As if the stream had never been synced into this sink. */
 export async function forgetTrack(tx: Queryable, track: Track): Promise<void> {
   for (const table of ['windows', 'cursors', 'attestations', 'foreign_rows'])
     await tx.query(sql`delete from tributary.${raw(table)} where ${ofTrack(track)}`);

@@ -9,7 +9,6 @@ import type { Fence } from './leases.ts';
 
 export type { Track } from './holdings/window-rows.ts';
 
-/** A stream, or the listing of links, in a sink. */
 export type AnyTrack = Omit<Track, 'stream'> & { stream: SyncName };
 
 export interface Tracks extends Omit<AnyTrack, 'sink'> {
@@ -97,10 +96,6 @@ export function ledgersOf(sinks: readonly string[], rows: readonly SinkLedgerRow
   for (const { sink, ...row } of rows) ledgers.get(sink)?.push(defined<Entry>(row));
   return ledgers;
 }
-
-/** Whether rows of source $1 and stream $2 were ever read with the current filters: other filters start over. */
-export const HAS_ROWS =
-  'exists (select from tributary.cursors where source = $1 and stream = $2 and newest_seen is not null)';
 
 const ALWAYS: Window = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY };
 

@@ -83,7 +83,6 @@ export async function startRun(db: Queryable, run: Run): Promise<Instant> {
   return row.at;
 }
 
-/** What the history says of a run that a bug ended. */
 export const A_BUG = 'a bug in tributary ended it; the log says more';
 
 interface RunEnd {

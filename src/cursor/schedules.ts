@@ -17,7 +17,6 @@ export interface Due {
 /** One stream, with what else decides whether it can run: most polls need no further question. */
 interface DueStream extends Due {
   isParked: boolean;
-  /** Who holds the stream now. */
   holder: string | null;
 }
 
@@ -75,14 +74,12 @@ export async function scheduleNext(
     where source = ${source} and stream = ${stream}`);
 }
 
-/** Every stream of a source, or one of them, is due at the given moment. */
 async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
   await db.query(sql`
     update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = 0
     where source = ${source} and ${stream} in (stream, '*')`);
 }
 
-/** Whether somebody holds the stream now: then its rows are being brought already. */
 export async function isLeased(db: Queryable, source: string, stream: SyncName): Promise<boolean> {
   const held = await db.query(
     sql`select from tributary.leases where source = ${source} and stream = ${stream} and expires_at > clock_timestamp()`,
@@ -146,7 +143,6 @@ export async function park(db: Queryable, parking: Parking): Promise<void> {
   await scheduleSource(db, source, stream, kept?.probe ?? nextProbeAt);
 }
 
-/** What keeps a stream from running: itself parked, or its source. */
 export async function readParked(db: Queryable, source: string, stream: SyncName): Promise<Parked[]> {
   return db.query<Parked>(sql`
     select source, stream, reason, ${instantOf('next_probe_at')} as "nextProbeAt"

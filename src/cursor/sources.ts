@@ -18,7 +18,6 @@ interface MovedSource extends SourceAddress {
   was: string;
 }
 
-/** Sources that have another address than the one they were read from. */
 export const findMoved = async (db: Queryable, sources: readonly SourceAddress[]): Promise<MovedSource[]> =>
   movedOf(sources, await knownAddresses(db));
 
@@ -63,10 +62,6 @@ export interface Workspace {
   id: string | null;
   keyHash: string | null;
 }
-
-/** Of source $1: one value or none. */
-export const SELECT_WORKSPACE = `
-  select json_build_object('id', workspace, 'keyHash', key_hash) from tributary.sources where name = $1`;
 
 /** A new key alone is no reason to refuse, nor are rows of links that moved between workspaces: only both together. */
 export function createWorkspaceCheck(
@@ -115,15 +110,11 @@ async function keepAddresses(db: Queryable, sources: readonly SourceAddress[]): 
     on conflict (name) do update set base_url = excluded.base_url, adopted_at = now()`);
 }
 
-/** What is assumed of a server that nobody has met yet. */
 export const UNKNOWN_SERVER: Profile = { ...UNKNOWN_PROFILE, pageRows: MAX_LIMIT };
 
 /** What is stored of it: three columns for people who look, and everything else as it is. */
-const PROFILE = `
+export const PROFILE = `
   facts || jsonb_build_object('granularity', granularity, 'tickMs', tick_ms, 'pageRows', page_rows)`;
-
-/** Of source $1 and stream $2: one value or none. */
-export const SELECT_PROFILE = `select ${PROFILE} from tributary.profiles where source = $1 and stream = $2`;
 
 export async function writeProfile(db: Queryable, source: string, stream: StreamName, profile: Profile): Promise<void> {
   const { granularity, tickMs, pageRows, ...facts } = profile;
@@ -134,7 +125,6 @@ export async function writeProfile(db: Queryable, source: string, stream: Stream
       page_rows = excluded.page_rows, facts = excluded.facts, updated_at = now()`);
 }
 
-/** Every server that rows came from; none where the state has no tables yet. */
 export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
   const read = sql`
     select source, stream, ${raw(PROFILE)} as profile from tributary.profiles p where exists (
@@ -167,6 +157,3 @@ export async function changeFilters(
     return true;
   });
 }
-
-/** Of source $1 and stream $2: one value or none. Only whoever holds the stream changes it. */
-export const SELECT_FILTERS = 'select filters from tributary.filters where source = $1 and stream = $2';

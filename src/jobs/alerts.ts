@@ -69,7 +69,6 @@ async function post(url: string, alert: Alert): Promise<string | undefined> {
   }
 }
 
-/** Everything that is wrong now and that needs an alert: parked, failing, late, not proven, changed by others. */
 export async function findTroubles(
   db: Queryable,
   scheduled: ScheduledStreams,

@@ -13,9 +13,7 @@ export interface WindowPayload {
   start: Instant;
 }
 
-export interface ParentPayload {
-  backfill: string;
-}
+export type ParentPayload = Pick<WindowPayload, 'backfill'>;
 
 /** A job by its own name: while it waits or runs, another of that name is not added. */
 export interface QueuedJob<T = SyncPayload | WindowPayload | ParentPayload> {

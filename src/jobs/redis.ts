@@ -37,7 +37,6 @@ const usual = {
   retryStrategy: (times: number) => Math.min(times * 100, 2000),
 };
 
-/** Refuses a Redis that would lose jobs, with what to do about it. */
 export const checkRedis = async (url: string): Promise<void> => judge(redisPlace(url), await readInfo(url));
 
 export async function readInfo(url: string): Promise<string> {

@@ -19,7 +19,6 @@ import {
   consequenceOf,
   nextRun,
   probeAfterMs,
-  retryAt,
   type ScheduledStream,
   type ScheduledStreams,
   streamKey,
@@ -122,7 +121,7 @@ async function settle(
         { source, stream, reason: fault?.message, failures: due.failures + 1 },
         'a run failed; it is tried again',
       );
-      return scheduleNext(state, due, { at: retryAt(now, consequence.afterMs, slot), failures: due.failures + 1 });
+      return scheduleNext(state, due, { at: Math.min(slot, now + consequence.afterMs), failures: due.failures + 1 });
     case 'park': {
       const { message: reason, next: nextStep } = consequence.fault;
       const { fingerprint } = entry;

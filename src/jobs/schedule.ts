@@ -109,7 +109,7 @@ type Consequence =
   | { kind: 'go on' }
   /** At once: it was interrupted, and nothing is wrong. */
   | { kind: 'resume' }
-  /** Earlier than scheduled, if the schedule is a rare one. */
+  /** Earlier than scheduled, if the schedule is a rare one; never later: pauses after a 429 are up to the limiter. */
   | { kind: 'retry'; afterMs: number }
   /** Asking again cannot help. Parks the whole source if its key was refused, else this stream. */
   | { kind: 'park'; whole: boolean; fault: StopStream };
@@ -129,9 +129,6 @@ export function consequenceOf(fault: Fault | undefined, failures: number): Conse
 /** The key, its permissions or its plan: what every stream of the source needs. */
 export const isKeyRefused = (fault: Fault): boolean =>
   fault instanceof StopStream && (fault.answer?.status === 401 || fault.answer?.status === 403);
-
-/** A failed run waits no longer than its schedule says, however often it failed: pauses after a 429 are the business of the limiter. */
-export const retryAt = (now: Instant, afterMs: number, planned: Instant): Instant => Math.min(planned, now + afterMs);
 
 const FIRST_PROBE_MS = 15 * 60_000;
 const RAREST_PROBE_MS = 6 * 3_600_000;

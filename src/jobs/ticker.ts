@@ -11,7 +11,7 @@ import type { JobQueue } from './bull.ts';
 import { recordWorkerTrouble } from './incidents.ts';
 import { syncJob } from './payloads.ts';
 import { type ScheduledStreams, streamKey, type Timings } from './schedule.ts';
-import type { Upkeep } from './upkeep.ts';
+import type { Upkeep } from './watchdog.ts';
 
 interface TickerDeps extends AlertDeps {
   sinks: readonly Sink[];

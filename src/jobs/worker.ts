@@ -14,7 +14,7 @@ import { runDueStream } from './run-job.ts';
 import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
 import { byStreamKey, type ScheduledStream, streamKey, TIMINGS, type Timings } from './schedule.ts';
 import { applyConfig, runLanes } from './ticker.ts';
-import { createUpkeep } from './upkeep.ts';
+import { createUpkeep } from './watchdog.ts';
 
 export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   sinks: readonly Sink[];

@@ -31,7 +31,6 @@ export interface Column {
   doc: string;
 }
 
-/** One field of the service, as listed in `streams.ts`. */
 export interface Field {
   path: string;
   kind: Kind;

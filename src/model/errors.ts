@@ -103,7 +103,6 @@ export class ConfigError extends Fault {
   }
 }
 
-/** Somebody pressed Ctrl-C or sent SIGTERM. Nothing is wrong and nothing is lost. */
 export class Cancelled extends Fault {}
 
 /** One line of `doctor`: what was checked, the result, and what to do about it. */

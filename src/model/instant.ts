@@ -162,30 +162,3 @@ export function parseDuration(text: string): number | undefined {
   if (!m) return undefined;
   return Math.round(Number(m[1]) * (UNITS[m[2] ?? ''] ?? Number.NaN));
 }
-
-const DAY_MS = 86_400_000;
-
-/** Midnight in UTC, that of today or so many days before. */
-const dayBefore = (now: Instant, days: number): Instant => (Math.floor(now / DAY_MS) - days) * DAY_MS;
-
-/** A calendar month earlier, or its last day where it has no such day. */
-function monthsBefore(now: Instant, months: number): Instant {
-  const date = new Date(now);
-  const day = date.getUTCDate();
-  date.setUTCDate(1);
-  date.setUTCMonth(date.getUTCMonth() - months + 1, 0);
-  date.setUTCDate(Math.min(day, date.getUTCDate()));
-  return date.getTime();
-}
-
-/** `2026-11-01T10:00Z`, `7d` and `1mo` (before now), `today`, `yesterday` or `now`. Text without a zone is UTC. */
-export function parseDate(text: string, now: Instant): Instant | undefined {
-  const word = text.trim();
-  if (word === 'now') return now;
-  if (word === 'today') return dayBefore(now, 0);
-  if (word === 'yesterday') return dayBefore(now, 1);
-  const months = /^(\d{1,4})\s*mo$/.exec(word)?.[1];
-  const ago = months === undefined ? parseDuration(text) : now - monthsBefore(now, Number(months));
-  if (ago === undefined) return parseInstant(text);
-  return now - ago >= EARLIEST ? now - ago : undefined;
-}

@@ -152,7 +152,6 @@ export const isObject = (value: unknown): value is JsonObject =>
 /** Each key is read by a column, or kept in `extra`. Looking up every path on its own takes three times as long. */
 export type Walk = ReturnType<typeof createWalk>;
 
-/** What was found in a link that many records share. */
 export interface WalkedLink {
   link: JsonObject;
   /** As `Walk.read` returns them. */

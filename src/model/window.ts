@@ -1,4 +1,4 @@
-import { type Instant, toIso } from './instant.ts';
+import { EARLIEST, type Instant, parseDuration, parseInstant, toIso } from './instant.ts';
 
 /** A span of time `[start, end)` in UTC: it includes its start and excludes its end, so adjacent windows never share an event. */
 export interface Window {
@@ -13,6 +13,28 @@ export const DAY_MS = 24 * HOUR_MS;
 export const holds = (window: Window, at: Instant): boolean => at >= window.start && at < window.end;
 
 export const startOfDay = (at: Instant): Instant => Math.floor(at / DAY_MS) * DAY_MS;
+
+/** A calendar month earlier, or its last day where it has no such day. */
+function monthsBefore(now: Instant, months: number): Instant {
+  const date = new Date(now);
+  const day = date.getUTCDate();
+  date.setUTCDate(1);
+  date.setUTCMonth(date.getUTCMonth() - months + 1, 0);
+  date.setUTCDate(Math.min(day, date.getUTCDate()));
+  return date.getTime();
+}
+
+/** `2026-11-01T10:00Z`, `7d` and `1mo` (before now), `today`, `yesterday` or `now`. Text without a zone is UTC. */
+export function parseDate(text: string, now: Instant): Instant | undefined {
+  const word = text.trim();
+  if (word === 'now') return now;
+  if (word === 'today') return startOfDay(now);
+  if (word === 'yesterday') return startOfDay(now) - DAY_MS;
+  const months = /^(\d{1,4})\s*mo$/.exec(word)?.[1];
+  const ago = months === undefined ? parseDuration(text) : now - monthsBefore(now, Number(months));
+  if (ago === undefined) return parseInstant(text);
+  return now - ago >= EARLIEST ? now - ago : undefined;
+}
 
 /** A window cut at midnight, UTC. */
 export function daysOf<T extends Window>(window: T): T[] {
@@ -104,7 +126,6 @@ export function completeThrough(entries: readonly Window[], since: Instant): Ins
   return end > since ? end : undefined;
 }
 
-/** The parts of a window that no entry covers, in order. */
 export function gaps(entries: readonly Window[], { start, end }: Window): Window[] {
   const window = { start, end };
   if (isEmpty(window)) return [];
@@ -141,7 +162,6 @@ function cutOut(entry: Entry, cut: Window): Entry[] {
 
 const isEmpty = ({ start, end }: Window): boolean => start >= end;
 
-/** Neighbours become one where `join` says what they are together; undefined: they stay apart. */
 export function merged<T>(items: Iterable<T>, join: (last: T, next: T) => T | undefined): T[] {
   const result: T[] = [];
   for (const item of items) {
@@ -173,7 +193,6 @@ function join(a: Entry, b: Entry): Entry {
   };
 }
 
-/** The state of a span of time: proven, read and not proven, skipped, or not reached yet. */
 export type CoverageState = 'certified' | 'uncertified' | 'gap' | 'open';
 
 export interface CoverageSpan extends Window {

@@ -15,17 +15,7 @@ import { type Arrived, batchOf, bytesOf, longestStretch, type Pending, rowsIn, s
 import type { SchemaEvolution } from './schema-evolution.ts';
 
 /** Carries what one reading brings into every sink that wants it. */
-export interface Committer {
-  /** To the sinks named, or to all. Slices of one reader are committed in the order they came. */
-  add(slice: Slice, sinks?: ReadonlySet<string>, reader?: unknown): Promise<void>;
-  /** Commits what is left and waits for it. */
-  flush(): Promise<void>;
-  /** Runs work between two commits. Up to a batch of rows may be added meanwhile; it is committed afterwards. */
-  between(work: () => Promise<void>): Promise<void>;
-  fault(): Fault | undefined;
-  /** Lets go of what was never committed. */
-  close(): void;
-}
+export type Committer = ReturnType<typeof createCommitter>;
 
 interface CommitterOptions {
   sinks: readonly Sink[];
@@ -45,17 +35,13 @@ interface CommitterOptions {
 }
 
 /** A sink that fails is left behind and reported; the others still get every row: the requests have been spent. */
-export function createCommitter(options: CommitterOptions): Committer {
-  const { sinks, tally, serverNow, onCommit, evolver, base, foreign, keptFrom, memory = processMemory } = options;
+export function createCommitter(options: CommitterOptions) {
+  const { sinks, tally, memory = processMemory } = options;
   const committers = new Map<string, SinkCommitter>(
-    sinks.map((sink, i) => [
-      sink.name,
-      createSinkCommitter({
-        ...{ sink, evolver, base, serverNow, onCommit, memory, tally, foreign: foreign?.get(sink.name) ?? [] },
-        ...(keptFrom && { keptFrom: () => keptFrom(sink) }),
-        isFirst: i === 0,
-      }),
-    ]),
+    sinks.map((sink, i) => {
+      const foreign = options.foreign?.get(sink.name) ?? [];
+      return [sink.name, createSinkCommitter({ ...options, sink, foreign, isFirst: i === 0 })];
+    }),
   );
   const failed = new Map<string, Fault>(options.failed);
   /** Slices that some sink has not committed yet. */
@@ -88,7 +74,8 @@ export function createCommitter(options: CommitterOptions): Committer {
   };
 
   return {
-    async add(slice, chosen, reader) {
+    /** To the sinks named, or to all. Slices of one reader are committed in the order they came. */
+    async add(slice: Slice, chosen?: ReadonlySet<string>, reader?: unknown): Promise<void> {
       const bytes = bytesOf(slice.rows);
       const letGo = keep(bytes);
       let holders = 0;
@@ -102,8 +89,9 @@ export function createCommitter(options: CommitterOptions): Committer {
         return committer.add(slice, { reader, bytes, onEnd });
       });
     },
-    flush: () => each(undefined, (committer) => committer.flush()),
-    async between(work) {
+    flush: (): Promise<void> => each(undefined, (committer) => committer.flush()),
+    /** Runs work between two commits. Up to a batch of rows may be added meanwhile; it is committed afterwards. */
+    async between(work: () => Promise<void>): Promise<void> {
       let gate = { open: (): void => {}, refuse: (_reason: unknown): void => {} };
       const opened = new Promise<void>((open, refuse) => {
         gate = { open, refuse };
@@ -119,8 +107,9 @@ export function createCommitter(options: CommitterOptions): Committer {
         throw error;
       }
     },
-    fault: () => [...failed.values()][0],
-    close() {
+    fault: (): Fault | undefined => [...failed.values()][0],
+    /** Lets go of what was never committed. */
+    close(): void {
       for (const letGo of kept) letGo();
     },
   };
@@ -135,11 +124,9 @@ function countOddValues(tally: Tally, { rows }: Slice): void {
 
 type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since' | 'filters'>;
 
-interface SinkCommitterOptions
-  extends Pick<CommitterOptions, 'evolver' | 'base' | 'serverNow' | 'onCommit' | 'memory' | 'tally'> {
+interface SinkCommitterOptions extends Omit<CommitterOptions, 'sinks' | 'foreign' | 'failed'> {
   sink: Sink;
   foreign?: readonly ForeignRows[];
-  keptFrom?: () => Instant;
   /** Every sink meets the same odd records; they are counted once. */
   isFirst: boolean;
 }
@@ -152,7 +139,7 @@ type SinkCommitter = ReturnType<typeof createSinkCommitter>;
 /** Carries slices into one sink: batches of a few pages, each committed while the next is being read. */
 export function createSinkCommitter(options: SinkCommitterOptions) {
   const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally, isFirst } = options;
-  const keptFrom = options.keptFrom ?? (() => Number.NEGATIVE_INFINITY);
+  const keptFrom = (): Instant => options.keptFrom?.(sink) ?? Number.NEGATIVE_INFINITY;
   let arrived: Arrived[] = [];
   let stretches = 0;
   let shape = '';
@@ -238,7 +225,6 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
     async room() {
       while (waiting) await waiting;
     },
-    /** `onEnd` is called when the batch that it came into is committed, or has failed. */
     async add(slice: Slice, { reader, bytes = bytesOf(slice.rows), onEnd = () => {} }: Partial<Arrived> = {}) {
       arrived.push({ slice: startingAt(slice, keptFrom()), reader, bytes, onEnd });
       // Where readers wait for memory, rows wait for no others to be written with.

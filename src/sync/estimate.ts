@@ -8,7 +8,6 @@ export interface Estimate extends Window {
   rows: number;
 }
 
-/** A price may not cost more than a handful of requests, and not a good part of the job. */
 const MOST_PROBES = 5;
 const PAGES_A_PROBE = 3;
 

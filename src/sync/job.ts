@@ -11,7 +11,6 @@ import { DAY_MS, startOfDay } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { UnknownFields } from './schema-evolution.ts';
 
-/** What the config says about how a stream is read. */
 export interface StreamPolicy {
   lookbackMs: number;
   /** Events may arrive this late: nothing younger is called complete. */

@@ -6,7 +6,6 @@ import type { Instant } from '../model/instant.ts';
 import { merged, type Window } from '../model/window.ts';
 import { groupBy } from '../sinks/files/group-by.ts';
 
-/** A slice on its way into a sink. */
 export interface Arrived {
   slice: Slice;
   /** Whoever read it: what it read before is committed before, or with it. */
@@ -18,7 +17,6 @@ export interface Arrived {
 
 export type Pending = ReturnType<typeof batchOf>;
 
-/** What is to be committed into a sink together: rows, the windows that they prove, and records that were set aside. */
 export function batchOf(slices: readonly Arrived[], now: Instant) {
   const rows: Row[] = [];
   const spans: Span[] = [];
@@ -49,7 +47,6 @@ export function longestStretch(slices: readonly Arrived[]): readonly Arrived[] {
   return stretches.every((one) => one === longest || isApart(extentOf(one))) ? longest : slices;
 }
 
-/** From the oldest to the newest instant that these slices speak of. */
 function extentOf(slices: readonly Arrived[]): Window {
   const extent = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
   const cover = (from: Instant, to: Instant): void => {
@@ -63,7 +60,6 @@ function extentOf(slices: readonly Arrived[]): Window {
   return extent;
 }
 
-/** Without what lies before a moment. */
 export function startingAt(slice: Slice, from: Instant): Slice {
   const { window, rows } = slice;
   const isKept = rows.every(({ at }) => at >= from) && (!window || window.start >= from);

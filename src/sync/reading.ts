@@ -16,11 +16,9 @@ import { type Ended, type OpenRun, tracksOf } from './run.ts';
 import { createSchemaEvolution, describeSchemaChange } from './schema-evolution.ts';
 import { isReopened, type Unproven, unsettled } from './windows-to-read.ts';
 
-/** What a sync and a backfill share: a reader, the cursors, and a committer into the sinks. */
 interface Reading {
   since: Instant;
   sinceOf(sink: Pick<Sink, 'keepMs'>): Instant;
-  /** As they stood when the run began. */
   cursors: Known['cursors'];
   ledgers: Pick<Ledgers, 'of'>;
   reader: Reader;

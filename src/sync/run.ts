@@ -21,7 +21,6 @@ import type { AnyJob, SyncDeps } from './job.ts';
 import { keepRunLog } from './run-log.ts';
 import type { Unproven } from './windows-to-read.ts';
 
-/** A run under way: it holds the lease, counts, and knows which window it is in. */
 export interface OpenRun {
   id: string;
   kind: RunKind;

@@ -204,7 +204,6 @@ interface LedgerWindow {
   start: Instant;
   end: Instant;
   certified: boolean;
-  by_hand: boolean;
   tries: number;
   note: string | null;
   read_at: Instant;
@@ -219,8 +218,7 @@ const trackOf = (row: { source: string; stream: string; sink: string | null }): 
 async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]>> {
   const rows = await state.query<LedgerWindow & { source: string; stream: string; sink: string }>(sql`
     select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
-      state = 'certified' as certified, tries, note, ${instantOf('read_at')} as read_at,
-      note is not distinct from ${BY_HAND} as by_hand
+      state = 'certified' as certified, tries, note, ${instantOf('read_at')} as read_at
     from tributary.windows order by source, stream, sink, start_at`);
   return groupBy(rows, trackOf);
 }
@@ -258,7 +256,7 @@ function toStatus(
       nextTryAt: toIso(read_at + restMs(tries)),
     })),
     parkedWindows: open.filter(({ tries }) => tries >= MOST_TRIES).length,
-    byHandWindows: windows.filter(({ by_hand }) => by_hand).length,
+    byHandWindows: windows.filter(({ note }) => note === BY_HAND).length,
     parked: parked ?? refusedBy(row.lastRun),
     nextRunAt,
   };

@@ -10,7 +10,6 @@ const RETRY_UNCERTIFIED_MS = HOUR_MS;
 /** From then on a window is tried once a day, as services do get fixed. The watermark stops before it. */
 export const MOST_TRIES = 5;
 
-/** How long a window that could not be proven waits for its next try. */
 export const restMs = (tries: number): number => (tries < MOST_TRIES ? RETRY_UNCERTIFIED_MS : DAY_MS);
 
 /** It was proven, and the sink no longer holds it. */

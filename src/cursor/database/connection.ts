@@ -14,7 +14,6 @@ interface PoolOptions {
 
 export interface Connection {
   client: pg.PoolClient;
-  /** The server's process that greeted us. */
   pid: number;
   /** Waits for what the server says to a question, unless the line is dead. */
   answered: <T>(work: Promise<T>) => Promise<T>;
@@ -157,11 +156,9 @@ const CLOSE_WITHIN_MS = 5000;
 export class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
-    // The pool listens only to idle connections. One in our hands, or on its way out, may be ended by the server too; the query under
-    // way says so, and without a listener the process would end.
+    // The pool listens only to idle connections. The server may end one in our hands, too: the query under way says so.
     this.on('error', () => {});
-    // pg leaves the line open where it cannot answer a server's question, until the server has had enough of waiting: a minute. And where the server
-    // says right behind it that it is ready, pg takes the connection for a good one.
+    // Where pg cannot answer a server's question, it would leave the line open; or take it for good, if `ready` follows.
     this.connection.once('error', () => {
       this.connection.removeAllListeners('readyForQuery');
       this.connection.stream.destroy();

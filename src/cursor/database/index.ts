@@ -4,7 +4,6 @@ import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
 import { type Sql, sql } from './sql.ts';
 
-/** The way to Postgres: everything else sees these few functions, and errors that say what to do. */
 export interface Database extends Queryable {
   /** Runs `work` between BEGIN and COMMIT; whatever it throws rolls back and is thrown on. */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
@@ -108,7 +107,6 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
   };
 }
 
-/** Reads a table of a state as it is, which may be empty or of an earlier version. */
 export async function ifTable<T>(db: Queryable, name: string, read: () => Promise<T[]>): Promise<T[]> {
   const found = await db.query(sql`select where to_regclass(${`tributary.${name}`}) is not null`);
   return found.length > 0 ? read() : [];

@@ -35,8 +35,7 @@ export async function lookAtPostmaster(data: string): Promise<Postmaster> {
 async function serves(pid: number, data: string): Promise<boolean> {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   if (process.platform !== 'linux') return isAlive(pid);
-  // After a reboot, and in a new container always, the pid of a crashed server soon belongs to another program. A dead
-  // process that nobody collected (no init in the container) has no working directory either.
+  // In a new container the pid of a crashed server is soon another's. A dead process nobody collected has no such folder.
   const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
   return cwd !== undefined && cwd === (await realpath(data));
 }
@@ -60,8 +59,7 @@ export type Settings = Readonly<Record<string, string>>;
 
 /** Given at each start, so that a new version of tributary changes them for existing data too. */
 const SETTINGS: Settings = {
-  // Only by a socket in its data directory, which nobody else can enter: on a port, any user of the machine could take its place
-  // after a crash. Named from where the server stands: a path may not be longer than 107 characters.
+  // A socket in its data directory, which nobody else can enter: any user could take its place on a port after a crash.
   listen_addresses: '',
   unix_socket_directories: '.',
   unix_socket_permissions: '0700',
@@ -109,8 +107,7 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   const flags = all.flatMap(([key, value]) => ['-c', `${key}=${value}`]);
   const launch = launchOn(data, home.user);
   const env = serverEnv(programs);
-  // Postgres takes a live pid in its lock file for a server, whatever it is, and refuses. We looked: that one is none. By
-  // this variable it disregards exactly that pid, and still refuses if a faster process has put its own there.
+  // Postgres takes any live pid in its lock file for a server. We looked: that one is none. It disregards this pid alone.
   if (before.state === 'dead') env.PG_GRANDPARENT_PID = String(before.pid);
   const child = spawn(programs.postgres, ['-D', launch.data, ...flags], {
     ...launch.options,

@@ -28,10 +28,6 @@ export const SELECT_ATTESTATIONS = `
     case when next_at is not null then json_build_object('at', ${instantOf('next_at')}, 'rows', next_rows) end as next
   from tributary.attestations where source = $1 and stream = $2 and sink = any($3)`;
 
-export const SELECT_FOREIGN = `
-  select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
-  from tributary.foreign_rows where source = $1 and stream = $2 and sink = any($3) order by start_at`;
-
 /** Records how far the count has come; without `next` it has ended just now. */
 export async function writeAttestation(
   tx: Queryable,
@@ -122,7 +118,6 @@ export async function retryNow(tx: Queryable, track: Track, windows: readonly Wi
     where ${ofTrack(track)} and w.state <> 'certified' and w.start_at < r.end_at and w.end_at > r.start_at`);
 }
 
-/** Replaces what is known of foreign rows in these windows. */
 export async function writeForeign(
   tx: Queryable,
   track: Track,

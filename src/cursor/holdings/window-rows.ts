@@ -100,7 +100,6 @@ export interface CountedWindow extends Window {
   rows: number;
 }
 
-/** A window whose number in the ledger is not that of the sink. */
 export interface Miscount extends Window {
   ledger: number;
   sink: number;

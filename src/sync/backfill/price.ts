@@ -43,7 +43,6 @@ export async function priceBackfill(
     stream,
     /** What was asked for, up to what is old enough to be called complete. */
     window,
-    /** What is still to be read, in order. */
     toRead,
     /** The part of the window, by time, that every sink has proven already; it is skipped, unless by force. */
     certified: 1 - lengthOf(unproven) / Math.max(1, window.end - window.start),
