@@ -13,7 +13,6 @@ export interface BackfillRequest {
   source: string;
   stream: StreamName;
   window: Window;
-  /** Also what is certified already. */
   force: boolean;
   /** How many rows it is expected to read, where somebody asked. */
   pricedRows?: number | undefined;
@@ -31,11 +30,8 @@ export interface Backfill extends Window {
   finishedAt: Instant | null;
   windows: { queued: number; running: number; done: number; failed: number };
   rows: number;
-  /** How many rows it was expected to read, where somebody asked. */
   pricedRows: number | null;
-  /** The share of its range that every sink has proven, from 0 to 1. */
   certified: number;
-  /** Why the last window that failed did. */
   message: string | null;
 }
 

@@ -47,7 +47,6 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
 
   const ourNow = (): number => performance.now() + offset;
 
-  /** Every answer brings the row, if there is one, and the time. */
   async function ask(sql: Sql): Promise<Row | undefined> {
     const askedAt = performance.now();
     const [row] = await connection.query<Row>(sql);
@@ -230,7 +229,6 @@ export function readBudgetUse(
 interface BudgetNow {
   keyHash: string;
   perSecond: number;
-  /** Seconds left of the pause; null where there is none. */
   pausedSeconds: number | null;
 }
 

@@ -5,7 +5,6 @@ import { defined, instantOf, isoOrNull, type Nulled, raw, sql } from './database
 import { ofTrack } from './holdings/window-rows.ts';
 import type { AnyTrack, Track, Tracks } from './ledger.ts';
 
-/** How far a stream has come in a sink. */
 export interface Cursor {
   since: Instant;
   completeThrough: Instant | undefined;
@@ -30,7 +29,6 @@ export const SELECT_CURSORS = `
 
 export type CursorRow = Nulled<Cursor> & { sink: string };
 
-/** By sink, in their order; undefined where nothing was ever written. */
 export function cursorsOf(sinks: readonly string[], rows: readonly CursorRow[]): Map<string, Cursor | undefined> {
   const found = new Map(rows.map(({ sink, ...cursor }) => [sink, defined<Cursor>(cursor)]));
   return new Map(sinks.map((sink) => [sink, found.get(sink)]));
@@ -127,7 +125,6 @@ interface TrackChoice {
   sink?: string | undefined;
 }
 
-/** What somebody chose. What is left open means all of it. */
 export const chooseTracks = (all: readonly KnownTrack[], { source, streams = [], sink }: TrackChoice): KnownTrack[] =>
   all.filter(
     (track) =>

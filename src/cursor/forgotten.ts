@@ -86,7 +86,6 @@ async function countIn(tables: readonly string[], db: Queryable, source: string,
   return touched;
 }
 
-/** The sources that the state knows of, whether or not the config still has them. */
 export async function knownSources(db: Queryable): Promise<string[]> {
   const tables = [...PROGRESS_TABLES, ...OTHER_TABLES, 'forgotten'].map(
     (table) => `select source from tributary.${table}`,

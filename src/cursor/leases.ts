@@ -15,7 +15,6 @@ export type Lease<S extends string = SyncName> = Awaited<ReturnType<typeof acqui
 interface LeaseOptions {
   /** A long piece of work that lets others go first: they need not wait for its end. */
   givesWay?: boolean;
-  /** Ends the waiting for a holder that gives way. */
   signal?: AbortSignal | undefined;
   /** What is done in the transaction that takes the lease: reads what only the holder changes, and records that it began. */
   onTaken?: ((tx: Queryable, epoch: number) => Promise<void>) | undefined;

@@ -23,7 +23,6 @@ export interface Advance extends Track {
   epoch: number;
   /** What its rows were asked for with; a commit under other filters than the state's is refused. */
   filters?: string | undefined;
-  /** Where completeness is counted from. */
   since: Instant;
   /** The windows that are in the sink once this commit is, in order. None where rows are delivered ahead of the proof. */
   spans: readonly Span[];
@@ -102,7 +101,6 @@ const ALWAYS: Window = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_I
 const ENTRY = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state = 'certified' as certified, rows,
   ${instantOf('read_at')} as "readAt", ${instantOf('proven_at')} as "provenAt", run_id as "runId", note, nullif(tries, 0) as tries`;
 
-/** Includes the neighbours, so that adjacent windows can be joined. */
 const deleteTouching = (track: Track, { start, end }: Window): Sql => sql`
   delete from tributary.windows where ${ofTrack(track)} and start_at <= ${toIso(end)} and end_at >= ${toIso(start)}
   returning ${raw(ENTRY)}`;

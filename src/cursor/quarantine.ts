@@ -53,7 +53,6 @@ export interface Quarantined {
   source: string;
   stream: StreamName;
   reason: string;
-  /** JSON as text: what made it unusable may be what jsonb refuses. */
   record: string;
   runId: string;
   /** ISO in UTC. */

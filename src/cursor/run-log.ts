@@ -16,7 +16,6 @@ export interface RunRequest {
   order: string;
   page: number;
   limit: number;
-  /** Null where the answer was not a page. */
   rows: number | null;
   ms: number;
   /** Null without an answer, or with one that was unusable whatever its status. */

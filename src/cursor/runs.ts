@@ -29,7 +29,6 @@ export const emptyTally = () => ({
   /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
   contradictions: {} as Record<string, number>,
   typeMismatches: {} as Record<string, number>,
-  /** Columns that came or grew. */
   schemaChanges: [] as string[],
 });
 

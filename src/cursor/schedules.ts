@@ -8,9 +8,7 @@ export interface Due {
   source: string;
   stream: SyncName;
   nextRunAt: Instant;
-  /** Runs that failed in a row. */
   failures: number;
-  /** The database's clock when it was asked. */
   now: Instant;
 }
 

@@ -57,7 +57,6 @@ export const movedText = ({ name, was, baseUrl }: MovedSource): string =>
 export const MOVED_FIX =
   'give the other service a name of its own; if it is the same service at a new address, run tributary sync --adopt once';
 
-/** The workspace that the rows of a source belong to, and the key that showed it. */
 export interface Workspace {
   id: string | null;
   keyHash: string | null;

@@ -13,7 +13,6 @@ export interface AlertDeps {
   sinks: readonly { name: string }[];
   /** Where alerts are posted; undefined: they are only logged. */
   webhook: string | undefined;
-  /** Kinds that are only logged. */
   muted?: readonly IncidentKind[];
 }
 

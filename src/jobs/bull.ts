@@ -40,7 +40,6 @@ interface WorkOptions {
 }
 
 export interface WorkerHandle {
-  /** Takes no more jobs, and waits for those in hand. */
   close(): Promise<void>;
 }
 
@@ -103,7 +102,6 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
   return {
     place: home.place,
     queues: queues as unknown as Readonly<Record<QueueName, BullQueue>>,
-    /** Adds a job, unless one of its name is already there. */
     enqueue: withFault(async (queue: QueueName, job: QueuedJob): Promise<void> => {
       await queues[queue].add(job.name, job.data, optionsOf(job));
     }),
@@ -201,7 +199,6 @@ function onRedis(url: string) {
     leave: () => {
       for (const disconnect of open) disconnect();
     },
-    /** What its driver throws, as one of our error types. */
     fault: (error: unknown): unknown => redisFault(error, redisPlace(url)),
   };
 }

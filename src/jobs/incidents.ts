@@ -7,7 +7,6 @@ import type { Instant } from '../model/instant.ts';
 export const INCIDENT_KINDS = ['parked', 'failing', 'late', 'uncertified', 'sink_changed'] as const;
 export type IncidentKind = (typeof INCIDENT_KINDS)[number];
 
-/** Something that an alert is sent for, as it is found. */
 export interface Trouble {
   source: string;
   stream: string;
@@ -15,11 +14,9 @@ export interface Trouble {
   message: string;
 }
 
-/** Trouble whose beginning or end is to be sent now. */
 export interface Incident extends Trouble {
   id: number;
   openedAt: Instant;
-  /** Undefined while it lasts. */
   closedAt: Instant | undefined;
 }
 

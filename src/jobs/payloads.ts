@@ -18,7 +18,6 @@ export type ParentPayload = Pick<WindowPayload, 'backfill'>;
 /** A job by its own name: while it waits or runs, another of that name is not added. */
 export interface QueuedJob<T = SyncPayload | WindowPayload | ParentPayload> {
   id: string;
-  /** What people see in the queue's view. */
   name: string;
   data: T;
 }

@@ -30,7 +30,6 @@ export function nextRun(text: string, after: Instant): Instant {
   return interval.next().getTime();
 }
 
-/** How long it is between two runs; of a calendar, between the next two. */
 export function periodOf(schedule: Schedule, now: Instant = Date.now()): number {
   if ('every' in schedule) return schedule.every;
   const text = scheduleText(schedule, '');
@@ -97,7 +96,6 @@ export const TIMINGS = {
   busyMs: 15_000,
   /** A run that sends no request and commits nothing for so long is told to end. Longer than any pause that a service asks for. */
   hangMs: 20 * 60_000,
-  /** How long it has for that before it is given up. */
   graceMs: 60_000,
   /** How long runs have to end after SIGTERM: they are gone within 25 s, also with what comes after them. */
   closeMs: 20_000,

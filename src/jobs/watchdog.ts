@@ -16,9 +16,7 @@ interface WatchdogOptions {
   signal: AbortSignal;
   /** Another value than before is a sign of life. */
   pulse(): number;
-  /** So long without one is a hang. */
   hangMs: number;
-  /** How long the work has to end once it was told to. */
   graceMs: number;
 }
 

@@ -1,9 +1,7 @@
 import { once } from 'node:events';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { eitherSignal, isDoneWithin } from '../api/cancel.ts';
 import { newRunId, type RunKind, recordBug } from '../cursor/runs.ts';
 import { Fault } from '../model/errors.ts';
-import type { Log } from '../model/log.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
@@ -29,7 +27,6 @@ export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   onRun?(report: StreamReport): void;
   onBug?(where: Pick<StreamReport, 'source' | 'stream'>): void;
   onReady?(): void;
-  /** For tests: how often things are looked at. */
   timings?: Partial<Timings>;
 }
 
@@ -101,7 +98,6 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   };
 
   const { lockMs } = timings;
-  const loop = watchLoop(lockMs, log);
   const handles = await Promise.all([
     queue.work('sync', { concurrency: SYNCS_AT_ONCE, lockMs, handle: (data) => sync(data as SyncPayload) }),
     queue.work('backfill', {
@@ -113,7 +109,6 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const lanes = runLanes(shared);
   deps.onReady?.();
   await (signal.aborted ? undefined : Promise.race([lanes, once(signal, 'abort')]));
-  loop.stop();
   await dismiss(handles);
 
   async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
@@ -134,22 +129,4 @@ function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end():
     if (waiting > 0) over.abort();
   }, ms);
   return { signal: over.signal, end: () => clearInterval(timer) };
-}
-
-/** Warns when the event loop was blocked for long: a lock is renewed four times before it expires, and renewals wait that long. */
-function watchLoop(lockMs: number, log: Log): { stop(): void } {
-  const histogram = monitorEventLoopDelay({ resolution: 20 });
-  histogram.enable();
-  const timer = setInterval(() => {
-    const longestMs = Math.round(histogram.max / 1e6);
-    histogram.reset();
-    log.debug({ longestMs, lockMs }, 'the longest time that this process was busy');
-    if (longestMs > lockMs / 4) log.warn({ longestMs, lockMs }, 'this process is so busy that it may lose its jobs');
-  }, lockMs).unref();
-  return {
-    stop() {
-      clearInterval(timer);
-      histogram.disable();
-    },
-  };
 }

@@ -23,7 +23,6 @@ export interface Column {
   /** The canonical path first, then its deprecated alias. */
   from: readonly Origin[];
   nullable: boolean;
-  /** The column to use instead. */
   deprecated?: string;
   /** Joined when the event is read (link, customer): it changes on its own and never makes an event "changed". */
   volatile?: true;

@@ -56,7 +56,6 @@ export abstract class Fault extends Error {
     return Object.defineProperty(this, 'cause', { value: cause });
   }
 
-  /** The full message: where, what happened, what was kept, what to do. */
   describe(): string {
     const { source, stream, window, sink } = this.where;
     const place = [[source, stream].filter(Boolean).join('/'), window, sink && `in ${sink}`].filter(Boolean).join(' ');
@@ -89,7 +88,6 @@ export function statusOf(error: unknown): number | undefined {
 
 /** One record that cannot be used. It goes to quarantine with this reason; the rest of its page is used. */
 export class BadRecord extends Fault {
-  /** The part of the record that may be kept, without private data. */
   remains: unknown;
 }
 
@@ -109,7 +107,6 @@ export class Cancelled extends Fault {}
 export interface Finding {
   /** `note`: it works, but deserves attention. `fault`: a sync would fail. */
   level: 'ok' | 'note' | 'fault';
-  /** What was checked: `state`, `sink warehouse`, `source main`. */
   subject: string;
   says: string;
   fix?: string | undefined;
@@ -121,7 +118,6 @@ export const ok = (subject: string, says: string): Finding => ({ level: 'ok', su
 
 export const note = (subject: string, says: string, fix?: string): Finding => ({ level: 'note', subject, says, fix });
 
-/** A fault that the owner of the config can fix. */
 export function failing(subject: string, says: string, fix: string): Finding {
   return { level: 'fault', subject, says, fix, fixBy: 'config' };
 }

@@ -25,7 +25,6 @@ export interface Row {
   extra: JsonObject | null;
   /** Columns whose alias contradicted the canonical field. The row has the canonical value. */
   contradictions: readonly string[];
-  /** Columns whose value did not fit their kind. */
   typeMismatches: readonly string[];
 }
 

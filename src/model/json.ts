@@ -125,7 +125,6 @@ export function createExtra(withhold: Withhold): Extra {
 
 export const bare = (): JsonObject => Object.create(null) as JsonObject;
 
-/** Puts a value under its key, at the top or inside `parent`. */
 export function putIn(object: JsonObject, parent: string | undefined, key: string, value: unknown): void {
   if (parent === undefined) {
     object[key] = value;
@@ -156,7 +155,6 @@ export interface WalkedLink {
   link: JsonObject;
   /** As `Walk.read` returns them. */
   raw: readonly unknown[];
-  /** Fields that no column reads. */
   unknown: ReadonlyArray<readonly [key: string, value: unknown]>;
 }
 

@@ -35,7 +35,6 @@ export function observe(observer: Observer): () => void {
   return () => void observers.delete(observer);
 }
 
-/** Runs the work as a span; spans that begin inside it become its children. */
 export async function observed<T>(name: Span['name'], attributes: Attributes, work: () => Promise<T>): Promise<T> {
   if (observers.size === 0) return work();
   const span: Span = { name, attributes, parent: current.getStore() };
@@ -53,7 +52,6 @@ export async function observed<T>(name: Span['name'], attributes: Attributes, wo
   }
 }
 
-/** The run that a span is part of, if it is of one. */
 export function runOf(span: Span | undefined): string | undefined {
   if (span === undefined || span.name === 'run') return span && String(span.attributes.run);
   return runOf(span.parent);
@@ -74,7 +72,6 @@ export function listen(listener: (line: Line) => void): () => void {
   return () => void listeners.delete(listener);
 }
 
-/** The same log, heard by those who listen. */
 export function heard(log: Log, place: object = {}): Log {
   const say =
     (level: Line['level']) =>

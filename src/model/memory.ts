@@ -125,5 +125,4 @@ function cgroupLimit(): number | undefined {
   return undefined;
 }
 
-/** One for the process: all sources, streams and sinks share it. */
 export const processMemory = createMemory(memoryOf(cgroupLimit()));

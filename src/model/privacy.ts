@@ -7,7 +7,6 @@ import { bare, isObject, type Withhold } from './json.ts';
 export type Treatment = 'keep' | 'drop' | 'hash' | 'truncate';
 
 export interface Privacy extends Readonly<Record<Personal, Treatment>> {
-  /** The key of the hashes; required for `hash`. */
   readonly salt?: string | undefined;
 }
 
@@ -120,7 +119,6 @@ export function createWithhold(privacy: Privacy): Withhold {
 /** Deep enough for real data; deeper nesting would overflow the stack in JSON.stringify. */
 const DEEPEST = 60;
 
-/** `password=…`, `password: …` */
 const PASSWORD_IN_TEXT = /pass(?:word|wd|phrase)[\\"'\s]*[:=]/i;
 
 const LEFT_OUT = '(left out)';

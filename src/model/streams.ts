@@ -8,7 +8,6 @@ export type SyncName = StreamName | 'links';
 
 export interface Stream {
   name: StreamName;
-  /** The value of the record's own `event` field. */
   event: 'click' | 'lead' | 'sale';
   doc: string;
   columns: readonly Column[];
@@ -167,7 +166,6 @@ const kept = (name: string, kind: Kind, doc: string, nullable = false): Bookkeep
 /** The source of the row: the first half of every key. */
 export const SOURCE = kept('_source', 'text', 'Source of the row, as named in the config.');
 
-/** What Tributary adds to every event. */
 export const BOOKKEEPING: readonly Bookkeeping[] = [
   SOURCE,
   kept('_extra', 'json', 'What the service sent and no column holds, at its own path.', true),
@@ -232,7 +230,6 @@ export const LINK_COUNTERS: ReadonlySet<string> = new Set([
   ...['link_clicks', 'link_leads', 'link_conversions', 'link_sales', 'link_sale_amount', 'link_last_clicked'],
 ]);
 
-/** What Tributary adds to every link and customer. */
 export const entityBookkeeping = ({ name }: Pick<Entity, 'name'>): readonly Bookkeeping[] => [
   kept('_observed_at', 'timestamp', 'When it was last seen to have changed.'),
   ...(name === 'links' ? LISTED : []),
@@ -258,7 +255,6 @@ export const ENTITIES: readonly Entity[] = [
   ),
 ];
 
-/** The entities that a stream's events refer to. */
 export const entitiesOf = (stream: Stream): Entity[] =>
   ENTITIES.filter(({ key }) => stream.columns.some(({ name }) => name === key));
 

@@ -36,7 +36,6 @@ export function parseDate(text: string, now: Instant): Instant | undefined {
   return now - ago >= EARLIEST ? now - ago : undefined;
 }
 
-/** A window cut at midnight, UTC. */
 export function daysOf<T extends Window>(window: T): T[] {
   const days: T[] = [];
   for (let start = window.start; start < window.end; start = startOfDay(start) + DAY_MS)

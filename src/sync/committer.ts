@@ -14,7 +14,6 @@ import { withheld } from './holdings/attest.ts';
 import { type Arrived, batchOf, bytesOf, longestStretch, type Pending, rowsIn, startingAt, sumOf } from './pending.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
-/** Carries what one reading brings into every sink that wants it. */
 export type Committer = ReturnType<typeof createCommitter>;
 
 interface CommitterOptions {
@@ -24,7 +23,6 @@ interface CommitterOptions {
   base: () => RunBase;
   tally: Tally;
   serverNow: () => Instant;
-  /** Sinks that are left out of this run, and why. */
   failed?: ReadonlyMap<string, Fault>;
   /** Before this the sink keeps nothing. By the database's clock, which every run goes by: it never falls back. */
   keptFrom?: (sink: Sink) => Instant;
@@ -201,7 +199,6 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
     return before;
   };
 
-  /** The next batch waits until the last one is committed. */
   const send = (slices: readonly Arrived[]): Promise<void> => {
     const sent = new Set(slices);
     arrived = arrived.filter((one) => !sent.has(one));

@@ -34,7 +34,6 @@ export async function estimateRows(
   }
   const counted: Estimate[] = [];
   let probes = 1;
-  /** What a page leaves of the time that it was asked for. */
   const rest = ({ start, end }: Window, sample: Sample, after: number): Unseen[] => {
     const from = sample.isFull ? Math.min(end, Math.max(start, sample.newest ?? start)) : end;
     counted.push({ start, end: from, rows: sample.rows });

@@ -21,13 +21,11 @@ export interface StreamPolicy {
 export interface StreamJob {
   source: string;
   stream: StreamName;
-  /** A digest of the key that the service is asked with. */
   keyHash: string;
   policy: StreamPolicy;
   unknownFields: UnknownFields;
   /** The filters as one text. Completeness holds only for what they let through. */
   filters: string;
-  /** What is doubtful about them, for people. */
   warnings: readonly string[];
   createReader(profile: Profile, since: Instant, options?: ReadingOptions): Reader;
   /** One look at the service, for planning. */
@@ -56,7 +54,6 @@ export const isOfEvents = (job: AnyJob): job is StreamJob => job.stream !== 'lin
 interface ReadingOptions {
   /** Nothing younger is called complete: by default what the config says. */
   settleMs?: number;
-  /** Earlier runs with these filters saw rows. */
   hasShown?: boolean;
 }
 
@@ -65,7 +62,6 @@ export interface SyncDeps {
   sinks: readonly Sink[];
   log: Log;
   signal: AbortSignal;
-  /** Who is at work, for others who find the stream taken. */
   holder: string;
   /** Called with the holder that a backfill waits for. With it the backfill waits as long as needed, without it half a minute. */
   onWait?(waiting: { source: string; stream: SyncName; holder: string }): void;
@@ -86,7 +82,6 @@ export interface SyncProgress {
   rows: number;
   requests: number;
   through: Instant | undefined;
-  /** From 0 to 1, where the work has an end. */
   done?: number;
   /** Where the work is a run of the history. */
   runId?: string;
@@ -95,7 +90,6 @@ export interface SyncProgress {
 interface SinceQuestion {
   /** A date, a duration back from the first sync, or `all`. */
   since: string;
-  /** Where the first sync began, if there was one. */
   known: Instant | undefined;
   api: EventsApi;
   stream: StreamName;

@@ -35,12 +35,8 @@ const MEASURED_FOR_MS = 1000;
 
 /** How long this process takes for a page, with all that it does besides, by how busy its event loop has been lately. */
 export function createPageMs(answers: () => number): () => number {
-  let [since, lookedAt, seen, pageMs] = [
-    performance.eventLoopUtilization(),
-    performance.now(),
-    answers(),
-    USUAL_PAGE_MS,
-  ];
+  let since = performance.eventLoopUtilization();
+  let [lookedAt, seen, pageMs] = [performance.now(), answers(), USUAL_PAGE_MS];
   return () => {
     const came = answers() - seen;
     if (came === 0 || performance.now() - lookedAt < MEASURED_FOR_MS) return pageMs;

@@ -11,7 +11,6 @@ export interface Arrived {
   /** Whoever read it: what it read before is committed before, or with it. */
   reader: unknown;
   bytes: number;
-  /** Called when it is committed, or has failed. */
   onEnd: () => void;
 }
 

@@ -83,7 +83,6 @@ interface Opened extends Pick<Reading, 'since' | 'sinceOf' | 'reader'> {
   ledgers: Ledgers;
 }
 
-/** Commits under the lease of the run, and says how far it has come. */
 function createRunCommitter(
   { state, sinks, log, onProgress }: SyncDeps,
   job: StreamJob,
@@ -131,7 +130,6 @@ function createRunCommitter(
 interface Closing {
   asked: Window;
   now: Instant;
-  /** By sink: what was to be read again. */
   reopened: ReadonlyMap<string, readonly Entry[]>;
   ledgerOf(sink: string): readonly Entry[];
 }

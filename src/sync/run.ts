@@ -33,13 +33,11 @@ export interface OpenRun {
   /** The database's clock. */
   now(): Instant;
   requests(): number;
-  /** Records which window is being read, for error messages. */
   enter(window: Window): void;
 }
 
 export interface Ended {
   state: RunState;
-  /** What of the window that was asked for is not proven complete, and why. */
   unproven: readonly Unproven[];
   /** Why it is not done, where that is about no window. */
   note?: string;

@@ -27,7 +27,6 @@ export interface StreamStatus {
   lagSeconds: number | null;
   /** The stream has not caught up yet, not even once: it is far behind by nature, and what is not read yet is no gap. */
   firstSync: boolean;
-  /** From `since` to now, without holes; empty where nothing was ever written. */
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   uncertifiedWindows: number;
   uncertified: Array<{ start: string; end: string; reason: string | null; tries: number; nextTryAt: string }>;
@@ -43,7 +42,6 @@ export interface StreamStatus {
   nextRunAt: string | null;
 }
 
-/** Something that does not mend itself, in words. */
 export interface Need {
   source: string;
   stream: SyncName;

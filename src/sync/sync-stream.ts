@@ -104,14 +104,12 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
 const floorOf = (ledger: readonly Entry[], completeThrough: Instant | undefined): Instant | undefined =>
   ledger.some(isReopened) ? ledger.findLast(({ certified }) => certified)?.end : completeThrough;
 
-/** How far a sink had come when the run began. */
 interface SinkProgress {
   sink: string;
   /** Later than the stream's where the sink keeps no older events. */
   since?: Instant;
   completeThrough: Instant | undefined;
   newestSeen: Instant | undefined;
-  /** As it is when asked. */
   ledger(): readonly Entry[];
 }
 

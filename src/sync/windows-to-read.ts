@@ -44,7 +44,6 @@ export function resweeps(ledger: readonly Entry[], now: Instant, resweepMs: numb
   return ledger.filter(isDue).map(({ start, end }) => ({ start, end }));
 }
 
-/** Joins windows that touch or overlap, which saves requests. */
 export const joined = (windows: readonly Window[]): Window[] =>
   merged(
     windows.map(({ start, end }) => ({ start, end })).sort((a, b) => a.start - b.start),

@@ -64,7 +64,6 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
         discard: () => client.release(true),
       };
     },
-    /** Waits for work under way, then ends every connection. */
     end: () => pool.end(),
   };
 }

@@ -95,7 +95,6 @@ interface Thrown {
   place: string;
 }
 
-/** The server refuses: a user, a database, a right, a setting. */
 function refusal({ error, code, place }: Thrown, { user, host, port, database }: Address): Fault | undefined {
   switch (code) {
     case '28P01':
@@ -158,7 +157,6 @@ function noTls({ error, code, place }: Thrown): Fault | undefined {
   });
 }
 
-/** What may work later. */
 function passing({ error, code, place }: Thrown, { database }: Address): Fault | undefined {
   if (code === '25006') {
     return new RetryLater(`${place} is read-only now: ${error.message}`, {

@@ -7,7 +7,6 @@ import { ConfigError } from '../../model/errors.ts';
 
 /** The state folder, and the user whom the server runs as: Postgres refuses to run as root. */
 export interface Home {
-  /** As people know it: for messages. */
   readonly dir: string;
   /** As our own file operations name it. */
   readonly path: string;

@@ -18,7 +18,6 @@ import {
 } from './server.ts';
 import { DATABASE, prepareRole, WORKING_ROLE, workingPassword } from './working-role.ts';
 
-/** A real Postgres in a folder, for those who have no server. */
 export type EmbeddedPostgres = Awaited<ReturnType<typeof openIn>>;
 
 interface EmbeddedOptions {
@@ -265,7 +264,6 @@ function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: 
   };
   void watch(first);
   return {
-    /** The place as it is now, to be left by the caller; undefined: there is none any more. */
     release(): Promise<Place | undefined> {
       wanted = false;
       return current;

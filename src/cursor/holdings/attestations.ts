@@ -107,7 +107,6 @@ export async function reopen(tx: Queryable, track: Track, windows: readonly Reop
       and exists (select from ${ranges} where r.end_at > c.since and r.start_at < c.complete_through)`);
 }
 
-/** What stands in a FROM clause: the beginning and the end of each. */
 export const rangesOf = (windows: readonly Window[]): Sql => sql`unnest(
   ${windows.map(({ start }) => toIso(start))}::timestamptz[], ${windows.map(({ end }) => toIso(end))}::timestamptz[])`;
 

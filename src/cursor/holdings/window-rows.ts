@@ -19,18 +19,15 @@ export type CountRows = (windows: readonly Window[]) => Promise<number[]>;
 export interface RowChanges {
   /** The times of rows that the sink did not have there before: new ones, and where moved ones went. */
   added: readonly Instant[];
-  /** Where rows were that moved to another time. */
   removed: readonly Instant[];
 }
 
 export interface SinkRows extends RowChanges {
-  /** As the commit leaves them. */
   count: CountRows;
   /** An earlier commit was interrupted between data and state: nobody knows which rows it brought, so all windows are counted. */
   isAfterCrash?: boolean;
 }
 
-/** The condition for its rows in any table of the state. */
 export const ofTrack = ({ source, stream, sink }: Record<keyof Track, string>): Sql =>
   sql`source = ${source} and stream = ${stream} and sink = ${sink}`;
 

@@ -50,7 +50,6 @@ export async function priceBackfill(
     /** Every row was counted; otherwise guessed from how closely they follow each other at the places looked at. */
     isCounted,
     requests,
-    /** Requests that finding this out took. */
     probes,
     /** How long it takes where nothing else uses the budget. */
     secondsAt(requestsPerSecond: number): number {
@@ -85,9 +84,7 @@ export function costOf(source: string, prices: readonly Price[], jobs: readonly 
   const pollsPerSecond = sum(ours.map(({ everyMs }) => 1000 / everyMs));
   const secondsAt = (rate: number): number => sum(own.map((price) => price.secondsAt(rate)));
   return {
-    /** At the budget of the config. */
     current: { perSecond, seconds: secondsAt(perSecond) },
-    /** On each plan of the service. */
     others: Object.values(PLANS).flatMap(({ name, analyticsPerSecond: rate }) =>
       typeof rate === 'number' ? [{ plan: name, perSecond: rate, seconds: secondsAt(rate) }] : [],
     ),

@@ -104,9 +104,7 @@ export async function bringKnownUpToDate(
   return { known: isChanged ? await readAgain() : known, faults };
 }
 
-/** A window whose rows in the sink are not those of the ledger. */
 interface Loss extends Reopened {
-  /** As the ledger had them. */
   written: number;
 }
 

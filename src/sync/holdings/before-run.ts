@@ -21,7 +21,6 @@ export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks
   return {
     filters: found.filters ?? undefined,
     cursors,
-    /** Where completeness was counted from; the ledgers begin there. */
     since: earliest([...cursors.values()]),
     ledgers: ledgersOf(sinks, found.entries) as ReadonlyMap<string, readonly Entry[]>,
     /** By sink: what it was found to hold, and windows with rows of other writers. */
@@ -29,7 +28,6 @@ export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks
     foreign: new Map(sinks.map((name) => [name, found.foreign.filter(({ sink }) => sink === name)])),
     profile: { ...UNKNOWN_SERVER, ...found.profile } as Profile,
     workspace: found.workspace ?? undefined,
-    /** Earlier runs with these filters saw rows. */
     hasShown: found.shown,
     /** Columns of unknown fields. They belong to the table, which other sources may change at any time. */
     evolved: found.evolved,

@@ -12,7 +12,6 @@ const LEAST_ROWS = 50;
 interface Count {
   windows(before: Instant | undefined): Promise<CountedWindow[]>;
   from: Attestation['next'];
-  /** How many rows may be counted. */
   rows: number;
   within?: Window;
 }

@@ -12,7 +12,6 @@ export interface VerifyResult {
   source: string;
   stream: StreamName;
   window: Window;
-  /** What the sinks were compared with. */
   against: string;
   requests: number;
   events: number;
@@ -24,7 +23,6 @@ export interface VerifyResult {
 export interface SinkResult {
   sink: string;
   days: readonly DayResult[];
-  /** The first few, to look at. */
   examples: readonly Difference[];
   /** Where the differences are: what a repair has to read again. */
   windows: readonly Window[];
@@ -34,7 +32,6 @@ export interface SinkResult {
   neverRead: readonly Window[];
   /** Windows whose number of rows in the ledger is not that of the sink. */
   miscounted: readonly Miscount[];
-  /** Days that hold rows of another writer. */
   foreign: readonly ForeignRows[];
 }
 
@@ -120,11 +117,9 @@ export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
   };
 }
 
-/** A window and every row that was found there. */
 export interface Found {
   window: Window;
   rows: readonly Row[];
-  /** Why these may not be all. */
   doubt: string | undefined;
 }
 

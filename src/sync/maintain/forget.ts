@@ -29,7 +29,6 @@ export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'targ
   ...('id' in erasure && { detail: { digest: digestOf(`${erasure.source} ${erasure.id}`).slice(0, 16) } }),
 });
 
-/** Erases a customer, a click or a whole source from every sink and from the state. */
 export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Erasure): Promise<Touched> {
   const { source } = erasure;
   // Checked before anything is erased, so that a sink without this ability does not stop the work halfway.
@@ -121,7 +120,6 @@ async function ledgerRange(state: Database, source: string): Promise<Window> {
   return range;
 }
 
-/** Every stream of the source, one lease inside the other. */
 const withLeases = <T>(state: Database, source: string, holder: string, work: () => Promise<T>): Promise<T> =>
   ([...STREAM_NAMES, 'links'] as const).reduceRight<() => Promise<T>>(
     (inner, stream) => () => withLease(state, source, stream, holder, inner),
