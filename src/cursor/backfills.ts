@@ -181,14 +181,9 @@ export async function finishBackfills(db: Queryable): Promise<Array<{ id: string
     returning id, state`);
 }
 
-interface WaitingWindow extends Window {
-  id: string;
-  tries: number;
-}
-
 /** The next window of each stream that nobody reads now: what a worker could take. */
-export const nextWindows = (db: Queryable): Promise<WaitingWindow[]> =>
-  db.query<WaitingWindow>(sql`
+export const nextWindows = (db: Queryable) =>
+  db.query<Window & { id: string; tries: number }>(sql`
     select distinct on (b.source, b.stream) b.id, w.tries,
       ${instantOf('w.start_at')} as start, ${instantOf('w.end_at')} as "end"
     from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id

@@ -99,7 +99,7 @@ interface Writing {
   clock: { now: number; mostMs: number } | undefined;
 }
 
-/** Writes the row if it is still as the step found it, and the time of the step (`clock`) about right. Brings it as it was. */
+/** Writes the row if it is still as the step found it, and `clock`, its time, about right. Brings it as it was. */
 function writeRow(keyHash: string, before: BudgetState, after: BudgetState, { counted, clock }: Writing): Sql {
   const column = raw(counted ?? '');
   const books = sql`,
@@ -201,7 +201,7 @@ interface BudgetUse {
   share: number;
 }
 
-/** Without a request there is no row. The last interval is still running. Kept for seven days. `step`: minutes to a row. */
+/** Without a request no row; the last interval is still running. Kept for seven days. `step`: minutes to a row. */
 export function readBudgetUse(
   db: Queryable,
   { minutes, step }: Record<'minutes' | 'step', number>,
@@ -226,14 +226,9 @@ export function readBudgetUse(
     from summed order by key_hash, from_at`);
 }
 
-interface BudgetNow {
-  keyHash: string;
-  perSecond: number;
-  pausedSeconds: number | null;
-}
-
-export const readBudgets = (db: Queryable): Promise<BudgetNow[]> =>
-  db.query<BudgetNow>(sql`
+/** How the budget of each key stands now. */
+export const readBudgets = (db: Queryable) =>
+  db.query<{ keyHash: string; perSecond: number; pausedSeconds: number | null }>(sql`
     select key_hash as "keyHash", per_second as "perSecond",
       case when paused_until > clock_timestamp() then extract(epoch from paused_until - clock_timestamp())::float8 end as "pausedSeconds"
     from tributary.budgets order by key_hash`);

@@ -77,7 +77,7 @@ export async function findTroubles(
   return [...(await findParked(db)), ...(await findFailing(db)), ...(await findUnmet(db, maxLagMs, sinks))];
 }
 
-/** What a bug or the config ended, and backfills that gave windows up, for a day: within `maxLag`, nothing else would tell. */
+/** What a bug or the config ended, and backfills that gave windows up, for a day: `late` might not tell. */
 async function findFailing(db: Queryable): Promise<Trouble[]> {
   const rows = await db.query<{ source: string; stream: string; message: string }>(sql`
     select distinct on (source, stream) * from (

@@ -39,10 +39,6 @@ interface WorkOptions {
   handle(data: unknown): Promise<number | undefined>;
 }
 
-export interface WorkerHandle {
-  close(): Promise<void>;
-}
-
 interface QueueOptions {
   /** Redis, or undefined for the state database. */
   url: string | undefined;
@@ -140,7 +136,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
     }),
     /** Jobs that could be taken up now, if somebody were free. */
     waiting: withFault((queue: QueueName): Promise<number> => queues[queue].getWaitingCount()),
-    async work(queue: QueueName, { handle, concurrency, lockMs }: WorkOptions): Promise<WorkerHandle> {
+    async work(queue: QueueName, { handle, concurrency, lockMs }: WorkOptions): Promise<Worker> {
       const worker: Worker = new Worker(
         queue,
         async (job: Job, token?: string) => {

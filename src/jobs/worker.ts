@@ -5,7 +5,7 @@ import { Fault } from '../model/errors.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
-import type { JobQueue, WorkerHandle } from './bull.ts';
+import type { JobQueue } from './bull.ts';
 import type { IncidentKind } from './incidents.ts';
 import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
 import { runDueStream } from './run-job.ts';
@@ -109,15 +109,11 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const lanes = runLanes(shared);
   deps.onReady?.();
   await (signal.aborted ? undefined : Promise.race([lanes, once(signal, 'abort')]));
-  await dismiss(handles);
-
-  async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
-    // The lanes, too, may wait for a database that does not answer.
-    const ended = Promise.all([lanes, ...handles.map((handle) => handle.close())]);
-    if (await isDoneWithin(timings.closeMs, ended)) return;
-    isGivenUp = true;
-    log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
-  }
+  // The lanes, too, may wait for a database that does not answer.
+  const ended = Promise.all([lanes, ...handles.map((handle) => handle.close())]);
+  if (await isDoneWithin(timings.closeMs, ended)) return;
+  isGivenUp = true;
+  log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
 }
 
 /** A run keeps its place for a while; after that it makes room if another stream waits. */

@@ -157,7 +157,7 @@ export class Client extends pg.Client {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
     // The pool listens only to idle connections. The server may end one in our hands, too: the query under way says so.
     this.on('error', () => {});
-    // Where pg cannot answer a server's question, it would leave the line open; or take it for good, if `ready` follows.
+    // Where pg cannot answer a server's question, it leaves the line open, or takes it for good if `ready` follows.
     this.connection.once('error', () => {
       this.connection.removeAllListeners('readyForQuery');
       this.connection.stream.destroy();

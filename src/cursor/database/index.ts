@@ -34,7 +34,7 @@ const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_
 
 export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions) {
   const pool = openPool({ url, name, max, silenceMs });
-  /** A transaction that lives across calls. The caller must end it by commit() or rollback(), or a connection is lost to it. */
+  /** Lives across calls. The caller must end it by commit() or rollback(), or a connection is lost to it. */
   const begin = async () => {
     const connection = await pool.checkOut();
     try {

@@ -35,7 +35,7 @@ export async function lookAtPostmaster(data: string): Promise<Postmaster> {
 async function serves(pid: number, data: string): Promise<boolean> {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   if (process.platform !== 'linux') return isAlive(pid);
-  // In a new container the pid of a crashed server is soon another's. A dead process nobody collected has no such folder.
+  // In a new container the pid of a crashed server is soon another's. A dead process has no such folder.
   const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
   return cwd !== undefined && cwd === (await realpath(data));
 }
@@ -107,7 +107,7 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   const flags = all.flatMap(([key, value]) => ['-c', `${key}=${value}`]);
   const launch = launchOn(data, home.user);
   const env = serverEnv(programs);
-  // Postgres takes any live pid in its lock file for a server. We looked: that one is none. It disregards this pid alone.
+  // Postgres takes any live pid in its lock file for a server. We looked: it is none. Only this pid is disregarded.
   if (before.state === 'dead') env.PG_GRANDPARENT_PID = String(before.pid);
   const child = spawn(programs.postgres, ['-D', launch.data, ...flags], {
     ...launch.options,

@@ -40,11 +40,7 @@ interface DayResult extends Counts {
   events: number;
 }
 
-export interface Counts {
-  missing: number;
-  extra: number;
-  different: number;
-}
+type Counts = Record<Difference['kind'], number>;
 
 export const isClean = ({ sinks }: VerifyResult): boolean =>
   sinks.every(({ windows, miscounted, foreign }) => windows.length + miscounted.length + foreign.length === 0);
