@@ -5,10 +5,10 @@ import { type Config, type ConfigInput, DEFAULT_CONFIG, parseConfig } from './co
 import { holderOf } from './cursor/database/holders.ts';
 import { listRuns, type RunFilter, type RunRecord } from './cursor/runs.ts';
 import { ConfigError, type Finding } from './model/errors.ts';
-import { type Instant, parseDate } from './model/instant.ts';
+import type { Instant } from './model/instant.ts';
 import { heard, type Log } from './model/log.ts';
 import type { StreamName, SyncName } from './model/streams.ts';
-import type { Window } from './model/window.ts';
+import { parseDate, type Window } from './model/window.ts';
 import type { Erasure } from './sinks/sink.ts';
 import { type Price, priceBackfill } from './sync/backfill/price.ts';
 import type { LinksJob, StreamJob, SyncDeps, SyncProgress } from './sync/job.ts';

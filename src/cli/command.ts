@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander';
 import { Cancelled, ConfigError, type Fault, StopStream } from '../model/errors.ts';
-import { type Instant, parseDate } from '../model/instant.ts';
+import type { Instant } from '../model/instant.ts';
 import { stringifyJson } from '../model/json.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES, type StreamName, type SyncName } from '../model/streams.ts';
-import type { Window } from '../model/window.ts';
+import { parseDate, type Window } from '../model/window.ts';
 import type { Terminal } from './terminal.ts';
 
 /** What every command gets. */

@@ -9,7 +9,6 @@ export interface AuditEntry {
   actor: string;
   /** A verb and its object, such as `backfill.start` or `customer.forget`. */
   action: string;
-  /** What was changed, such as `main/leads`. */
   target?: string | undefined;
   /** The address that a request came from, or the host that the command ran on. */
   from?: string | undefined;

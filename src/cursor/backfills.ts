@@ -13,7 +13,6 @@ export interface BackfillRequest {
   source: string;
   stream: StreamName;
   window: Window;
-  /** Also what is certified already. */
   force: boolean;
   /** How many rows it is expected to read, where somebody asked. */
   pricedRows?: number | undefined;
@@ -29,14 +28,10 @@ export interface Backfill extends Window {
   state: BackfillState;
   createdAt: Instant;
   finishedAt: Instant | null;
-  /** Windows in each state. */
   windows: { queued: number; running: number; done: number; failed: number };
   rows: number;
-  /** How many rows it was expected to read, where somebody asked. */
   pricedRows: number | null;
-  /** The share of its range that every sink has proven, from 0 to 1. */
   certified: number;
-  /** Why the last window that failed did. */
   message: string | null;
 }
 
@@ -106,23 +101,7 @@ export async function readQueuedLike(
   return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
 }
 
-interface WindowState extends Window {
-  state: 'queued' | 'running' | 'done' | 'failed';
-  tries: number;
-  rows: number;
-  message: string | null;
-}
-
-export const readBackfillWindows = (db: Queryable, id: string): Promise<WindowState[]> =>
-  db.query<WindowState>(sql`
-    select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state, tries, rows_read as rows, message
-    from tributary.backfill_windows where backfill_id = ${id} order by start_at`);
-
-/**
- * Moves a backfill from one of some states to another; false where it was in none of them. One that had failed is queued again with its
- * failed windows, as if for the first time. In one statement: a worker that looks between two would find it without a window to read, and
- * end it again.
- */
+/** False: it was in none of `from`. One statement: a worker that looked between two would end it again. */
 export async function moveBackfill(
   db: Queryable,
   id: string,
@@ -143,10 +122,7 @@ export async function moveBackfill(
 
 type Claim = (Window & { tries: number }) | 'over' | 'busy';
 
-/**
- * Takes a window for this worker, and returns it. `over`: there is nothing to do any more, or not now. `busy`: another window of the same
- * stream is being read, and the stream has one writer.
- */
+/** `over`: nothing to do, or not now. `busy`: another window of the stream is being read, and it has one writer. */
 export async function claimWindow(db: Database, id: string, start: Instant): Promise<Claim> {
   return db.transaction(async (tx) => {
     const [backfill] = await tx.query<{ source: string; stream: string; state: BackfillState }>(
@@ -205,14 +181,9 @@ export async function finishBackfills(db: Queryable): Promise<Array<{ id: string
     returning id, state`);
 }
 
-interface WaitingWindow extends Window {
-  id: string;
-  tries: number;
-}
-
 /** The next window of each stream that nobody reads now: what a worker could take. */
-export const nextWindows = (db: Queryable): Promise<WaitingWindow[]> =>
-  db.query<WaitingWindow>(sql`
+export const nextWindows = (db: Queryable) =>
+  db.query<Window & { id: string; tries: number }>(sql`
     select distinct on (b.source, b.stream) b.id, w.tries,
       ${instantOf('w.start_at')} as start, ${instantOf('w.end_at')} as "end"
     from tributary.backfills b join tributary.backfill_windows w on w.backfill_id = b.id

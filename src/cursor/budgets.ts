@@ -21,26 +21,18 @@ export function openSharedBudgets(db: Database) {
   };
 }
 
-/**
- * How far our idea of the database's clock may be off, beyond the time that a question takes, for a slot to be taken by it. Each answer
- * puts it right, so a request that then leaves later than its slot says so.
- */
+/** How far off our idea of the database's clock may be, beyond the time of a question, for a slot to go by it. */
 const CLOCK_OFF_MS = 50;
 
 /**
- * A step decides by the row as this process knows it and writes it back, unless another process has changed it meanwhile; then the same
- * statement brings the row as it is, and the step is tried again. Most steps are one statement. No lock is held between two
- * of them, so a process that is busy or stopped in between blocks nobody.
- *
- * The clock is the database's. Processes on several machines share no other; theirs may be minutes apart and may jump, and
- * two clocks cannot keep a distance of 250 ms.
+ * A step decides by the row as it is known here, and writes it back unless another process has changed it; then it is tried again with
+ * the row as it is. No lock is held in between, so nobody blocks others. The clock is the database's: two clocks keep no distance of 250 ms.
  */
 function createSharedStore(connection: BudgetConnection, keyHash: string, perSecond: number): BudgetStore {
   /** The least that a question and its answer take. What they take above that is lateness. */
   let usualTrip = Number.POSITIVE_INFINITY;
   /** The database's clock minus our own, as of the last answer. */
   let offset = 0;
-  /** The row as it was last seen. */
   let known: BudgetState | undefined;
   let sweptAt = Number.NEGATIVE_INFINITY;
 
@@ -55,7 +47,6 @@ function createSharedStore(connection: BudgetConnection, keyHash: string, perSec
 
   const ourNow = (): number => performance.now() + offset;
 
-  /** Every answer brings the row, if there is one, and the time. */
   async function ask(sql: Sql): Promise<Row | undefined> {
     const askedAt = performance.now();
     const [row] = await connection.query<Row>(sql);
@@ -104,13 +95,11 @@ const readRow = (keyHash: string): Sql =>
   sql`select state, ${NOW} as now, false as saved from tributary.budgets where key_hash = ${keyHash}`;
 
 interface Writing {
-  /** What happened, for `budget_use`: a slot of a lane, or a 429 and the pause that it began. */
   counted: string | undefined;
-  /** The time that the step was decided by, where nobody has asked for it just now: it must still be about right. */
   clock: { now: number; mostMs: number } | undefined;
 }
 
-/** Writes the row if it is still the one that the step began with. Brings it as it was before. */
+/** Writes the row if it is still as the step found it, and `clock`, its time, about right. Brings it as it was. */
 function writeRow(keyHash: string, before: BudgetState, after: BudgetState, { counted, clock }: Writing): Sql {
   const column = raw(counted ?? '');
   const books = sql`,
@@ -138,10 +127,7 @@ export const keyHashOf = (apiKey: string, kind: BudgetKind = 'analytics'): strin
     .digest('hex')
     .slice(0, 32);
 
-/**
- * A connection of its own to the state, opened when it is needed and reopened when it was lost. In the pool a query for the budget
- * would wait behind transactions that load rows, and a slot that is asked for late is a slot lost.
- */
+/** A connection of its own: in the pool it would wait behind transactions that load rows, and a late slot is lost. */
 type BudgetConnection = ReturnType<typeof openBudgetConnection>;
 
 const LONGEST_ANSWER_MS = 5000;
@@ -153,8 +139,7 @@ function openBudgetConnection(db: Database) {
 
   async function open(): Promise<Session> {
     const opened = await db.session();
-    // What a crash of the database takes back is less than a second old; when it is up again, every slot in it has passed. Through a
-    // pooler the setting would reach commits of others.
+    // A crash takes back slots that have passed since. Through a pooler the setting would reach commits of others.
     if (!(await opened.isPooled())) await opened.query(sql`set synchronous_commit = off`);
     return opened;
   }
@@ -203,7 +188,6 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-/** How the budget of a key was used by all processes, in one interval. */
 interface BudgetUse {
   keyHash: string;
   /** When the interval begins, ISO in UTC. */
@@ -217,12 +201,7 @@ interface BudgetUse {
   share: number;
 }
 
-/**
- * Intervals without a request have no row. The last one is still running: its share is of what has passed.
- *
- * @param minutes How far back. Seven days are kept.
- * @param step Minutes to a row: 1 for a curve, as many as `minutes` for one figure.
- */
+/** Without a request no row; the last interval is still running. Kept for seven days. `step`: minutes to a row. */
 export function readBudgetUse(
   db: Queryable,
   { minutes, step }: Record<'minutes' | 'step', number>,
@@ -247,16 +226,9 @@ export function readBudgetUse(
     from summed order by key_hash, from_at`);
 }
 
-/** How the budget of a key stands now. */
-interface BudgetNow {
-  keyHash: string;
-  perSecond: number;
-  /** Seconds left of the pause; null where there is none. */
-  pausedSeconds: number | null;
-}
-
-export const readBudgets = (db: Queryable): Promise<BudgetNow[]> =>
-  db.query<BudgetNow>(sql`
+/** How the budget of each key stands now. */
+export const readBudgets = (db: Queryable) =>
+  db.query<{ keyHash: string; perSecond: number; pausedSeconds: number | null }>(sql`
     select key_hash as "keyHash", per_second as "perSecond",
       case when paused_until > clock_timestamp() then extract(epoch from paused_until - clock_timestamp())::float8 end as "pausedSeconds"
     from tributary.budgets order by key_hash`);

@@ -5,7 +5,6 @@ import { defined, instantOf, isoOrNull, type Nulled, raw, sql } from './database
 import { ofTrack } from './holdings/window-rows.ts';
 import type { AnyTrack, Track, Tracks } from './ledger.ts';
 
-/** How far a stream has come in a sink. */
 export interface Cursor {
   since: Instant;
   completeThrough: Instant | undefined;
@@ -30,7 +29,6 @@ export const SELECT_CURSORS = `
 
 export type CursorRow = Nulled<Cursor> & { sink: string };
 
-/** By sink, in their order; undefined where nothing was ever written. */
 export function cursorsOf(sinks: readonly string[], rows: readonly CursorRow[]): Map<string, Cursor | undefined> {
   const found = new Map(rows.map(({ sink, ...cursor }) => [sink, defined<Cursor>(cursor)]));
   return new Map(sinks.map((sink) => [sink, found.get(sink)]));
@@ -65,7 +63,6 @@ export async function recordListing(
       last_commit = excluded.last_commit, updated_at = now()`);
 }
 
-/** Whether the service ever showed anything of a source. */
 export async function hasShownAny(db: Queryable, source: string): Promise<boolean> {
   const found = await db.query(
     sql`select from tributary.cursors where source = ${source} and newest_seen is not null limit 1`,
@@ -73,7 +70,6 @@ export async function hasShownAny(db: Queryable, source: string): Promise<boolea
   return found.length > 0;
 }
 
-/** Which commit the state was last told of. */
 export async function lastCommit(db: Queryable, track: AnyTrack): Promise<string | undefined> {
   const [row] = await db.query<{ id: string | null }>(
     sql`select last_commit as id from tributary.cursors where ${ofTrack(track)}`,
@@ -82,9 +78,8 @@ export async function lastCommit(db: Queryable, track: AnyTrack): Promise<string
 }
 
 /**
- * Whether a stream has caught up once in a sink; SQL about a cursor `c`. It has where a sync ended well after the window that holds
- * `since` was proven. Nothing is stored for it, so what starts over is a first sync again by itself: other filters forget the
- * windows, an earlier `since` and a new sink are proven from their beginning by the run under way.
+ * SQL about a cursor `c`: a sync ended well after the window that holds `since` was proven. Nothing is stored for it, so what starts over
+ * (other filters, an earlier `since`, a new sink) is a first sync again by itself.
  */
 export const CAUGHT_UP = `(
   (c.stream = 'links' and c.complete_through is not null) or coalesce((
@@ -124,15 +119,13 @@ export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
   }));
 }
 
-/** What somebody chose. What is left open means all of it. */
-export const chooseTracks = (
-  all: readonly KnownTrack[],
-  {
-    source,
-    streams = [],
-    sink,
-  }: { source?: string | undefined; streams?: readonly StreamName[]; sink?: string | undefined },
-): KnownTrack[] =>
+interface TrackChoice {
+  source?: string | undefined;
+  streams?: readonly StreamName[];
+  sink?: string | undefined;
+}
+
+export const chooseTracks = (all: readonly KnownTrack[], { source, streams = [], sink }: TrackChoice): KnownTrack[] =>
   all.filter(
     (track) =>
       (streams.length === 0 || streams.includes(track.stream)) &&
@@ -140,7 +133,6 @@ export const chooseTracks = (
       (sink === undefined || track.sink === sink),
   );
 
-/** For machines: moments are ISO texts, what is unknown is null. */
 export const reportTrack = ({ source, stream, sink, since, updatedAt, completeThrough, newestSeen }: KnownTrack) => ({
   ...{ source, stream, sink, since: toIso(since), updatedAt: toIso(updatedAt) },
   completeThrough: isoOrNull(completeThrough),
@@ -164,7 +156,6 @@ export async function rewind(tx: Queryable, track: Track, to: Instant): Promise<
     where ${ofTrack(track)}`);
 }
 
-/** As if the stream had never been synced into this sink. */
 export async function forgetTrack(tx: Queryable, track: Track): Promise<void> {
   for (const table of ['windows', 'cursors', 'attestations', 'foreign_rows'])
     await tx.query(sql`delete from tributary.${raw(table)} where ${ofTrack(track)}`);

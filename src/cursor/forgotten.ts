@@ -3,7 +3,7 @@ import { createMentions, createScrub, digestOf, type Forgotten } from '../model/
 import { parseJson } from '../model/json.ts';
 import type { Stream } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
-import { raw, sql } from './database/sql.ts';
+import { raw, type Sql, sql } from './database/sql.ts';
 
 export async function readForgotten(db: Queryable, source: string): Promise<Forgotten[]> {
   return db.query<Forgotten & Record<string, unknown>>(
@@ -11,10 +11,7 @@ export async function readForgotten(db: Queryable, source: string): Promise<Forg
   );
 }
 
-/**
- * The rows without what somebody asked to have erased. Inside the transaction of a commit and behind its fence, or behind the lock of
- * its files: who forgets waits for commits that have come this far, so nothing slips through between reading this list and writing the rows.
- */
+/** Behind the fence of a commit or the lock of its files: who forgets waits for commits that have come this far. */
 export async function withoutForgotten(
   tx: Queryable,
   source: string,
@@ -51,49 +48,44 @@ export async function mentionedIn(
   return candidates.filter(({ record }) => mentions(parseJson(record))).map((one) => one.id);
 }
 
-/** Deletes them. Returns how many. */
 export async function forgetQuarantined(...of: Parameters<typeof mentionedIn>): Promise<number> {
   const gone = await mentionedIn(...of);
   if (gone.length > 0) await of[0].query(sql`delete from tributary.quarantine where id = any(${gone})`);
   return gone.length;
 }
 
-/** What says how complete a source is. */
 const PROGRESS_TABLES = ['cursors', 'windows', 'attestations', 'foreign_rows'] as const;
 
 /** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
 const OTHER_TABLES = ['runs', 'profiles', 'filters', 'quarantine', 'parked', 'incidents', 'backfills'] as const;
 
-/** How many rows of a source the state has, by table. */
-export async function countSource(db: Queryable, source: string): Promise<Record<string, number>> {
-  const touched: Record<string, number> = {};
-  for (const table of [...PROGRESS_TABLES, ...OTHER_TABLES].map((name) => `tributary.${name}`)) {
-    const [row] = await db.query<{ n: number }>(sql`select count(*) as n from ${raw(table)} where source = ${source}`);
-    touched[table] = row?.n ?? 0;
-  }
-  return touched;
-}
+export const countSource = (db: Queryable, source: string): Promise<Record<string, number>> =>
+  countIn([...PROGRESS_TABLES, ...OTHER_TABLES], db, source);
 
 /** From now on nothing of the source is called complete. Returns how many rows went from each table. */
 export const forgetProgress = (db: Queryable, source: string): Promise<Record<string, number>> =>
-  deleteFrom(PROGRESS_TABLES, db, source);
+  countIn(PROGRESS_TABLES, db, source, DELETED);
 
 /** Whatever else the state holds of a source, but for what was asked to stay forgotten. Returns how many rows went from each table. */
 export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {
-  const touched = await deleteFrom(OTHER_TABLES, db, source);
+  const touched = await countIn(OTHER_TABLES, db, source, DELETED);
   // Without rows, its name is free for another service.
   const gone = await db.query(sql`delete from tributary.sources where name = ${source} returning 1`);
   return { ...touched, 'tributary.sources': gone.length };
 }
 
-async function deleteFrom(tables: readonly string[], db: Queryable, source: string): Promise<Record<string, number>> {
+const FOUND = (rows: Sql): Sql => sql`select count(*) as n ${rows}`;
+const DELETED = (rows: Sql): Sql => sql`with gone as (delete ${rows} returning 1) select count(*) as n from gone`;
+
+async function countIn(tables: readonly string[], db: Queryable, source: string, of = FOUND) {
   const touched: Record<string, number> = {};
-  for (const table of tables.map((name) => `tributary.${name}`))
-    touched[table] = (await db.query(sql`delete from ${raw(table)} where source = ${source} returning 1`)).length;
+  for (const table of tables.map((name) => `tributary.${name}`)) {
+    const [row] = await db.query<{ n: number }>(of(sql`from ${raw(table)} where source = ${source}`));
+    touched[table] = row?.n ?? 0;
+  }
   return touched;
 }
 
-/** The sources that the state knows of, whether or not the config still has them. */
 export async function knownSources(db: Queryable): Promise<string[]> {
   const tables = [...PROGRESS_TABLES, ...OTHER_TABLES, 'forgotten'].map(
     (table) => `select source from tributary.${table}`,

@@ -7,27 +7,14 @@ import type { Database, Queryable } from './database/index.ts';
 import { raw, type Sql, sql } from './database/sql.ts';
 
 /**
- * Two writers never meet on a stream. A lease says who may write; its epoch rises with every holder and is checked inside
- * every commit, so that a holder who slept past its lease (a stopped process, a lost network) cannot write any more.
- * The clock is the database's: it is the one clock that all processes share.
+ * Who may write a stream. The epoch rises with every holder and is checked in every commit, so that one who slept past its lease cannot
+ * write any more. The clock is the database's: it is the one that all processes share.
  */
-export interface Lease<S extends string = SyncName> {
-  source: string;
-  stream: S;
-  /** Another one after the stream was given away and taken again. */
-  readonly epoch: number;
-  /** Whether somebody waits for the stream. Only of interest to a holder that gives way. */
-  isWanted(): Promise<boolean>;
-  /** Hands the stream to whoever waits for it, and takes it again afterwards. No commit may be under way. */
-  giveWay(signal: AbortSignal): Promise<void>;
-  /** Also as a part of a transaction. If that fails, the lease has to be released again, by itself. */
-  release(tx?: Queryable): Promise<void>;
-}
+export type Lease<S extends string = SyncName> = Awaited<ReturnType<typeof acquireLease<S>>>;
 
 interface LeaseOptions {
   /** A long piece of work that lets others go first: they need not wait for its end. */
   givesWay?: boolean;
-  /** Ends the waiting for a holder that gives way. */
   signal?: AbortSignal | undefined;
   /** What is done in the transaction that takes the lease: reads what only the holder changes, and records that it began. */
   onTaken?: ((tx: Queryable, epoch: number) => Promise<void>) | undefined;
@@ -48,7 +35,7 @@ export async function acquireLease<S extends string>(
   stream: S,
   holder: string,
   { givesWay = false, signal, onWait, onTaken }: LeaseOptions = {},
-): Promise<Lease<S>> {
+) {
   const request = { source, stream, holder, givesWay };
   const patienceMs = onWait ? Number.POSITIVE_INFINITY : PATIENCE_MS;
   let epoch = await waitForLease(db, request, { signal, patienceMs, onWait, onTaken });
@@ -56,26 +43,27 @@ export async function acquireLease<S extends string>(
   return {
     source,
     stream,
+    /** Another one after the stream was given away and taken again. */
     get epoch() {
       return epoch;
     },
-    async isWanted() {
-      return (await readLease(db, source, stream))?.wanted ?? false;
-    },
-    async giveWay(until) {
+    /** Whether somebody waits for the stream. Only of interest to a holder that gives way. */
+    isWanted: async (): Promise<boolean> => (await readLease(db, source, stream))?.wanted ?? false,
+    /** Hands the stream to whoever waits for it, and takes it again afterwards. No commit may be under way. */
+    async giveWay(until: AbortSignal): Promise<void> {
       await db.query(giveBack(source, stream, sql`epoch = ${epoch}`));
       // The waiting process looks again within this time; a holder that took the stream back at once would starve it.
       await pause(3 * LOOK_AGAIN_MS, until);
       epoch = await waitForLease(db, request, { signal: until, patienceMs: Number.POSITIVE_INFINITY });
     },
-    async release(tx = db) {
+    /** Also as a part of a transaction. If that fails, the lease has to be released again, by itself. */
+    async release(tx: Queryable = db): Promise<void> {
       void stopRenewing();
       await tx.query(giveBack(source, stream, sql`epoch = ${epoch}`));
     },
   };
 }
 
-/** Does the work as the holder of the lease. */
 export async function withLease<T>(
   db: Database,
   source: string,
@@ -94,10 +82,7 @@ export async function withLease<T>(
 
 const RENEW_MS = 5000;
 
-/**
- * Renews a lease, or whatever else is held only for a while, until it is told to stop; then the renewal under way can be awaited. One at a
- * time, so that they do not pile up on a slow database.
- */
+/** Until it is told to stop; then the renewal under way can be awaited. One at a time, so that they do not pile up. */
 export function keepRenewing(renew: () => Promise<unknown>): () => Promise<void> {
   let underWay: Promise<void> | undefined;
   const attempt = async (): Promise<void> => {
@@ -114,25 +99,15 @@ export function keepRenewing(renew: () => Promise<unknown>): () => Promise<void>
   };
 }
 
-interface LeaseRequest {
-  source: string;
-  stream: string;
-  holder: string;
+interface LeaseRequest extends Record<'source' | 'stream' | 'holder', string> {
   givesWay: boolean;
 }
 
-interface Waiting extends Pick<LeaseOptions, 'signal' | 'onWait' | 'onTaken'> {
-  patienceMs: number;
-}
-
-/**
- * Takes the lease. Waits for a holder that gives way; a backfill waits for any holder, and without limit once it has given way
- * itself.
- */
+/** Waits for a holder that gives way; a backfill for any holder, and without limit once it has given way itself. */
 async function waitForLease(
   db: Database,
   request: LeaseRequest,
-  { signal, patienceMs, onWait, onTaken }: Waiting,
+  { signal, patienceMs, onWait, onTaken }: LeaseOptions & { patienceMs: number },
 ): Promise<number> {
   const { source, stream, givesWay } = request;
   const began = performance.now();

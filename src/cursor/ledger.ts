@@ -9,10 +9,8 @@ import type { Fence } from './leases.ts';
 
 export type { Track } from './holdings/window-rows.ts';
 
-/** A stream, or the listing of links, in a sink. */
 export type AnyTrack = Omit<Track, 'stream'> & { stream: SyncName };
 
-/** A stream in several sinks. */
 export interface Tracks extends Omit<AnyTrack, 'sink'> {
   sinks: readonly string[];
 }
@@ -25,7 +23,6 @@ export interface Advance extends Track {
   epoch: number;
   /** What its rows were asked for with; a commit under other filters than the state's is refused. */
   filters?: string | undefined;
-  /** Where completeness is counted from. */
   since: Instant;
   /** The windows that are in the sink once this commit is, in order. None where rows are delivered ahead of the proof. */
   spans: readonly Span[];
@@ -42,11 +39,7 @@ export interface Span extends Window {
   note?: string | undefined;
 }
 
-/**
- * Writes the windows into the ledger, and moves the cursor as far as the ledger proves.
- *
- * @param rows What the commit did to the sink's rows. Without it, as for a sink that cannot count, a window has the rows that were read.
- */
+/** The cursor moves as far as the ledger proves. Without `rows` (a sink that cannot count) a window has those read. */
 export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance, rows?: SinkRows): Promise<void> {
   await fence.renew();
   if (rows) await carryRows(tx, advance, rows);
@@ -66,7 +59,6 @@ export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance
     await tx.query(sql`update tributary.cursors set complete_through = ${toIso(reached)} where ${ofTrack(advance)}`);
 }
 
-/** What the ledger says of a window once it is committed. */
 export const entryOf = ({ start, end, certified, rows, note }: Span, runId: string, now: Instant): Entry => ({
   ...{ start, end, certified: certified !== undefined, rows, note, runId },
   ...{ readAt: now, provenAt: certified ? now : undefined },
@@ -78,12 +70,10 @@ export const readBack = (advance: Advance): Advance => ({
   spans: advance.spans.map((span) => ({ ...span, certified: span.certified && Certified.onRecord(span) })),
 });
 
-/** The ledger of a track from an instant on, in order. */
 export async function readLedger(db: Queryable, { sink, ...track }: Track, from: Instant): Promise<Entry[]> {
   return (await readLedgers(db, { ...track, sinks: [sink] }, from)).get(sink) ?? [];
 }
 
-/** The same of a stream in several sinks. */
 export async function readLedgers(db: Queryable, tracks: Tracks, from: Instant): Promise<Map<string, Entry[]>> {
   const values = [tracks.source, tracks.stream, tracks.sinks, toIso(from)];
   return ledgersOf(tracks.sinks, await db.query<SinkLedgerRow>({ text: selectEntries('$4'), values }));
@@ -106,16 +96,11 @@ export function ledgersOf(sinks: readonly string[], rows: readonly SinkLedgerRow
   return ledgers;
 }
 
-/** Whether rows of source $1 and stream $2 were ever read with the current filters: other filters start over. */
-export const HAS_ROWS =
-  'exists (select from tributary.cursors where source = $1 and stream = $2 and newest_seen is not null)';
-
 const ALWAYS: Window = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY };
 
 const ENTRY = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state = 'certified' as certified, rows,
   ${instantOf('read_at')} as "readAt", ${instantOf('proven_at')} as "provenAt", run_id as "runId", note, nullif(tries, 0) as tries`;
 
-/** Includes the neighbours, so that adjacent windows can be joined. */
 const deleteTouching = (track: Track, { start, end }: Window): Sql => sql`
   delete from tributary.windows where ${ofTrack(track)} and start_at <= ${toIso(end)} and end_at >= ${toIso(start)}
   returning ${raw(ENTRY)}`;
@@ -133,10 +118,7 @@ function insertEntries({ source, stream, sink }: Track, entries: readonly Entry[
 
 const WATERMARK = 'coalesce(c.complete_through, c.since)';
 
-/**
- * A `since` that moves back opens time that was never read: what is complete is counted again from there.
- * Otherwise the watermark only ever rises. Returns where it stands, and what is certified after that.
- */
+/** A `since` that moves back opens unread time: completeness is counted anew. Returns what is certified from there. */
 const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Advance): Sql => sql`
   insert into tributary.cursors as c (source, stream, sink, since, newest_seen, last_commit)
   values (${source}, ${stream}, ${sink}, ${toIso(since)}, ${isoOrNull(newestSeen)}, ${commitId})
@@ -151,10 +133,7 @@ const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Adv
     from tributary.windows
     where ${ofTrack({ source, stream, sink })} and state = 'certified' and end_at > ${raw(WATERMARK)}) as certified`;
 
-/**
- * What is promised of a stream in a sink: every event from `since` up to `complete_through` that the filters let through is there,
- * except those set aside. These stand beside the watermark wherever it is shown; each is SQL about a cursor `c`.
- */
+/** What stands beside the watermark, which promises what filters let through and is not set aside. Of a cursor `c`. */
 export const COVERAGE = {
   filters: `(select nullif(f.filters, '') from tributary.filters f where (f.source, f.stream) = (c.source, c.stream))`,
   setAside: `(select count(*) from tributary.quarantine q where (q.source, q.stream) = (c.source, c.stream))`,

@@ -3,10 +3,7 @@ import { holderOf } from './database/holders.ts';
 import type { Database, Queryable } from './database/index.ts';
 import { acquireLease, renewHeld } from './leases.ts';
 
-/**
- * A lock that needs no open transaction, and no connection of its own: its holder may send files for minutes, also behind a pooler. It is
- * a lease like any other, and ends by itself when nobody renews it.
- */
+/** Its holder may send files for minutes, also behind a pooler: no transaction stays open. It is a lease. */
 export type Lock = Awaited<ReturnType<typeof takeLock>>;
 
 /** No source has this name. */

@@ -7,7 +7,6 @@ import type { Queryable } from './database/index.ts';
 import { isoOf, type Sql, sql, storableText } from './database/sql.ts';
 import { readForgotten } from './forgotten.ts';
 
-/** A record that could not be used, and why. */
 export interface Rejected {
   record: unknown;
   reason: string;
@@ -49,13 +48,11 @@ const textOf = (value: unknown): string => storableText(stringifyJson(value) ?? 
 /** For people, whatever the privacy settings keep: others see the screen, and its text is pasted into tickets. */
 export const masked = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
 
-/** A record that was set aside, as it is kept. */
 export interface Quarantined {
   id: number;
   source: string;
   stream: StreamName;
   reason: string;
-  /** JSON as text: what made it unusable may be what jsonb refuses. */
   record: string;
   runId: string;
   /** ISO in UTC. */
@@ -72,7 +69,6 @@ interface QuarantineFilter {
   limit?: number | undefined;
 }
 
-/** The newest first. */
 export const listQuarantined = (db: Queryable, filter: QuarantineFilter): Promise<Quarantined[]> =>
   db.query<Quarantined>(sql`
     select id, source, stream, reason, record, run_id as "runId",
@@ -86,7 +82,6 @@ export async function countQuarantined(db: Queryable, filter: QuarantineFilter):
   return row?.n ?? 0;
 }
 
-/** Returns how many were there. */
 export async function dropQuarantined(db: Queryable, ids: readonly number[]): Promise<number> {
   const gone = await db.query(sql`delete from tributary.quarantine where id = any(${ids}) returning 1`);
   return gone.length;

@@ -1,7 +1,6 @@
 import type { Queryable } from './database/index.ts';
 import { isoOf, raw, sql, storableJson } from './database/sql.ts';
 
-/** A line that a run logged. */
 export interface RunLine {
   at: string;
   level: string;
@@ -9,7 +8,6 @@ export interface RunLine {
   details: Record<string, string>;
 }
 
-/** A request that a run sent. */
 export interface RunRequest {
   at: string;
   /** Null where it was no range that was asked for: a page of all links. */
@@ -18,7 +16,6 @@ export interface RunRequest {
   order: string;
   page: number;
   limit: number;
-  /** Null where the answer was not a page. */
   rows: number | null;
   ms: number;
   /** Null without an answer, or with one that was unusable whatever its status. */
@@ -44,7 +41,6 @@ export async function appendRunLog(db: Queryable, run: string, kind: keyof RunLo
     from jsonb_array_elements(${texts}::jsonb) with ordinality as e (entry, place) order by place`);
 }
 
-/** What of a kind is older than the last that are kept. */
 export async function trimRunLog(db: Queryable, run: string, kind: keyof RunLog): Promise<void> {
   await db.query(sql`
     delete from tributary.run_log where (run_id, kind) = (${run}, ${kind}) and id <= (

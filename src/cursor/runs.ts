@@ -5,7 +5,6 @@ import type { Queryable } from './database/index.ts';
 import { instantOf, isoOf, raw, type Sql, sql, storableJson, storableText } from './database/sql.ts';
 import { removeOldRunLogs } from './run-log.ts';
 
-/** What a run did to the rows of a sink. */
 export interface SinkTally {
   new: number;
   changed: number;
@@ -30,7 +29,6 @@ export const emptyTally = () => ({
   /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
   contradictions: {} as Record<string, number>,
   typeMismatches: {} as Record<string, number>,
-  /** Columns that came or grew. */
   schemaChanges: [] as string[],
 });
 
@@ -70,10 +68,7 @@ export const newRunId = (now: number = Date.now()): string =>
 /** The form of it, as Postgres reads it: a row whose `_run_id` looks otherwise was written by somebody else. */
 export const RUN_ID = '^[0-9]{8}T[0-9]{6}-[0-9a-f]{8}$';
 
-/**
- * The caller holds the lease of the stream: whatever else of its kind is still called running has died. A backfill that gave way to
- * a sync is alive. Returns when it began, by the database's clock.
- */
+/** Under the lease: whatever else of its kind is called running has died. Returns when it began. */
 export async function startRun(db: Queryable, run: Run): Promise<Instant> {
   const { id, kind, source, stream } = run;
   const died = 'the process ended before it could report; what it committed is kept';
@@ -87,12 +82,10 @@ export async function startRun(db: Queryable, run: Run): Promise<Instant> {
   return row.at;
 }
 
-/** What the history says of a run that a bug ended. */
 export const A_BUG = 'a bug in tributary ended it; the log says more';
 
 interface RunEnd {
   state: RunState;
-  /** Why it is not done. */
   message?: string | undefined;
   /** What it turned out to be, where that differs from what it began as. */
   kind?: RunKind | undefined;
@@ -149,7 +142,6 @@ export interface RunFilter {
   limit: number;
 }
 
-/** A row of the history. Times are ISO in UTC. */
 export interface RunRecord {
   id: string;
   kind: string;
@@ -170,7 +162,6 @@ export interface RunRecord {
   message: string | null;
 }
 
-/** The newest first. */
 export async function listRuns(db: Queryable, filter: RunFilter): Promise<RunRecord[]> {
   const { id, source, stream, state, kind, before, limit } = filter;
   const since = filter.since === undefined ? '-infinity' : toIso(filter.since);
@@ -189,10 +180,7 @@ export async function listRuns(db: Queryable, filter: RunFilter): Promise<RunRec
 /** So many at a time: the first time after years is no transaction of an hour. */
 const AT_ONCE = 10_000;
 
-/**
- * Removes what is only of interest for a while: runs that ended, incidents that are over, backfills that are through. A run that
- * wrote rows goes too; `_run_id` of those rows then names a run that nobody can look up. The audit trail stays.
- */
+/** A run that wrote rows goes too; `_run_id` then names what nobody can look up. The audit trail stays. */
 export async function removeOldHistory(db: Queryable, keepMs: number): Promise<void> {
   const old = (column: string): Sql => sql`${raw(column)} < now() - make_interval(secs => ${keepMs} / 1000.0)`;
   await db.query(sql`

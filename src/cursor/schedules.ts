@@ -3,24 +3,18 @@ import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, isoOf, sql, storableText } from './database/sql.ts';
 
-/**
- * When each stream is due, by the clock of the database, as for leases: workers whose clocks differ must agree on what is
- * due.
- */
+/** By the clock of the database: workers whose clocks differ must agree on what is due. */
 export interface Due {
   source: string;
   stream: SyncName;
   nextRunAt: Instant;
-  /** Runs that failed in a row. */
   failures: number;
-  /** The database's clock when it was asked. */
   now: Instant;
 }
 
 /** One stream, with what else decides whether it can run: most polls need no further question. */
 interface DueStream extends Due {
   isParked: boolean;
-  /** Who holds the stream now. */
   holder: string | null;
 }
 
@@ -48,10 +42,7 @@ export async function writeSchedules(db: Queryable, wanted: readonly Planned[]):
 export const readSchedules = (db: Queryable): Promise<Due[]> =>
   db.query<Due>(sql`select ${DUE} from tributary.schedules order by next_run_at`);
 
-/**
- * Claims a stream if it is due within `earlyMs`: one of all who see it due at the same time gets it, as it was before. It is compared
- * with the value that was read, not with the clock: of two workers that read the same value, one finds it changed.
- */
+/** Compared with the value that was read, not the clock: of two workers that read the same, one finds it changed. */
 export async function claimDue(
   db: Queryable,
   { source, stream }: Pick<Due, 'source' | 'stream'>,
@@ -81,14 +72,12 @@ export async function scheduleNext(
     where source = ${source} and stream = ${stream}`);
 }
 
-/** Every stream of a source, or one of them, is due at the given moment. */
 async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
   await db.query(sql`
     update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = 0
     where source = ${source} and ${stream} in (stream, '*')`);
 }
 
-/** Whether somebody holds the stream now: then its rows are being brought already. */
 export async function isLeased(db: Queryable, source: string, stream: SyncName): Promise<boolean> {
   const held = await db.query(
     sql`select from tributary.leases where source = ${source} and stream = ${stream} and expires_at > clock_timestamp()`,
@@ -152,7 +141,6 @@ export async function park(db: Queryable, parking: Parking): Promise<void> {
   await scheduleSource(db, source, stream, kept?.probe ?? nextProbeAt);
 }
 
-/** What keeps a stream from running: itself parked, or its source. */
 export async function readParked(db: Queryable, source: string, stream: SyncName): Promise<Parked[]> {
   return db.query<Parked>(sql`
     select source, stream, reason, ${instantOf('next_probe_at')} as "nextProbeAt"
@@ -176,10 +164,7 @@ export async function claimProbe(
   return taken.length > 0 ? next : undefined;
 }
 
-/**
- * A person wants the stream now and may have fixed what it was refused for: it is due, and its probe too. Later probes start again
- * from the shortest interval, because the fix may take effect later.
- */
+/** A person may have fixed what it was refused for. Later probes start anew: the fix may take effect later. */
 export async function makeDue(db: Queryable, source: string, stream: SyncName): Promise<void> {
   await db.query(sql`
     with probed as (

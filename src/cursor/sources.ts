@@ -5,7 +5,7 @@ import type { Row } from '../model/flatten.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { type Database, ifTable, type Queryable } from './database/index.ts';
 import { raw, sql } from './database/sql.ts';
-import { checkFence } from './leases.ts';
+import { checkFence, type Lease } from './leases.ts';
 
 /** A name and the service behind it. Rows carry only the name: those of two services would mix under it. */
 export interface SourceAddress {
@@ -18,7 +18,6 @@ interface MovedSource extends SourceAddress {
   was: string;
 }
 
-/** Sources that have another address than the one they were read from. */
 export const findMoved = async (db: Queryable, sources: readonly SourceAddress[]): Promise<MovedSource[]> =>
   movedOf(sources, await knownAddresses(db));
 
@@ -58,20 +57,12 @@ export const movedText = ({ name, was, baseUrl }: MovedSource): string =>
 export const MOVED_FIX =
   'give the other service a name of its own; if it is the same service at a new address, run tributary sync --adopt once';
 
-/** The workspace that the rows of a source belong to, and the key that showed it. */
 export interface Workspace {
   id: string | null;
   keyHash: string | null;
 }
 
-/** Of source $1: one value or none. */
-export const SELECT_WORKSPACE = `
-  select json_build_object('id', workspace, 'keyHash', key_hash) from tributary.sources where name = $1`;
-
-/**
- * Checks rows before they are used: a key of another workspace under the same name is refused. A new key alone is no reason, nor are rows
- * of links that moved to another workspace: only both together are. Once rows of the known workspace have come, the others are trusted.
- */
+/** A new key alone is no reason to refuse, nor are rows of links that moved between workspaces: only both together. */
 export function createWorkspaceCheck(
   db: Queryable,
   { source, stream, keyHash }: { source: string; stream: StreamName; keyHash: string },
@@ -118,15 +109,11 @@ async function keepAddresses(db: Queryable, sources: readonly SourceAddress[]): 
     on conflict (name) do update set base_url = excluded.base_url, adopted_at = now()`);
 }
 
-/** What is assumed of a server that nobody has met yet. */
 export const UNKNOWN_SERVER: Profile = { ...UNKNOWN_PROFILE, pageRows: MAX_LIMIT };
 
 /** What is stored of it: three columns for people who look, and everything else as it is. */
-const PROFILE = `
+export const PROFILE = `
   facts || jsonb_build_object('granularity', granularity, 'tickMs', tick_ms, 'pageRows', page_rows)`;
-
-/** Of source $1 and stream $2: one value or none. */
-export const SELECT_PROFILE = `select ${PROFILE} from tributary.profiles where source = $1 and stream = $2`;
 
 export async function writeProfile(db: Queryable, source: string, stream: StreamName, profile: Profile): Promise<void> {
   const { granularity, tickMs, pageRows, ...facts } = profile;
@@ -137,7 +124,6 @@ export async function writeProfile(db: Queryable, source: string, stream: Stream
       page_rows = excluded.page_rows, facts = excluded.facts, updated_at = now()`);
 }
 
-/** Every server that rows came from; none where the state has no tables yet. */
 export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & { source: string; stream: string }>> {
   const read = sql`
     select source, stream, ${raw(PROFILE)} as profile from tributary.profiles p where exists (
@@ -148,19 +134,10 @@ export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & 
   return rows.map(({ profile, ...of }) => ({ ...of, ...UNKNOWN_SERVER, ...profile }));
 }
 
-interface LeasedStream {
-  source: string;
-  stream: StreamName;
-  epoch: number;
-}
-
-/**
- * A window is complete only for what was asked. When the filters of a stream change, nothing is proven any more: the ledger
- * starts over, and every event that the new filters let through is read. Rows stay. Returns whether that was so.
- */
+/** Under other filters nothing is proven any more, and all is read again. Rows stay. Returns whether that was so. */
 export async function changeFilters(
   db: Database,
-  lease: LeasedStream,
+  lease: Pick<Lease<StreamName>, 'source' | 'stream' | 'epoch'>,
   { from, to }: { from: string | undefined; to: string },
 ): Promise<boolean> {
   if (from === to) return false;
@@ -179,6 +156,3 @@ export async function changeFilters(
     return true;
   });
 }
-
-/** Of source $1 and stream $2: one value or none. Only whoever holds the stream changes it. */
-export const SELECT_FILTERS = 'select filters from tributary.filters where source = $1 and stream = $2';

@@ -1,12 +1,10 @@
-import { CAUGHT_UP, isFirstSync } from '../cursor/cursors.ts';
 import type { Database, Queryable } from '../cursor/database/index.ts';
-import { instantOf, raw, sql } from '../cursor/database/sql.ts';
-import { SINK_CHANGED } from '../cursor/ledger.ts';
-import { type Instant, toIso } from '../model/instant.ts';
+import { sql } from '../cursor/database/sql.ts';
+import { toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
-import { describeInstant, describeRange, type Window } from '../model/window.ts';
+import { findUnmet } from '../sync/status.ts';
 import { type Incident, type IncidentKind, markSent, recordTroubles, type Trouble, takeUnsent } from './incidents.ts';
-import { type ScheduledStreams, streamKey } from './schedule.ts';
+import type { ScheduledStreams } from './schedule.ts';
 
 export interface AlertDeps {
   state: Database;
@@ -15,7 +13,6 @@ export interface AlertDeps {
   sinks: readonly { name: string }[];
   /** Where alerts are posted; undefined: they are only logged. */
   webhook: string | undefined;
-  /** Kinds that are only logged. */
   muted?: readonly IncidentKind[];
 }
 
@@ -71,27 +68,16 @@ async function post(url: string, alert: Alert): Promise<string | undefined> {
   }
 }
 
-/** A window that could not be proven is read again after an hour; when that did not help either, somebody should know. */
-const STAYS_AFTER_TRIES = 2;
-
-/** Everything that is wrong now and that needs an alert: parked, failing, late, not proven, changed by others. */
 export async function findTroubles(
   db: Queryable,
   scheduled: ScheduledStreams,
   sinks: readonly string[],
 ): Promise<Trouble[]> {
-  return [
-    ...(await findParked(db)),
-    ...(await findFailing(db)),
-    ...(await findLate(db, scheduled, sinks)),
-    ...(await findUncertified(db)),
-  ];
+  const maxLagMs = new Map([...scheduled].map(([key, stream]) => [key, stream.maxLagMs]));
+  return [...(await findParked(db)), ...(await findFailing(db)), ...(await findUnmet(db, maxLagMs, sinks))];
 }
 
-/**
- * Streams whose last run ended in a bug or an impossible config, and backfills that gave windows up, for a day. Such a stream may be
- * within its `maxLag`, or have none: nothing else would tell.
- */
+/** What a bug or the config ended, and backfills that gave windows up, for a day: `late` might not tell. */
 async function findFailing(db: Queryable): Promise<Trouble[]> {
   const rows = await db.query<{ source: string; stream: string; message: string }>(sql`
     select distinct on (source, stream) * from (
@@ -129,64 +115,3 @@ async function findParked(db: Queryable): Promise<Trouble[]> {
     return { source, stream, kind: 'parked', message };
   });
 }
-
-/**
- * The lag of a stream is that of its slowest sink. A first sync is far behind by nature: it is late where it has not moved for longer
- * than `maxLag`, counted from when the stream was configured.
- */
-async function findLate(db: Queryable, scheduled: ScheduledStreams, sinks: readonly string[]): Promise<Trouble[]> {
-  type Found = { source: string; stream: string; through: Instant | null; lag: number; still: number };
-  const rows = await db.query<Found & { caughtUp: boolean; why: string | null }>(sql`
-    select s.source, s.stream, ${instantOf('c.through')} as through, coalesce(c.caught_up, false) as "caughtUp",
-      ${raw(msSince('coalesce(c.through, s.created_at)'))} as lag, ${raw(msSince('greatest(s.created_at, c.read_at)'))} as still, r.message as why
-    from tributary.schedules s left join lateral (
-      select case when count(c.complete_through) = ${sinks.length} then min(c.complete_through) end as through,
-        count(*) = ${sinks.length} and bool_and(${raw(CAUGHT_UP)}) as caught_up, max(c.updated_at) as read_at
-      from tributary.cursors c where (c.source, c.stream) = (s.source, s.stream) and c.sink = any(${sinks})
-    ) c on true
-    left join lateral (
-      select message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream) and finished_at is not null
-      order by started_at desc limit 1
-    ) r on true`);
-  return rows.flatMap(({ source, stream, through, caughtUp, lag, still, why }) => {
-    const maxLag = scheduled.get(streamKey(source, stream))?.maxLagMs;
-    if (maxLag === undefined || lag <= maxLag) return [];
-    const isFirst = isFirstSync({ caughtUp, lagMs: lag }, maxLag);
-    if (isFirst && still <= maxLag) return [];
-    const where =
-      through === null ? 'nothing is proven complete yet' : `complete only through ${describeInstant(through)}`;
-    const what = isFirst ? `the first sync has not moved for ${minutes(still)}, ` : `${minutes(lag)} behind, `;
-    const message = `${what}more than maxLag (${minutes(maxLag)}): ${where}${why ? `. The last run: ${why}` : ''}`;
-    return [{ source, stream, kind: 'late' as const, message }];
-  });
-}
-
-const msSince = (moment: string): string => `extract(epoch from clock_timestamp() - ${moment})::float8 * 1000`;
-
-/** Windows that no reading has proven for a while; and, at once, those that a sink held and does not hold any more. */
-async function findUncertified(db: Queryable): Promise<Trouble[]> {
-  type Found = Window & { source: string; stream: string; note: string | null; more: number; changed: boolean };
-  const rows = await db.query<Found>(sql`
-    select distinct on (source, stream, changed) source, stream, note, changed,
-      count(*) over (partition by source, stream, changed) - 1 as more,
-      ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"
-    from (select *, starts_with(note, ${SINK_CHANGED}) is true as changed from tributary.windows where state = 'uncertified') w
-    where tries >= ${STAYS_AFTER_TRIES} or changed
-    order by source, stream, changed, start_at`);
-  return rows.map(({ source, stream, note, more, changed, ...window }) => {
-    const where = `${describeRange(window)}${more > 0 ? ` and ${more} more` : ''}`;
-    if (changed)
-      return { source, stream, kind: 'sink_changed', message: `${where}: ${note?.slice(SINK_CHANGED.length)}` };
-    return {
-      source,
-      stream,
-      kind: 'uncertified',
-      message: `${where} could not be proven complete${note ? `: ${note}` : ''}`,
-    };
-  });
-}
-
-const minutes = (ms: number): string => {
-  const count = Math.round(ms / 60_000);
-  return count < 120 ? `${count} min` : `${Math.round(count / 60)} h`;
-};

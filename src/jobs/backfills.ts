@@ -25,10 +25,7 @@ export interface BackfillDeps {
 /** More than anybody waits for; every one of them is looked at again and again until it is read. */
 const MOST_WAITING = 20_000;
 
-/**
- * Refuses what is asked for by mistake, or twice because nothing seemed to happen: it would be read once more, for hours. Asked when they are
- * added; and before that where finding their windows takes requests.
- */
+/** Refuses what is asked for twice: it would be read twice. Asked early, too: finding the windows takes requests. */
 export async function checkNewBackfills(
   state: Queryable,
   asked: ReadonlyArray<Omit<BackfillRequest, 'chunks'>>,
@@ -47,10 +44,7 @@ export async function checkNewBackfills(
     });
 }
 
-/**
- * Gives backfills to the queue, all of them or none: a flow each, with a child per window. Returns their ids, by which they are
- * paused, resumed and so on.
- */
+/** All of them or none: a flow each, with a child per window. Returns their ids. */
 export async function enqueueBackfills(
   { state, queue }: BackfillDeps,
   requests: readonly BackfillRequest[],

@@ -39,12 +39,6 @@ interface WorkOptions {
   handle(data: unknown): Promise<number | undefined>;
 }
 
-/** A running worker of BullMQ. */
-export interface WorkerHandle {
-  /** Takes no more jobs, and waits for those in hand. */
-  close(): Promise<void>;
-}
-
 interface QueueOptions {
   /** Redis, or undefined for the state database. */
   url: string | undefined;
@@ -102,11 +96,8 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
       });
 
   return {
-    /** For people: where the jobs are. */
     place: home.place,
-    /** For a page that shows the queues. */
     queues: queues as unknown as Readonly<Record<QueueName, BullQueue>>,
-    /** Adds a job, unless one of its name is already there. */
     enqueue: withFault(async (queue: QueueName, job: QueuedJob): Promise<void> => {
       await queues[queue].add(job.name, job.data, optionsOf(job));
     }),
@@ -139,14 +130,13 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
     }),
-    /** A job that was put off is taken up now. */
     promote: withFault(async (queue: QueueName, id: string) => {
       const job = await queues[queue].getJob(id);
       if (await job?.isDelayed()) await job?.promote();
     }),
     /** Jobs that could be taken up now, if somebody were free. */
     waiting: withFault((queue: QueueName): Promise<number> => queues[queue].getWaitingCount()),
-    async work(queue: QueueName, { handle, concurrency, lockMs }: WorkOptions): Promise<WorkerHandle> {
+    async work(queue: QueueName, { handle, concurrency, lockMs }: WorkOptions): Promise<Worker> {
       const worker: Worker = new Worker(
         queue,
         async (job: Job, token?: string) => {
@@ -185,19 +175,9 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
   };
 }
 
-interface Home {
-  place: string;
-  classes: BackendClasses<IQueueBackend, unknown>;
-  /** Connections, or what they are made from. */
-  produce(): unknown;
-  consume(): unknown;
-  /** Closes them all, also those that a worker waits for in vain: they would keep the process from ending. */
-  leave(): void;
-  /** What its driver throws, as one of our error types. */
-  fault(error: unknown): unknown;
-}
+type Home = ReturnType<typeof onRedis>;
 
-function onRedis(url: string): Home {
+function onRedis(url: string) {
   const open: Array<() => void> = [];
   const keep = (redis: ReturnType<typeof openProducer>): unknown => {
     // Without a listener every lost connection would be printed; the queue's own listener tells of it.
@@ -207,13 +187,15 @@ function onRedis(url: string): Home {
   };
   return {
     place: redisPlace(url),
-    classes: withBackend(createRedisBackend) as unknown as Home['classes'],
-    produce: () => keep(openProducer(url)),
-    consume: () => keep(openConsumer(url)),
+    classes: withBackend(createRedisBackend) as unknown as BackendClasses<IQueueBackend, unknown>,
+    /** Connections, or what they are made from. */
+    produce: (): unknown => keep(openProducer(url)),
+    consume: (): unknown => keep(openConsumer(url)),
+    /** Closes them all, also those that a worker waits for in vain: they would keep the process from ending. */
     leave: () => {
       for (const disconnect of open) disconnect();
     },
-    fault: (error) => redisFault(error, redisPlace(url)),
+    fault: (error: unknown): unknown => redisFault(error, redisPlace(url)),
   };
 }
 
@@ -250,10 +232,7 @@ function onPostgres(url: string): Home {
   };
 }
 
-/**
- * With our client, which does not answer a stranger in the server's place: its pool takes the client from its settings, LISTEN from the module
- * that it has loaded.
- */
+/** Our client does not answer a stranger. The pool takes it from its settings, LISTEN from the module it has loaded. */
 export const createGuardedBackend: typeof createPostgresBackend = (
   name,
   { connection: settings, ...rest },

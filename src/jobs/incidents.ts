@@ -7,7 +7,6 @@ import type { Instant } from '../model/instant.ts';
 export const INCIDENT_KINDS = ['parked', 'failing', 'late', 'uncertified', 'sink_changed'] as const;
 export type IncidentKind = (typeof INCIDENT_KINDS)[number];
 
-/** Something that an alert is sent for, as it is found. */
 export interface Trouble {
   source: string;
   stream: string;
@@ -15,11 +14,9 @@ export interface Trouble {
   message: string;
 }
 
-/** Trouble whose beginning or end is to be sent now. */
 export interface Incident extends Trouble {
   id: number;
   openedAt: Instant;
-  /** Undefined while it lasts. */
   closedAt: Instant | undefined;
 }
 
@@ -50,10 +47,7 @@ async function open(db: Queryable, troubles: readonly Trouble[]): Promise<void> 
     on conflict (source, stream, kind) where closed_at is null do update set message = excluded.message`);
 }
 
-/**
- * Claims alerts that are still to be sent. A claim lasts a minute: if this worker dies, another one sends them. An incident that
- * ended before its alert was sent is reported as begun, then as over.
- */
+/** A claim lasts a minute, lest this worker dies. What ended before it was sent is told as begun, then as over. */
 export async function takeUnsent(db: Queryable): Promise<Incident[]> {
   const rows = await db.query<Incident & { closedAt: Instant | null; wasSent: boolean }>(sql`
     update tributary.incidents set claimed_until = clock_timestamp() + interval '1 minute'

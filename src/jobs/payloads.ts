@@ -1,10 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 
-/**
- * What jobs carry: names and windows, never keys or rows. Whoever reads the queue's database learns nothing, and a job that
- * is lost can be made again from the state.
- */
+/** Names and windows, never keys or rows: the queue's database tells nothing, and a lost job is made again. */
 export interface SyncPayload {
   source: string;
   stream: SyncName;
@@ -16,14 +13,11 @@ export interface WindowPayload {
   start: Instant;
 }
 
-export interface ParentPayload {
-  backfill: string;
-}
+export type ParentPayload = Pick<WindowPayload, 'backfill'>;
 
 /** A job by its own name: while it waits or runs, another of that name is not added. */
 export interface QueuedJob<T = SyncPayload | WindowPayload | ParentPayload> {
   id: string;
-  /** What people see in the queue's view. */
   name: string;
   data: T;
 }

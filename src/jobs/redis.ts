@@ -37,10 +37,8 @@ const usual = {
   retryStrategy: (times: number) => Math.min(times * 100, 2000),
 };
 
-/** Refuses a Redis that would lose jobs, with what to do about it. */
 export const checkRedis = async (url: string): Promise<void> => judge(redisPlace(url), await readInfo(url));
 
-/** The INFO text of the server, or a typed error if it cannot be reached. */
 export async function readInfo(url: string): Promise<string> {
   const redis = new Redis(url, { ...usual, maxRetriesPerRequest: 0, lazyConnect: true, retryStrategy: () => null });
   let reason: string | undefined;
@@ -84,7 +82,6 @@ export function redisFault(error: unknown, place: string): unknown {
   return refused(place, error.message, error);
 }
 
-/** Refuses what the doctor reports as a fault. */
 export function judge(place: string, info: string): void {
   const fault = queueFindings(place, info).find(({ level }) => level === 'fault');
   if (!fault) return;

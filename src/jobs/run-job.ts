@@ -19,7 +19,6 @@ import {
   consequenceOf,
   nextRun,
   probeAfterMs,
-  retryAt,
   type ScheduledStream,
   type ScheduledStreams,
   streamKey,
@@ -34,10 +33,7 @@ interface StreamJobDeps extends WatchedDeps {
 /** The clocks of queue and database differ a little: a stream that is due within this time is due. */
 const EARLY_MS = 1000;
 
-/**
- * Runs a stream that a job calls due; the caller has no other run on it. The state decides whether it is due, so a job may come twice,
- * late or for nothing. Returns what came of the run, or nothing where there was none.
- */
+/** The caller has no other run on it. The state decides what is due: a job may come twice, late or for nothing. */
 export async function runDueStream(
   deps: StreamJobDeps,
   { source, stream }: Pick<Due, 'source' | 'stream'>,
@@ -85,10 +81,8 @@ async function admit(state: Database, due: Due, timings: Timings): Promise<strin
   for (const { source, stream, nextProbeAt } of await readParked(state, due.source, due.stream)) {
     const next = await claimProbe(state, { source, stream }, probeAfterMs);
     if (next === undefined) {
-      await scheduleNext(state, due, {
-        at: Math.max(nextProbeAt, due.now + timings.recheckMs),
-        failures: due.failures,
-      });
+      const at = Math.max(nextProbeAt, due.now + timings.recheckMs);
+      await scheduleNext(state, due, { at, failures: due.failures });
       return undefined;
     }
     probes.push(stream);
@@ -96,18 +90,11 @@ async function admit(state: Database, due: Due, timings: Timings): Promise<strin
   return probes;
 }
 
-interface Ended {
-  due: Due;
-  fault: Fault | undefined;
-  now: Instant;
-  /** What was parked and asked again by this run. */
-  probes: readonly string[];
-}
-
+/** `probes`: what was parked and asked again by this run. */
 async function settle(
   { state, log }: StreamJobDeps,
   entry: ScheduledStream,
-  { due, fault, now, probes }: Ended,
+  { due, fault, now, probes }: { due: Due; fault: Fault | undefined; now: Instant; probes: readonly string[] },
 ): Promise<void> {
   const { source, stream } = due;
   const consequence = consequenceOf(fault, due.failures);
@@ -134,7 +121,7 @@ async function settle(
         { source, stream, reason: fault?.message, failures: due.failures + 1 },
         'a run failed; it is tried again',
       );
-      return scheduleNext(state, due, { at: retryAt(now, consequence.afterMs, slot), failures: due.failures + 1 });
+      return scheduleNext(state, due, { at: Math.min(slot, now + consequence.afterMs), failures: due.failures + 1 });
     case 'park': {
       const { message: reason, next: nextStep } = consequence.fault;
       const { fingerprint } = entry;

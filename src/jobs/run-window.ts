@@ -32,10 +32,7 @@ export interface WindowJobDeps extends WatchedDeps {
 /** A window that so many tries could not read has failed, until somebody retries it. */
 const MOST_TRIES = 5;
 
-/**
- * Reads a window of a backfill for a job. Returns how long to put the job off: another window of the stream is
- * being read, or this one is to be tried again.
- */
+/** Returns how long to put the job off: another window of the stream is being read, or this one is tried again. */
 export async function runBackfillWindow(
   deps: WindowJobDeps,
   { backfill: id, start }: WindowPayload,

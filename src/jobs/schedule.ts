@@ -11,10 +11,7 @@ type Schedule = { every: number } | { cron: string; timezone: string };
 const cronParser = (): typeof import('cron-parser').CronExpressionParser =>
   createRequire(import.meta.url)('cron-parser').CronExpressionParser;
 
-/**
- * A schedule as the queue keeps it and as the state compares it. Streams that run every minute do not all run in the same
- * second: each has its own place in the minute, the same in every process, made from its name.
- */
+/** Each stream has its own place in the minute, made from its name: not all of them run in the same second. */
 export function scheduleText(schedule: Schedule, name: string): string {
   if ('cron' in schedule) return `cron ${schedule.cron} in ${schedule.timezone}`;
   return `every ${schedule.every} ms from ${placeOf(name) % schedule.every}`;
@@ -33,7 +30,6 @@ export function nextRun(text: string, after: Instant): Instant {
   return interval.next().getTime();
 }
 
-/** How long it is between two runs; of a calendar, between the next two. */
 export function periodOf(schedule: Schedule, now: Instant = Date.now()): number {
   if ('every' in schedule) return schedule.every;
   const text = scheduleText(schedule, '');
@@ -64,7 +60,6 @@ export function isTimezone(name: string): boolean {
 
 const placeOf = (name: string): number => createHash('sha256').update(name).digest().readUIntBE(0, 6);
 
-/** A stream with its schedule, as the config has it. */
 export interface ScheduledStream {
   job: AnyJob;
   /** As `scheduleText` writes it. */
@@ -96,13 +91,11 @@ export const TIMINGS = {
   lockMs: 30_000,
   /** After this long a run makes room for streams that wait, and goes on when it is due again. */
   sliceMs: 120_000,
-  /** How often sinks are maintained. */
   maintainMs: 300_000,
   /** How soon a window of a backfill asks again whether its stream is free. */
   busyMs: 15_000,
   /** A run that sends no request and commits nothing for so long is told to end. Longer than any pause that a service asks for. */
   hangMs: 20 * 60_000,
-  /** How long it has for that before it is given up. */
   graceMs: 60_000,
   /** How long runs have to end after SIGTERM: they are gone within 25 s, also with what comes after them. */
   closeMs: 20_000,
@@ -114,7 +107,7 @@ type Consequence =
   | { kind: 'go on' }
   /** At once: it was interrupted, and nothing is wrong. */
   | { kind: 'resume' }
-  /** Earlier than scheduled, if the schedule is a rare one. */
+  /** Earlier than scheduled, if the schedule is a rare one; never later: pauses after a 429 are up to the limiter. */
   | { kind: 'retry'; afterMs: number }
   /** Asking again cannot help. Parks the whole source if its key was refused, else this stream. */
   | { kind: 'park'; whole: boolean; fault: StopStream };
@@ -134,9 +127,6 @@ export function consequenceOf(fault: Fault | undefined, failures: number): Conse
 /** The key, its permissions or its plan: what every stream of the source needs. */
 export const isKeyRefused = (fault: Fault): boolean =>
   fault instanceof StopStream && (fault.answer?.status === 401 || fault.answer?.status === 403);
-
-/** A failed run waits no longer than its schedule says, however often it failed: pauses after a 429 are the business of the limiter. */
-export const retryAt = (now: Instant, afterMs: number, planned: Instant): Instant => Math.min(planned, now + afterMs);
 
 const FIRST_PROBE_MS = 15 * 60_000;
 const RAREST_PROBE_MS = 6 * 3_600_000;

@@ -11,7 +11,7 @@ import type { JobQueue } from './bull.ts';
 import { recordWorkerTrouble } from './incidents.ts';
 import { syncJob } from './payloads.ts';
 import { type ScheduledStreams, streamKey, type Timings } from './schedule.ts';
-import type { Upkeep } from './upkeep.ts';
+import type { Upkeep } from './watchdog.ts';
 
 interface TickerDeps extends AlertDeps {
   sinks: readonly Sink[];
@@ -19,7 +19,6 @@ interface TickerDeps extends AlertDeps {
   queue: JobQueue;
   timings: Timings;
   upkeep: Upkeep;
-  /** How long the history of runs is kept. */
   retentionMs: number;
 }
 
@@ -42,10 +41,7 @@ export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'sc
   await upkeep(SCHEDULERS, () => queue.schedule(schedulersOf(scheduled), { removeOthers: true }));
 }
 
-/**
- * What a worker does beside its runs, until the signal. Every worker does all of it; what another has done is found done. A lane does its
- * things one after the other, and waits for no other lane.
- */
+/** Every worker does all of it; what another has done is found done. A lane waits for no other lane. */
 export async function runLanes(deps: TickerDeps): Promise<void> {
   const { state, log, signal, sinks, timings, upkeep } = deps;
   const again = (everyMs: number): Promise<boolean> => sleep(everyMs, true, { signal }).catch(() => false);

@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eitherSignal } from '../api/cancel.ts';
+import type { Database } from '../cursor/database/index.ts';
 import { giveBackOwn } from '../cursor/leases.ts';
+import { Fault } from '../model/errors.ts';
+import type { Log } from '../model/log.ts';
 import type { AnyJob, SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
+import { recordWorkerTrouble } from './incidents.ts';
 import type { Timings } from './schedule.ts';
 
 /** A run that showed no sign of life, was told to end, and did not. It is given up: whoever awaits it goes on without it. */
@@ -12,16 +16,11 @@ interface WatchdogOptions {
   signal: AbortSignal;
   /** Another value than before is a sign of life. */
   pulse(): number;
-  /** So long without one is a hang. */
   hangMs: number;
-  /** How long the work has to end once it was told to. */
   graceMs: number;
 }
 
-/**
- * Leases, claims and locks are renewed by timers, which go on while the work itself hangs: without this, a stream whose run waits for
- * what never comes would be nobody's for ever. Ending a run that merely waits long is harmless: it goes on when it is due again.
- */
+/** Timers renew leases even while work hangs: its stream would be nobody's for ever. Ending a slow run is harmless. */
 export async function watched<T>(work: (signal: AbortSignal) => Promise<T>, options: WatchdogOptions): Promise<T> {
   const { signal, pulse, hangMs, graceMs } = options;
   const hung = new AbortController();
@@ -74,4 +73,41 @@ export async function watchedRun(
     if (error instanceof Hung) await giveBackOwn(deps.state, job.source, job.stream, deps.holder);
     throw error;
   }
+}
+
+export type Upkeep = (what: string, work: (signal: AbortSignal) => Promise<void>) => Promise<void>;
+
+interface UpkeepDeps {
+  state: Database;
+  log: Log;
+  signal: AbortSignal;
+  timings: Pick<Timings, 'hangMs' | 'graceMs'>;
+  /** The worker has left without waiting, and its connections are closed under what still runs. */
+  isGivenUp(): boolean;
+}
+
+/** Never throws or waits for ever: nothing else would notice. A bug or a hang is a trouble until it works again. */
+export function createUpkeep({ state, log, signal, timings, isGivenUp }: UpkeepDeps): Upkeep {
+  const { hangMs, graceMs } = timings;
+  const failing = new Set<string>();
+  const tell = async (): Promise<void> => {
+    const message = failing.size > 0 ? `a bug ended ${[...failing].join(', and ')}; the log says more` : undefined;
+    await recordWorkerTrouble(state, message).catch((error: unknown) => {
+      // Recovery: the log has it, and it is told with the next bug.
+      log.warn({ reason: String(error) }, 'the bug could not be recorded');
+    });
+  };
+  return async (what, work) => {
+    try {
+      await watched(work, { signal, pulse: () => 0, hangMs, graceMs });
+      if (failing.delete(what)) await tell();
+    } catch (error) {
+      // Recovery: whatever it was, the next round does what this one could not.
+      if (error instanceof Fault) return log.warn({ reason: error.describe() }, `${what} failed; it is tried again`);
+      if (isGivenUp()) return log.debug({ reason: String(error) }, `${what} was given up, and has ended`);
+      log.error({ err: error }, `a bug ended ${what}; it is tried again`);
+      failing.add(what);
+      await tell();
+    }
+  };
 }

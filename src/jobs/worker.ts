@@ -1,46 +1,36 @@
 import { once } from 'node:events';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { eitherSignal, isDoneWithin } from '../api/cancel.ts';
 import { newRunId, type RunKind, recordBug } from '../cursor/runs.ts';
 import { Fault } from '../model/errors.ts';
-import type { Log } from '../model/log.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
-import type { JobQueue, WorkerHandle } from './bull.ts';
+import type { JobQueue } from './bull.ts';
 import type { IncidentKind } from './incidents.ts';
 import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
 import { runDueStream } from './run-job.ts';
 import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
 import { byStreamKey, type ScheduledStream, streamKey, TIMINGS, type Timings } from './schedule.ts';
 import { applyConfig, runLanes } from './ticker.ts';
-import { createUpkeep } from './upkeep.ts';
+import { createUpkeep } from './watchdog.ts';
 
 export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   sinks: readonly Sink[];
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
   webhook: string | undefined;
-  /** Kinds of alerts that the webhook does not get. */
   muted?: readonly IncidentKind[];
-  /** How long the history of runs is kept. */
   retentionMs: number;
   /** Names this worker in the lease of a backfill, for others who find the stream taken. */
   backfillHolder: string;
   readWindow: WindowJobDeps['readWindow'];
-  /** Called with every run that ended, by a sync or a backfill. */
   onRun?(report: StreamReport): void;
-  /** Called with every job that a bug ended. */
   onBug?(where: Pick<StreamReport, 'source' | 'stream'>): void;
   onReady?(): void;
-  /** For tests: how often things are looked at. */
   timings?: Partial<Timings>;
 }
 
-/**
- * Runs mostly wait for answers and for the budget, so a process can have many at once. A source takes at most three of these
- * places, one per stream, so a slow source leaves room for others.
- */
+/** Runs mostly wait. A source takes at most one place per stream, so a slow source leaves room for others. */
 const SYNCS_AT_ONCE = 10;
 const WINDOWS_AT_ONCE = 3;
 
@@ -108,7 +98,6 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   };
 
   const { lockMs } = timings;
-  const loop = watchLoop(lockMs, log);
   const handles = await Promise.all([
     queue.work('sync', { concurrency: SYNCS_AT_ONCE, lockMs, handle: (data) => sync(data as SyncPayload) }),
     queue.work('backfill', {
@@ -120,16 +109,11 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const lanes = runLanes(shared);
   deps.onReady?.();
   await (signal.aborted ? undefined : Promise.race([lanes, once(signal, 'abort')]));
-  loop.stop();
-  await dismiss(handles);
-
-  async function dismiss(handles: readonly WorkerHandle[]): Promise<void> {
-    // The lanes, too, may wait for a database that does not answer.
-    const ended = Promise.all([lanes, ...handles.map((handle) => handle.close())]);
-    if (await isDoneWithin(timings.closeMs, ended)) return;
-    isGivenUp = true;
-    log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
-  }
+  // The lanes, too, may wait for a database that does not answer.
+  const ended = Promise.all([lanes, ...handles.map((handle) => handle.close())]);
+  if (await isDoneWithin(timings.closeMs, ended)) return;
+  isGivenUp = true;
+  log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
 }
 
 /** A run keeps its place for a while; after that it makes room if another stream waits. */
@@ -141,22 +125,4 @@ function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end():
     if (waiting > 0) over.abort();
   }, ms);
   return { signal: over.signal, end: () => clearInterval(timer) };
-}
-
-/** Warns when the event loop was blocked for long: a lock is renewed four times before it expires, and renewals wait that long. */
-function watchLoop(lockMs: number, log: Log): { stop(): void } {
-  const histogram = monitorEventLoopDelay({ resolution: 20 });
-  histogram.enable();
-  const timer = setInterval(() => {
-    const longestMs = Math.round(histogram.max / 1e6);
-    histogram.reset();
-    log.debug({ longestMs, lockMs }, 'the longest time that this process was busy');
-    if (longestMs > lockMs / 4) log.warn({ longestMs, lockMs }, 'this process is so busy that it may lose its jobs');
-  }, lockMs).unref();
-  return {
-    stop() {
-      clearInterval(timer);
-      histogram.disable();
-    },
-  };
 }

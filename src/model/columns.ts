@@ -1,9 +1,6 @@
 import { parseInstant } from './instant.ts';
 
-/**
- * A stream is data. Each field of the service is one line in `streams.ts`, which gives the columns that DDL,
- * COPY, flattening, comments, the data dictionary and the privacy rules are derived from.
- */
+/** Each field is a line in `streams.ts`: DDL, COPY, flattening, comments, docs and privacy are derived from it. */
 
 /** The logical type of a column; each sink maps it to a type of its own. */
 export type Kind = 'text' | 'integer' | 'number' | 'boolean' | 'timestamp' | 'json';
@@ -26,7 +23,6 @@ export interface Column {
   /** The canonical path first, then its deprecated alias. */
   from: readonly Origin[];
   nullable: boolean;
-  /** The column to use instead. */
   deprecated?: string;
   /** Joined when the event is read (link, customer): it changes on its own and never makes an event "changed". */
   volatile?: true;
@@ -34,7 +30,6 @@ export interface Column {
   doc: string;
 }
 
-/** One field of the service, as listed in `streams.ts`. */
 export interface Field {
   path: string;
   kind: Kind;

@@ -1,8 +1,4 @@
-/**
- * Errors are grouped by what the caller does next, not by where they come from:
- * wait (RetryLater), stop the stream (StopStream), set the record aside (BadRecord),
- * ask the user (ConfigError), or end (Cancelled).
- */
+/** By what the caller does next: wait (RetryLater), stop the stream, set the record aside, ask the user, or end. */
 
 import type { Instant } from './instant.ts';
 
@@ -18,10 +14,8 @@ export interface FaultDetails {
   where?: Where;
   /** What was kept: readers of an error want to know this first. */
   kept?: string | undefined;
-  /** What the user can do now. */
   next?: string | undefined;
   cause?: unknown;
-  /** The service's answer, if there was one. */
   answer?: ServiceAnswer | undefined;
 }
 
@@ -57,7 +51,11 @@ export abstract class Fault extends Error {
     return this;
   }
 
-  /** The full message: where, what happened, what was kept, what to do. */
+  /** The error that it stands for, which may hold what no person should see: loggers list what is enumerable. */
+  because(cause: unknown): this {
+    return Object.defineProperty(this, 'cause', { value: cause });
+  }
+
   describe(): string {
     const { source, stream, window, sink } = this.where;
     const place = [[source, stream].filter(Boolean).join('/'), window, sink && `in ${sink}`].filter(Boolean).join(' ');
@@ -90,7 +88,6 @@ export function statusOf(error: unknown): number | undefined {
 
 /** One record that cannot be used. It goes to quarantine with this reason; the rest of its page is used. */
 export class BadRecord extends Fault {
-  /** The part of the record that may be kept, without private data. */
   remains: unknown;
 }
 
@@ -104,14 +101,12 @@ export class ConfigError extends Fault {
   }
 }
 
-/** Somebody pressed Ctrl-C or sent SIGTERM. Nothing is wrong and nothing is lost. */
 export class Cancelled extends Fault {}
 
 /** One line of `doctor`: what was checked, the result, and what to do about it. */
 export interface Finding {
   /** `note`: it works, but deserves attention. `fault`: a sync would fail. */
   level: 'ok' | 'note' | 'fault';
-  /** What was checked: `state`, `sink warehouse`, `source main`. */
   subject: string;
   says: string;
   fix?: string | undefined;
@@ -123,7 +118,6 @@ export const ok = (subject: string, says: string): Finding => ({ level: 'ok', su
 
 export const note = (subject: string, says: string, fix?: string): Finding => ({ level: 'note', subject, says, fix });
 
-/** A fault that the owner of the config can fix. */
 export function failing(subject: string, says: string, fix: string): Finding {
   return { level: 'fault', subject, says, fix, fixBy: 'config' };
 }

@@ -5,10 +5,7 @@ import { parseInstant } from './instant.ts';
 import { bare, isObject, type JsonObject, putIn } from './json.ts';
 import type { Stream } from './streams.ts';
 
-/**
- * An undeclared field becomes a column: named by its path, typed by the values seen, widened when other
- * values come. Pure: `sync/schema-evolution.ts` stores the columns and has the tables altered.
- */
+/** An undeclared field: named by its path, typed by the values seen, widened when other values come. */
 export interface EvolvedColumn {
   path: string;
   name: string;
@@ -31,14 +28,10 @@ const RESERVED: ReadonlySet<string> = new Set(['tableoid', 'xmin', 'cmin', 'xmax
 /** Longer names are no names: each would be in the comment of a column and in every version of a table's metadata. */
 const LONGEST_PATH = 1000;
 
-/**
- * Whether a field may have a column. Its path is kept in the state and must come back as it was: a NUL is refused there, and half a
- * character comes back as another, so that the field would be new for ever. Such a field stays in `_extra`.
- */
+/** Its path must come back from the state as it was: NUL is refused there, and half a character becomes another. */
 const mayBeColumn = (path: string): boolean =>
   path.length <= LONGEST_PATH && path.isWellFormed() && !path.includes('\0');
 
-/** The kind that holds a value; undefined for none. */
 export function kindOf(value: unknown): Kind | undefined {
   switch (typeof value) {
     case 'boolean':
@@ -66,7 +59,6 @@ export function widen(a: Kind, b: Kind): Kind {
   return numbers.includes(a) && numbers.includes(b) ? 'number' : 'text';
 }
 
-/** The schema changes that a batch needs. */
 export function findSchemaChanges(
   stream: Stream,
   known: readonly EvolvedColumn[],
@@ -118,7 +110,6 @@ export function nameFor(path: string, taken: ReadonlySet<string>): string {
   }
 }
 
-/** The stream with its evolved columns after the declared ones. */
 export function evolvedStream(stream: Stream, evolved: readonly EvolvedColumn[]): Stream {
   const columns = evolved.map(({ path, name, kind }): Column => {
     const isJoined = /^(?:link|customer)(?:\.|$)/.test(path);

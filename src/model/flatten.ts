@@ -25,16 +25,12 @@ export interface Row {
   extra: JsonObject | null;
   /** Columns whose alias contradicted the canonical field. The row has the canonical value. */
   contradictions: readonly string[];
-  /** Columns whose value did not fit their kind. */
   typeMismatches: readonly string[];
 }
 
 export type Flatten = (record: unknown) => Row;
 
-/**
- * Compiles a stream into the function that flattens its records. It never throws on odd data, except `BadRecord` if
- * a record has no identity or time, or is nested too deeply.
- */
+/** It never throws on odd data, but `BadRecord` for a record without identity or time, or nested too deeply. */
 export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY): Flatten {
   const { columns } = stream;
   const readColumns = createReadColumns(columns);
@@ -92,7 +88,6 @@ export const treatmentOf = (column: Column, privacy: Privacy): Treatment =>
 const nameOf = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'a list' : `a ${typeof value}`;
 
-/** What flattening found besides the values. */
 interface Findings {
   extra: Extra;
   contradictions: string[];

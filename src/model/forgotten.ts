@@ -10,11 +10,7 @@ export interface Forgotten {
 
 export const digestOf = (id: string): string => createHash('sha256').update(id).digest('hex');
 
-/**
- * The columns of an event that are emptied when its customer or its click is forgotten. A customer's events lose who it was, what was
- * said of it, and the click that leads to its address; a click's leads and sales lose the address. Undeclared columns
- * may hold anything, so they are emptied with `_extra`.
- */
+/** A customer's events lose the click as well, which leads to its address. Undeclared columns may hold anything. */
 export function isEmptied(kind: Forgotten['kind'], stream: StreamName): (column: string) => boolean {
   const declared = new Set(STREAMS[stream].columns.map(({ name }) => name));
   const emptied = kind === 'customer' ? OF_CUSTOMER : OF_CLICK;
@@ -24,10 +20,7 @@ export function isEmptied(kind: Forgotten['kind'], stream: StreamName): (column:
 const OF_CUSTOMER = /^(?:customer_.*|metadata|click_id|click_ip|ip)$/;
 const OF_CLICK = /^(?:click_ip|ip)$/;
 
-/**
- * Keeps erased data out: the service still has it, and the next sweep would bring it back. A forgotten click is
- * left out; events of a forgotten customer stay, without anything that identifies the person.
- */
+/** The service still has it. A forgotten click is left out; events of a forgotten customer stay, without the person. */
 export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (rows: readonly Row[]) => readonly Row[] {
   if (forgotten.length === 0) return (rows) => rows;
   const [customers, clicks] = [createIsForgotten(forgotten, 'customer'), createIsForgotten(forgotten, 'click')];

@@ -3,10 +3,7 @@ import { isNone, type Value } from './columns.ts';
 import { bare, stringifyJson } from './json.ts';
 import type { Stream } from './streams.ts';
 
-/**
- * The fields that identify an event without an id: they never change between two reads of the same event.
- * Never extend this list: the ids of stored rows are derived from it, and every such row would be stored again as a new one.
- */
+/** Never extend this list: the ids of stored rows are derived from it, and all of them would be stored again as new. */
 const INVARIANT = [
   'event',
   'timestamp',

@@ -1,17 +1,10 @@
 /**
- * An instant is a number: milliseconds since 1970 UTC, with a fraction where the service gave microseconds.
- * Services write instants in many forms (ISO with or without milliseconds or zone, a space for the T, epoch digits, the
- * text of a JavaScript Date). All of them are parsed here; no other code compares timestamps as text.
- *
- * The resolution is the microsecond, as in Postgres and Parquet; further digits are cut off. A double holds
- * microseconds exactly from 1691 to 2248 (2^43 ms from 1970); outside that range, instants are whole milliseconds.
+ * Milliseconds since 1970 UTC, with a fraction where the service gave microseconds; further digits are cut off. Whatever form services write
+ * is parsed here. A double holds microseconds from 1691 to 2248 (2^43 ms from 1970); outside of that, instants are whole milliseconds.
  */
 export type Instant = number;
 
-/**
- * The years 1 to 9999. Postgres and Parquet hold more, but ISO text of other years needs a sign and six digits, which
- * Postgres and most readers refuse: anything outside is an error of the service, not an instant.
- */
+/** Years 1 to 9999: ISO text of others needs a sign and six digits, which Postgres and most readers refuse. */
 export const EARLIEST: Instant = Date.parse('0001-01-01T00:00:00.000Z');
 export const LATEST: Instant = Date.parse('9999-12-31T23:59:59.999Z');
 
@@ -41,10 +34,7 @@ function fromText(text: string): Instant | undefined {
   return fromIso(text) ?? fromWords(text);
 }
 
-/**
- * `2026-11-14T10:30:00.123Z`, which nearly every timestamp is, read digit by digit: the general form below takes ten times
- * as long, and a record has nine of them. Rare cases (29 February, 24:00, :60) are left to the general form.
- */
+/** Nearly every timestamp, digit by digit: ISO takes ten times as long. 29 February, 24:00 and :60 are left to it. */
 function fromUsualIso(text: string): Instant | undefined {
   if (text.length !== 24 || text[4] !== '-' || text[7] !== '-' || text[10] !== 'T') return undefined;
   if (text[13] !== ':' || text[16] !== ':' || text[19] !== '.' || text[23] !== 'Z') return undefined;
@@ -167,39 +157,8 @@ const UNITS: Readonly<Record<string, number>> = {
   w: 7 * 86_400_000,
 };
 
-/** Whole milliseconds, or undefined if the text is no duration. */
 export function parseDuration(text: string): number | undefined {
   const m = DURATION.exec(text.trim());
   if (!m) return undefined;
   return Math.round(Number(m[1]) * (UNITS[m[2] ?? ''] ?? Number.NaN));
-}
-
-const DAY_MS = 86_400_000;
-
-/** Midnight in UTC, that of today or so many days before. */
-const dayBefore = (now: Instant, days: number): Instant => (Math.floor(now / DAY_MS) - days) * DAY_MS;
-
-/** A calendar month earlier, or its last day where it has no such day. */
-function monthsBefore(now: Instant, months: number): Instant {
-  const date = new Date(now);
-  const day = date.getUTCDate();
-  date.setUTCDate(1);
-  date.setUTCMonth(date.getUTCMonth() - months + 1, 0);
-  date.setUTCDate(Math.min(day, date.getUTCDate()));
-  return date.getTime();
-}
-
-/**
- * `2026-11-01`, `2026-11-01T10:00Z`, `7d` and `1mo` (that long before now), `today`, `yesterday` or `now`. Text without a zone is UTC.
- * What lies before the range of instants is no date.
- */
-export function parseDate(text: string, now: Instant): Instant | undefined {
-  const word = text.trim();
-  if (word === 'now') return now;
-  if (word === 'today') return dayBefore(now, 0);
-  if (word === 'yesterday') return dayBefore(now, 1);
-  const months = /^(\d{1,4})\s*mo$/.exec(word)?.[1];
-  const ago = months === undefined ? parseDuration(text) : now - monthsBefore(now, Number(months));
-  if (ago === undefined) return parseInstant(text);
-  return now - ago >= EARLIEST ? now - ago : undefined;
 }

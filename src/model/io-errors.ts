@@ -3,9 +3,7 @@ import { ConfigError, Fault, RetryLater } from './errors.ts';
 const KEPT = 'everything that was finished; a file is there whole or not at all';
 
 /** Errors of a disk, and what a person can do about each. Any other error of the file system is a bug, and is not translated. */
-function diskFault(error: unknown, place: string): unknown {
-  if (!(error instanceof Error) || error instanceof Fault || !('code' in error)) return error;
-  const { code, syscall } = error as NodeJS.ErrnoException;
+function diskFault({ code, syscall }: NodeJS.ErrnoException, place: string): Fault | undefined {
   // What Node throws when a folder cannot be made on a read-only disk.
   switch (code === 'ENOENT' && syscall === 'mkdir' ? 'EROFS' : code) {
     case 'ENOSPC':
@@ -14,7 +12,6 @@ function diskFault(error: unknown, place: string): unknown {
       return new RetryLater(`the disk of ${place} has no room left (${code})`, {
         kept: KEPT,
         next: 'make room there, or raise the quota; then run again',
-        cause: error,
       });
     case 'EROFS':
     case 'EACCES':
@@ -22,14 +19,12 @@ function diskFault(error: unknown, place: string): unknown {
       return new ConfigError(`${place} may not be written (${code})`, {
         kept: KEPT,
         next: 'give the user who runs this the right to write there, or mount it writable; then run again',
-        cause: error,
       });
     case 'EEXIST':
     case 'ENOTDIR':
       return new ConfigError(`${place} cannot be used: a file is where a folder should be (${code})`, {
         kept: KEPT,
         next: 'move the file away; then run again',
-        cause: error,
       });
     case 'EIO':
     case 'ESTALE':
@@ -39,17 +34,16 @@ function diskFault(error: unknown, place: string): unknown {
       return new RetryLater(`${place} cannot be used now (${code})`, {
         kept: KEPT,
         next: 'see that the disk is there and sound, and that nobody else takes files away from it; then run again',
-        cause: error,
       });
     default:
-      return error;
+      return undefined;
   }
 }
 
 /** Wraps an object so that disk errors of its methods, and of the objects they return, are translated. */
 export function onDisk<T extends object>(place: string, target: T): T {
   const rethrow = (error: unknown): never => {
-    throw diskFault(error, place);
+    throw (error instanceof Error && !(error instanceof Fault) && diskFault(error, place)?.because(error)) || error;
   };
   const wrapped = Object.entries(target).map(([name, part]) => {
     if (typeof part !== 'function') return [name, part];

@@ -2,23 +2,16 @@ import { createHash, randomUUID } from 'node:crypto';
 import { BadRecord } from './errors.ts';
 
 /**
- * JSON that keeps integers exact. JSON.parse silently turns 9007199254740993 into …992; ids and amounts of that size
- * exist. Such integers become BigInt here and are written back as the same digits. 1e400, which no double
- * holds, becomes a text, and so does an integer that is too long for any database.
- *
- * JavaScript's own answer (the reviver's `context.source`, `JSON.rawJSON`) needs Node 21; until Node 20 is gone, large
- * integers travel through JSON.parse as marked strings. The mark is new in each process: metadata is written by
- * third parties, and one who knew the mark could turn a text into a number, or make a page unreadable.
+ * JSON.parse silently turns 9007199254740993 into …992: such integers become BigInt here, and are written back as the same digits. 1e400, or
+ * what no database holds, becomes a text. Until Node 20 is gone (`context.source` needs 21), they travel through JSON.parse as marked strings.
+ * The mark is new in each process: third parties write metadata, and one who knew it could make a number of a text, or a page unreadable.
  */
 const MARK = `int:${randomUUID()}:`;
 
 /** Digits of the longest integer that Postgres stores, in `numeric` and in jsonb; one more would fail its batch for ever. */
 export const LONGEST_INTEGER = 131_072;
 
-/**
- * The start of a string, or an integer of sixteen digits or more as a value: not the tail of a fraction or an exponent, not
- * a key, not a number with a leading zero. Or a number that may exceed every double. Invalid JSON must stay invalid.
- */
+/** A string's start, an integer of 16 digits or more as a value, or what may exceed a double. Invalid JSON stays so. */
 const STRING_OR_LARGE = /"|(?<![\d.eE+-])-?(?:[1-9]\d{15,}|(?:0|[1-9]\d*)(?:\.\d+)?[eE]\+?\d{3,})(?=\s*(?:[,\]}]|$))/g;
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
 
@@ -132,7 +125,6 @@ export function createExtra(withhold: Withhold): Extra {
 
 export const bare = (): JsonObject => Object.create(null) as JsonObject;
 
-/** Puts a value under its key, at the top or inside `parent`. */
 export function putIn(object: JsonObject, parent: string | undefined, key: string, value: unknown): void {
   if (parent === undefined) {
     object[key] = value;
@@ -156,18 +148,13 @@ export const isShared = (object: object): boolean => shared.has(object);
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/**
- * One pass over a record: each key is either read by some column, or unknown and kept in `extra`.
- * Looking up every path on its own takes three times as long, and unknown keys would need a second pass.
- */
+/** Each key is read by a column, or kept in `extra`. Looking up every path on its own takes three times as long. */
 export type Walk = ReturnType<typeof createWalk>;
 
-/** What was found in a link that many records share. */
 export interface WalkedLink {
   link: JsonObject;
   /** As `Walk.read` returns them. */
   raw: readonly unknown[];
-  /** Fields that no column reads. */
   unknown: ReadonlyArray<readonly [key: string, value: unknown]>;
 }
 
@@ -213,7 +200,6 @@ function readInside(parent: string, object: JsonObject, at: Lookup<number>, raw:
   }
 }
 
-/** What is known of an object's i-th key. */
 type Lookup<T> = (i: number, key: string) => T | undefined;
 
 /** Nearly all records have their keys in the same order: the i-th key of the last one is tried first. */
@@ -243,10 +229,7 @@ function placesOf(paths: readonly string[]): ReadonlyMap<string, Place> {
   return top;
 }
 
-/**
- * The value with the names of its fields as a sink can store them. Of names that would become one, each gets a digest of what it was:
- * otherwise one of the fields would be lost.
- */
+/** With names of fields as a sink can store them. Those that would become one get a digest: else a field is lost. */
 export function renameFields(value: unknown, storable: (name: string) => string): unknown {
   if (Array.isArray(value)) return value.map((inner) => renameFields(inner, storable));
   if (!isObject(value)) return value;
@@ -265,10 +248,7 @@ export function renameFields(value: unknown, storable: (name: string) => string)
 const digestOf = (key: string): string =>
   createHash('sha256').update(Buffer.from(key, 'utf16le')).digest('hex').slice(0, 8);
 
-/**
- * JSON.parse accepts any depth; JSON.stringify and Postgres overflow their stacks after some thousand levels. No real
- * data is nested as deeply as this.
- */
+/** JSON.stringify and Postgres overflow their stacks after some thousand levels. No real data is nested so deeply. */
 const DEEPEST = 500;
 
 export function refuseTooDeep(value: unknown): void {

@@ -9,15 +9,11 @@ export interface Log {
   child(fields: object): Log;
 }
 
-/**
- * Spans of work, for metrics and traces. The work does not know its observers; without any, a span
- * costs a function call. Attributes hold names, windows and counts, never a key and nothing of a record.
- */
+/** For metrics and traces. Without observers it costs a call. Attributes hold names, windows and counts, no keys. */
 export interface Span {
   name: 'run' | 'window' | 'request' | 'commit';
   /** Some are known for certain only when it ends: read them then, too. */
   attributes: Attributes;
-  /** The span that this one is part of. */
   parent: Span | undefined;
 }
 
@@ -25,7 +21,6 @@ type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanEnd {
   seconds: number;
-  /** The error that it threw, if any. */
   error: unknown;
 }
 
@@ -35,13 +30,11 @@ type Observer = (span: Span) => (end: SpanEnd) => void;
 const observers = new Set<Observer>();
 const current = new AsyncLocalStorage<Span>();
 
-/** Returns the function that unsubscribes. */
 export function observe(observer: Observer): () => void {
   observers.add(observer);
   return () => void observers.delete(observer);
 }
 
-/** Runs the work as a span; spans that begin inside it become its children. */
 export async function observed<T>(name: Span['name'], attributes: Attributes, work: () => Promise<T>): Promise<T> {
   if (observers.size === 0) return work();
   const span: Span = { name, attributes, parent: current.getStore() };
@@ -59,7 +52,6 @@ export async function observed<T>(name: Span['name'], attributes: Attributes, wo
   }
 }
 
-/** The run that a span is part of, if it is of one. */
 export function runOf(span: Span | undefined): string | undefined {
   if (span === undefined || span.name === 'run') return span && String(span.attributes.run);
   return runOf(span.parent);
@@ -75,13 +67,11 @@ export interface Line {
 
 const listeners = new Set<(line: Line) => void>();
 
-/** Returns the function that unsubscribes. */
 export function listen(listener: (line: Line) => void): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
-/** The same log, heard by those who listen. */
 export function heard(log: Log, place: object = {}): Log {
   const say =
     (level: Line['level']) =>

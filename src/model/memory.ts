@@ -1,17 +1,9 @@
 import { readFileSync } from 'node:fs';
 
 /** A share of the memory, in bytes, for pages and rows from the moment they are asked for until every sink has them. */
-export interface Memory {
-  readonly bytes: number;
-  /** Does the work once there is room for it. */
-  hold<T>(bytes: number, work: (held: Held) => Promise<T>, options?: HoldOptions): Promise<T>;
-  /** Counts rows that are there already, and waits for nothing. Returns what lets them go. */
-  keep(bytes: number): () => void;
-  /** Somebody waits: what is kept to be written together had better be written now. */
-  isShort(): boolean;
-}
+export type Memory = ReturnType<typeof createMemory>;
 
-export interface HoldOptions {
+interface HoldOptions {
   /** What it does lets go of what is kept: it goes before work that brings more. */
   isWayOut?: boolean;
   /** An aborted signal ends the wait, and the work finds it aborted. */
@@ -30,10 +22,10 @@ interface Waiting {
 }
 
 /**
- * Work that holds memory ends by itself, because it never waits for more than its own growth; what is kept may wait for such work. So the first
- * in the line goes on when it fits, or when nobody works: then nothing would become free by waiting.
+ * Work ends by itself, as it waits only for its own growth. So the first in the line goes on when it fits, or when nobody works: then nothing
+ * would become free by waiting.
  */
-export function createMemory(bytes: number): Memory {
+export function createMemory(bytes: number) {
   let free = bytes;
   let working = 0;
   const queue: Waiting[] = [];
@@ -78,7 +70,8 @@ export function createMemory(bytes: number): Memory {
 
   return {
     bytes,
-    async hold(wanted, work, options = {}) {
+    /** Does the work once there is room for it. */
+    async hold<T>(wanted: number, work: (held: Held) => Promise<T>, options: HoldOptions = {}): Promise<T> {
       let taken = await take(wanted, options);
       const held: Held = {
         grow(needed) {
@@ -98,12 +91,14 @@ export function createMemory(bytes: number): Memory {
         give(taken);
       }
     },
-    keep(rows) {
+    /** Counts rows that are there already, and waits for nothing. Returns what lets them go. */
+    keep(rows: number): () => void {
       const kept = rows * WITH_GARBAGE;
       free -= kept;
       return () => give(kept);
     },
-    isShort: () => queue.length > 0,
+    /** Somebody waits: what is kept to be written together had better be written now. */
+    isShort: (): boolean => queue.length > 0,
   };
 }
 
@@ -130,5 +125,4 @@ function cgroupLimit(): number | undefined {
   return undefined;
 }
 
-/** One for the process: all sources, streams and sinks share it. */
-export const processMemory: Memory = createMemory(memoryOf(cgroupLimit()));
+export const processMemory = createMemory(memoryOf(cgroupLimit()));

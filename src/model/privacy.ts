@@ -7,7 +7,6 @@ import { bare, isObject, type Withhold } from './json.ts';
 export type Treatment = 'keep' | 'drop' | 'hash' | 'truncate';
 
 export interface Privacy extends Readonly<Record<Personal, Treatment>> {
-  /** The key of the hashes; required for `hash`. */
   readonly salt?: string | undefined;
 }
 
@@ -40,10 +39,7 @@ function keyedHash(text: string, salt: string | undefined): string {
   return createHmac('sha256', salt).update(text).digest('hex');
 }
 
-/**
- * The network of an address: 203.0.113.0, 2001:db8:1::. An IPv4-mapped IPv6 address (::ffff:203.0.113.9) is an IPv4
- * address. A text that is no address is dropped.
- */
+/** 203.0.113.0, 2001:db8:1::. A mapped one (::ffff:203.0.113.9) is IPv4. A text that is no address is dropped. */
 function truncateIp(text: string): Value {
   if (isIPv4(text)) return text.replace(/\d+$/, '0');
   if (!isIPv6(text)) return null;
@@ -97,10 +93,7 @@ const isPart = (key: string): boolean => key === 'link' || key === 'click';
 /** `hasPassword: true` and `password: null` reveal nothing. */
 const revealsNothing = (value: unknown): boolean => value === null || typeof value === 'boolean';
 
-/**
- * For `_extra`: a link that comes as a list still holds its password. Unknown fields of a customer are
- * personal until a column says otherwise.
- */
+/** A link that comes as a list still holds its password. Unknown fields of a customer are personal. */
 export function createWithhold(privacy: Privacy): Withhold {
   const rules = rulesOf(privacy);
   if (rules.hidesNothing) return (_parent, _key, value) => value;
@@ -126,7 +119,6 @@ export function createWithhold(privacy: Privacy): Withhold {
 /** Deep enough for real data; deeper nesting would overflow the stack in JSON.stringify. */
 const DEEPEST = 60;
 
-/** `password=…`, `password: …` */
 const PASSWORD_IN_TEXT = /pass(?:word|wd|phrase)[\\"'\s]*[:=]/i;
 
 const LEFT_OUT = '(left out)';
@@ -134,10 +126,7 @@ const LEFT_OUT = '(left out)';
 /** Fields of a customer that the tables always keep. */
 const OF_ANY_CUSTOMER: readonly string[] = ['id', 'externalId', 'country', 'createdAt'];
 
-/**
- * The part of an unusable record that may be kept. Its shape is odd, so personal data is searched for everywhere.
- * Values that are hashed or truncated in the tables are left out: nobody joins on a record in quarantine.
- */
+/** Its shape is odd, so personal data is searched for everywhere. What tables hash or truncate is left out here. */
 export function createRedact(privacy: Privacy): (record: unknown) => unknown {
   const rules = rulesOf({ ...privacy, linkPassword: DEFAULT_PRIVACY.linkPassword });
 

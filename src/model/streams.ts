@@ -8,7 +8,6 @@ export type SyncName = StreamName | 'links';
 
 export interface Stream {
   name: StreamName;
-  /** The value of the record's own `event` field. */
   event: 'click' | 'lead' | 'sale';
   doc: string;
   columns: readonly Column[];
@@ -167,7 +166,6 @@ const kept = (name: string, kind: Kind, doc: string, nullable = false): Bookkeep
 /** The source of the row: the first half of every key. */
 export const SOURCE = kept('_source', 'text', 'Source of the row, as named in the config.');
 
-/** What Tributary adds to every event. */
 export const BOOKKEEPING: readonly Bookkeeping[] = [
   SOURCE,
   kept('_extra', 'json', 'What the service sent and no column holds, at its own path.', true),
@@ -213,10 +211,7 @@ export interface Entity {
   doc: string;
   key: string;
   columns: readonly Column[];
-  /**
-   * A reading counts only if one of these is set: a deleted customer comes as a placeholder, an event of a deleted link
-   * with nothing but its id, and neither must overwrite the real one.
-   */
+  /** A reading counts only with one of these: the placeholder of a deleted one must not overwrite the real one. */
   knowledge: readonly string[];
 }
 
@@ -235,7 +230,6 @@ export const LINK_COUNTERS: ReadonlySet<string> = new Set([
   ...['link_clicks', 'link_leads', 'link_conversions', 'link_sales', 'link_sale_amount', 'link_last_clicked'],
 ]);
 
-/** What Tributary adds to every link and customer. */
 export const entityBookkeeping = ({ name }: Pick<Entity, 'name'>): readonly Bookkeeping[] => [
   kept('_observed_at', 'timestamp', 'When it was last seen to have changed.'),
   ...(name === 'links' ? LISTED : []),
@@ -261,7 +255,6 @@ export const ENTITIES: readonly Entity[] = [
   ),
 ];
 
-/** The entities that a stream's events refer to. */
 export const entitiesOf = (stream: Stream): Entity[] =>
   ENTITIES.filter(({ key }) => stream.columns.some(({ name }) => name === key));
 

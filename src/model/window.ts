@@ -1,4 +1,4 @@
-import { type Instant, toIso } from './instant.ts';
+import { EARLIEST, type Instant, parseDuration, parseInstant, toIso } from './instant.ts';
 
 /** A span of time `[start, end)` in UTC: it includes its start and excludes its end, so adjacent windows never share an event. */
 export interface Window {
@@ -14,7 +14,28 @@ export const holds = (window: Window, at: Instant): boolean => at >= window.star
 
 export const startOfDay = (at: Instant): Instant => Math.floor(at / DAY_MS) * DAY_MS;
 
-/** A window cut at midnight, UTC. */
+/** A calendar month earlier, or its last day where it has no such day. */
+function monthsBefore(now: Instant, months: number): Instant {
+  const date = new Date(now);
+  const day = date.getUTCDate();
+  date.setUTCDate(1);
+  date.setUTCMonth(date.getUTCMonth() - months + 1, 0);
+  date.setUTCDate(Math.min(day, date.getUTCDate()));
+  return date.getTime();
+}
+
+/** `2026-11-01T10:00Z`, `7d` and `1mo` (before now), `today`, `yesterday` or `now`. Text without a zone is UTC. */
+export function parseDate(text: string, now: Instant): Instant | undefined {
+  const word = text.trim();
+  if (word === 'now') return now;
+  if (word === 'today') return startOfDay(now);
+  if (word === 'yesterday') return startOfDay(now) - DAY_MS;
+  const months = /^(\d{1,4})\s*mo$/.exec(word)?.[1];
+  const ago = months === undefined ? parseDuration(text) : now - monthsBefore(now, Number(months));
+  if (ago === undefined) return parseInstant(text);
+  return now - ago >= EARLIEST ? now - ago : undefined;
+}
+
 export function daysOf<T extends Window>(window: T): T[] {
   const days: T[] = [];
   for (let start = window.start; start < window.end; start = startOfDay(start) + DAY_MS)
@@ -43,7 +64,6 @@ export function duration(seconds: number): string {
 /** 12,345 whatever the locale of the machine. */
 export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 
-/** A count and its noun: `1 row`, `2 rows`. */
 export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
 
 /** For machines: metadata of files. */
@@ -69,11 +89,7 @@ export interface Entry extends Window {
   tries?: number | undefined;
 }
 
-/**
- * Merges a new reading into the entries that it overlaps and returns them as a new list, in order, without overlaps.
- * The newest reading of a span replaces older ones, with one exception: what was proven stays proven when a later
- * reading could not prove it again, since a reading only adds rows.
- */
+/** The newest reading of a span counts. But what was proven stays proven: a later reading only adds rows. */
 export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
   if (isEmpty(added)) return coalesce([...entries].sort((a, b) => a.start - b.start));
   // A span that stays proven was still read: a re-sweep that proves nothing is due again later, not at once.
@@ -109,20 +125,17 @@ export function completeThrough(entries: readonly Window[], since: Instant): Ins
   return end > since ? end : undefined;
 }
 
-/** The parts of a window that no entry covers, in order. */
 export function gaps(entries: readonly Window[], { start, end }: Window): Window[] {
   const window = { start, end };
   if (isEmpty(window)) return [];
   return entries.reduce<Window[]>((open, entry) => open.flatMap((part) => subtract(part, entry)), [window]);
 }
 
-/** The parts of a window that entries cover. */
 export const within = (entries: readonly Window[], { start, end }: Window): Window[] =>
   entries
     .map((entry) => ({ start: Math.max(entry.start, start), end: Math.min(entry.end, end) }))
     .filter((part) => !isEmpty(part));
 
-/** The share of a window that is proven, by time. */
 export function provenShare(entries: readonly Entry[], window: Window): number {
   if (isEmpty(window)) return 1;
   const proven = entries.filter(({ certified }) => certified);
@@ -138,10 +151,7 @@ function subtract<T extends Window>(span: T, cut: Window): T[] {
   return [...left, ...right];
 }
 
-/**
- * How many of an entry's rows lie in a piece of it is unknown; its share of the time is the best estimate. Keeping the
- * whole number in each piece would count the same rows again with every poll that overlaps the last one.
- */
+/** Its share of the time is the best estimate: the whole number in each piece would grow with every poll. */
 function cutOut(entry: Entry, cut: Window): Entry[] {
   return subtract(entry, cut).map((piece) => {
     const share = (piece.end - piece.start) / (entry.end - entry.start);
@@ -151,7 +161,6 @@ function cutOut(entry: Entry, cut: Window): Entry[] {
 
 const isEmpty = ({ start, end }: Window): boolean => start >= end;
 
-/** Neighbours become one where `join` says what they are together; undefined: they stay apart. */
 export function merged<T>(items: Iterable<T>, join: (last: T, next: T) => T | undefined): T[] {
   const result: T[] = [];
   for (const item of items) {
@@ -183,17 +192,13 @@ function join(a: Entry, b: Entry): Entry {
   };
 }
 
-/** The state of a span of time: proven, read and not proven, skipped, or not reached yet. */
 export type CoverageState = 'certified' | 'uncertified' | 'gap' | 'open';
 
 export interface CoverageSpan extends Window {
   state: CoverageState;
 }
 
-/**
- * The whole window, in order and without holes. Adjacent spans of one state are joined. In a first sync nothing is a gap: the newest
- * events are read first, and what lies before them was not skipped.
- */
+/** In order, without holes. In a first sync nothing is a gap: the newest is read first, and nothing was skipped. */
 export function coverageSpans(
   entries: readonly Pick<Entry, 'start' | 'end' | 'certified'>[],
   whole: Window,

@@ -14,55 +14,32 @@ import { withheld } from './holdings/attest.ts';
 import { type Arrived, batchOf, bytesOf, longestStretch, type Pending, rowsIn, startingAt, sumOf } from './pending.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
-/** Carries what one reading brings into every sink that wants it. */
-export interface Committer {
-  /** To the sinks named, or to all. Slices of one reader are committed in the order they came. */
-  add(slice: Slice, sinks?: ReadonlySet<string>, reader?: unknown): Promise<void>;
-  /** Commits what is left and waits for it. */
-  flush(): Promise<void>;
-  /** Runs work between two commits. Up to a batch of rows may be added meanwhile; it is committed afterwards. */
-  between(work: () => Promise<void>): Promise<void>;
-  /** What stopped a sink, if something did. */
-  fault(): Fault | undefined;
-  /** Lets go of what was never committed. */
-  close(): void;
-}
+export type Committer = ReturnType<typeof createCommitter>;
 
 interface CommitterOptions {
   sinks: readonly Sink[];
   evolver: SchemaEvolution;
   /** The part of every advance that stays the same during a run. A function, because the epoch changes when the lease is given away and taken back. */
   base: () => RunBase;
-  /** Where what the commits did is counted. */
   tally: Tally;
   serverNow: () => Instant;
-  /** Sinks that are left out of this run, and why. */
   failed?: ReadonlyMap<string, Fault>;
   /** Before this the sink keeps nothing. By the database's clock, which every run goes by: it never falls back. */
   keptFrom?: (sink: Sink) => Instant;
   /** By sink: windows that hold rows of another writer, which no reading makes complete. */
   foreign?: ReadonlyMap<string, readonly ForeignRows[]>;
-  /** Called with the windows that a sink has committed. */
   onCommit: (sink: string, spans: readonly Span[]) => void;
-  /** What all rows of the process share. */
   memory?: Memory;
 }
 
-/**
- * Each sink has its own batches and its own cursor. A sink that fails is left behind and reported at the end; the others still get
- * every row, because the requests have been spent.
- */
-export function createCommitter(options: CommitterOptions): Committer {
-  const { sinks, tally, serverNow, onCommit, evolver, base, foreign, keptFrom, memory = processMemory } = options;
+/** A sink that fails is left behind and reported; the others still get every row: the requests have been spent. */
+export function createCommitter(options: CommitterOptions) {
+  const { sinks, tally, memory = processMemory } = options;
   const committers = new Map<string, SinkCommitter>(
-    sinks.map((sink, i) => [
-      sink.name,
-      createSinkCommitter({
-        ...{ sink, evolver, base, serverNow, onCommit, memory, tally, foreign: foreign?.get(sink.name) ?? [] },
-        ...(keptFrom && { keptFrom: () => keptFrom(sink) }),
-        isFirst: i === 0,
-      }),
-    ]),
+    sinks.map((sink, i) => {
+      const foreign = options.foreign?.get(sink.name) ?? [];
+      return [sink.name, createSinkCommitter({ ...options, sink, foreign, isFirst: i === 0 })];
+    }),
   );
   const failed = new Map<string, Fault>(options.failed);
   /** Slices that some sink has not committed yet. */
@@ -95,7 +72,8 @@ export function createCommitter(options: CommitterOptions): Committer {
   };
 
   return {
-    async add(slice, chosen, reader) {
+    /** To the sinks named, or to all. Slices of one reader are committed in the order they came. */
+    async add(slice: Slice, chosen?: ReadonlySet<string>, reader?: unknown): Promise<void> {
       const bytes = bytesOf(slice.rows);
       const letGo = keep(bytes);
       let holders = 0;
@@ -109,8 +87,9 @@ export function createCommitter(options: CommitterOptions): Committer {
         return committer.add(slice, { reader, bytes, onEnd });
       });
     },
-    flush: () => each(undefined, (committer) => committer.flush()),
-    async between(work) {
+    flush: (): Promise<void> => each(undefined, (committer) => committer.flush()),
+    /** Runs work between two commits. Up to a batch of rows may be added meanwhile; it is committed afterwards. */
+    async between(work: () => Promise<void>): Promise<void> {
       let gate = { open: (): void => {}, refuse: (_reason: unknown): void => {} };
       const opened = new Promise<void>((open, refuse) => {
         gate = { open, refuse };
@@ -126,8 +105,9 @@ export function createCommitter(options: CommitterOptions): Committer {
         throw error;
       }
     },
-    fault: () => [...failed.values()][0],
-    close() {
+    fault: (): Fault | undefined => [...failed.values()][0],
+    /** Lets go of what was never committed. */
+    close(): void {
       for (const letGo of kept) letGo();
     },
   };
@@ -142,11 +122,9 @@ function countOddValues(tally: Tally, { rows }: Slice): void {
 
 type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since' | 'filters'>;
 
-interface SinkCommitterOptions
-  extends Pick<CommitterOptions, 'evolver' | 'base' | 'serverNow' | 'onCommit' | 'memory' | 'tally'> {
+interface SinkCommitterOptions extends Omit<CommitterOptions, 'sinks' | 'foreign' | 'failed'> {
   sink: Sink;
   foreign?: readonly ForeignRows[];
-  keptFrom?: () => Instant;
   /** Every sink meets the same odd records; they are counted once. */
   isFirst: boolean;
 }
@@ -159,7 +137,7 @@ type SinkCommitter = ReturnType<typeof createSinkCommitter>;
 /** Carries slices into one sink: batches of a few pages, each committed while the next is being read. */
 export function createSinkCommitter(options: SinkCommitterOptions) {
   const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally, isFirst } = options;
-  const keptFrom = options.keptFrom ?? (() => Number.NEGATIVE_INFINITY);
+  const keptFrom = (): Instant => options.keptFrom?.(sink) ?? Number.NEGATIVE_INFINITY;
   let arrived: Arrived[] = [];
   let stretches = 0;
   let shape = '';
@@ -221,7 +199,6 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
     return before;
   };
 
-  /** The next batch waits until the last one is committed. */
   const send = (slices: readonly Arrived[]): Promise<void> => {
     const sent = new Set(slices);
     arrived = arrived.filter((one) => !sent.has(one));
@@ -245,7 +222,6 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
     async room() {
       while (waiting) await waiting;
     },
-    /** `onEnd` is called when the batch that it came into is committed, or has failed. */
     async add(slice: Slice, { reader, bytes = bytesOf(slice.rows), onEnd = () => {} }: Partial<Arrived> = {}) {
       arrived.push({ slice: startingAt(slice, keptFrom()), reader, bytes, onEnd });
       // Where readers wait for memory, rows wait for no others to be written with.
@@ -268,10 +244,7 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
 
 const bytesIn = ({ bytes }: Arrived): number => bytes;
 
-/**
- * Windows are read side by side, and such a sink keeps order of time: of so many batches that have come, the longest stretch of one window is
- * written, and the rest is kept for what follows it. Pieces of all windows would be joined with what is there, over and over.
- */
+/** It keeps order of time, and gets the longest stretch of one window: pieces of all would be joined over and over. */
 const STRETCHES = 2;
 /** Then all that has come is written: what a reader found who sees few rows does not wait for the end. */
 const MOST_STRETCHES = 16;

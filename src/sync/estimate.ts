@@ -4,12 +4,10 @@ import type { Instant } from '../model/instant.ts';
 import type { Window } from '../model/window.ts';
 import type { SyncDeps } from './job.ts';
 
-/** A part of a range, and the number of rows that it is likely to hold. */
 export interface Estimate extends Window {
   rows: number;
 }
 
-/** A price may not cost more than a handful of requests, and not a good part of the job. */
 const MOST_PROBES = 5;
 const PAGES_A_PROBE = 3;
 
@@ -22,10 +20,7 @@ interface Unseen extends Window {
 const mostRows = ({ start, end, before, after }: Unseen): number => (end - start) * Math.max(before, after);
 const likelyRows = ({ start, end, before, after }: Unseen): number => ((end - start) * (before + after)) / 2;
 
-/**
- * Rows are counted where a page shows them, and guessed between two pages. The next page is asked for in the middle of the time that may
- * hold most: a month that is quiet until its last day is not taken for a quiet month.
- */
+/** Counted where a page shows rows, guessed in between. The next page is in the middle of what may hold most. */
 export async function estimateRows(
   toRead: readonly Window[],
   first: Sample,
@@ -39,7 +34,6 @@ export async function estimateRows(
   }
   const counted: Estimate[] = [];
   let probes = 1;
-  /** What a page leaves of the time that it was asked for. */
   const rest = ({ start, end }: Window, sample: Sample, after: number): Unseen[] => {
     const from = sample.isFull ? Math.min(end, Math.max(start, sample.newest ?? start)) : end;
     counted.push({ start, end: from, rows: sample.rows });
@@ -66,10 +60,7 @@ export async function estimateRows(
 /** An empty year is a few requests, and not nothing. */
 const SHARE_OF_TIME = 0.02;
 
-/**
- * The share of the windows that is done: rows that were read, against rows that are likely left. So a wrong estimate is put right on the
- * way. Without estimates it goes by time. Called with each part as it is read, and the number of its rows.
- */
+/** Rows that were read, against those likely left: a wrong estimate is put right. Without estimates it goes by time. */
 export function createMeter(
   windows: readonly Window[],
   estimates: readonly Estimate[],

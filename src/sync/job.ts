@@ -11,7 +11,6 @@ import { DAY_MS, startOfDay } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { UnknownFields } from './schema-evolution.ts';
 
-/** What the config says about how a stream is read. */
 export interface StreamPolicy {
   lookbackMs: number;
   /** Events may arrive this late: nothing younger is called complete. */
@@ -19,24 +18,20 @@ export interface StreamPolicy {
   resweepMs: number | undefined;
 }
 
-/** One stream of a source, ready to be synced. */
 export interface StreamJob {
   source: string;
   stream: StreamName;
-  /** A digest of the key that the service is asked with. */
   keyHash: string;
   policy: StreamPolicy;
   unknownFields: UnknownFields;
   /** The filters as one text. Completeness holds only for what they let through. */
   filters: string;
-  /** What is doubtful about them, for people. */
   warnings: readonly string[];
   createReader(profile: Profile, since: Instant, options?: ReadingOptions): Reader;
   /** One look at the service, for planning. */
   probe: Probe;
   /** What the plan grants the key, over all its streams and processes. */
   requestsPerSecond: number;
-  /** How often it is synced. */
   everyMs: number;
   /** Where the first sync begins, given where it once did. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
@@ -52,7 +47,6 @@ export interface LinksJob extends Pick<StreamJob, 'source' | 'keyHash' | 'everyM
   list(options: { hadLinks: boolean; signal: AbortSignal; onSeen(links: number): void }): Promise<Listing>;
 }
 
-/** What a schedule or a sync can be of. */
 export type AnyJob = StreamJob | LinksJob;
 
 export const isOfEvents = (job: AnyJob): job is StreamJob => job.stream !== 'links';
@@ -60,7 +54,6 @@ export const isOfEvents = (job: AnyJob): job is StreamJob => job.stream !== 'lin
 interface ReadingOptions {
   /** Nothing younger is called complete: by default what the config says. */
   settleMs?: number;
-  /** Earlier runs with these filters saw rows. */
   hasShown?: boolean;
 }
 
@@ -69,7 +62,6 @@ export interface SyncDeps {
   sinks: readonly Sink[];
   log: Log;
   signal: AbortSignal;
-  /** Who is at work, for others who find the stream taken. */
   holder: string;
   /** Called with the holder that a backfill waits for. With it the backfill waits as long as needed, without it half a minute. */
   onWait?(waiting: { source: string; stream: SyncName; holder: string }): void;
@@ -90,7 +82,6 @@ export interface SyncProgress {
   rows: number;
   requests: number;
   through: Instant | undefined;
-  /** From 0 to 1, where the work has an end. */
   done?: number;
   /** Where the work is a run of the history. */
   runId?: string;
@@ -99,7 +90,6 @@ export interface SyncProgress {
 interface SinceQuestion {
   /** A date, a duration back from the first sync, or `all`. */
   since: string;
-  /** Where the first sync began, if there was one. */
   known: Instant | undefined;
   api: EventsApi;
   stream: StreamName;
@@ -112,10 +102,7 @@ const SECOND_MS = 1000;
 /** No service of this kind is older. */
 export const BEFORE_ALL = Date.UTC(2000, 0, 1);
 
-/**
- * Where completeness is counted from. A date may be moved back later, which opens older time. `30d` and `all` are fixed by the first
- * sync; otherwise they would move with every day.
- */
+/** A date may be moved back later. `30d` and `all` are fixed by the first sync, or they would move with every day. */
 export async function resolveSince(question: SinceQuestion): Promise<Instant> {
   const { since, known } = question;
   const date = since === 'all' ? undefined : parseInstant(since);

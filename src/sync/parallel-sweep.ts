@@ -5,10 +5,7 @@ import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
 import type { Window } from '../model/window.ts';
 
-/**
- * Reads windows by several chains at once, so that a slow service does not leave the budget unused. A chain that is done takes over
- * the later half of the window that promises most rows, so nobody has to know beforehand where the rows are.
- */
+/** A chain that is done takes over the later half of what promises most rows: nobody has to know where the rows are. */
 interface ParallelSweep<T extends Wanted> {
   /** How many chains run at once. Called repeatedly: the number follows the latency of the service. */
   chainsAtOnce(): number;

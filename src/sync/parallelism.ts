@@ -18,10 +18,7 @@ export function createChainsAtOnce(requestsPerSecond: number, reader: Measured):
   return () => parallelism(reader.answerMs(), requestsPerSecond, reader.answerBytes(), pageMs());
 }
 
-/**
- * Latency times rate is the number of requests in flight that uses up the budget (Little's law); fewer where pages are large. A process
- * that takes longer for a page than the budget does needs only as many as it can take: with more, sinks get shorter stretches of time.
- */
+/** Latency times rate uses up the budget (Little's law); fewer where pages are large, or this process is slow. */
 export function parallelism(answerMs: number, requestsPerSecond: number, answerBytes = 0, pageMs = 0): number {
   const gapMs = 1000 / requestsPerSecond;
   const wanted =
@@ -38,12 +35,8 @@ const MEASURED_FOR_MS = 1000;
 
 /** How long this process takes for a page, with all that it does besides, by how busy its event loop has been lately. */
 export function createPageMs(answers: () => number): () => number {
-  let [since, lookedAt, seen, pageMs] = [
-    performance.eventLoopUtilization(),
-    performance.now(),
-    answers(),
-    USUAL_PAGE_MS,
-  ];
+  let since = performance.eventLoopUtilization();
+  let [lookedAt, seen, pageMs] = [performance.now(), answers(), USUAL_PAGE_MS];
   return () => {
     const came = answers() - seen;
     if (came === 0 || performance.now() - lookedAt < MEASURED_FOR_MS) return pageMs;

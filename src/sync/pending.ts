@@ -6,19 +6,16 @@ import type { Instant } from '../model/instant.ts';
 import { merged, type Window } from '../model/window.ts';
 import { groupBy } from '../sinks/files/group-by.ts';
 
-/** A slice on its way into a sink. */
 export interface Arrived {
   slice: Slice;
   /** Whoever read it: what it read before is committed before, or with it. */
   reader: unknown;
   bytes: number;
-  /** Called when it is committed, or has failed. */
   onEnd: () => void;
 }
 
 export type Pending = ReturnType<typeof batchOf>;
 
-/** What is to be committed into a sink together: rows, the windows that they prove, and records that were set aside. */
 export function batchOf(slices: readonly Arrived[], now: Instant) {
   const rows: Row[] = [];
   const spans: Span[] = [];
@@ -40,10 +37,7 @@ export const rowsIn = ({ slice }: Arrived): number => slice.rows.length;
 export const sumOf = (slices: readonly Arrived[], size: (one: Arrived) => number): number =>
   slices.reduce((sum, one) => sum + size(one), 0);
 
-/**
- * The slices of the reader who brought most rows: a stretch of time. All of them where two readers saw the same time, because of two readings
- * the later one counts.
- */
+/** Of the reader who brought most rows; all where two saw the same time: of two readings the later one counts. */
 export function longestStretch(slices: readonly Arrived[]): readonly Arrived[] {
   const stretches = [...groupBy(slices, ({ reader }) => reader).values()];
   const longest = stretches.reduce((a, b) => (sumOf(b, rowsIn) > sumOf(a, rowsIn) ? b : a));
@@ -52,7 +46,6 @@ export function longestStretch(slices: readonly Arrived[]): readonly Arrived[] {
   return stretches.every((one) => one === longest || isApart(extentOf(one))) ? longest : slices;
 }
 
-/** From the oldest to the newest instant that these slices speak of. */
 function extentOf(slices: readonly Arrived[]): Window {
   const extent = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
   const cover = (from: Instant, to: Instant): void => {
@@ -66,7 +59,6 @@ function extentOf(slices: readonly Arrived[]): Window {
   return extent;
 }
 
-/** Without what lies before a moment. */
 export function startingAt(slice: Slice, from: Instant): Slice {
   const { window, rows } = slice;
   const isKept = rows.every(({ at }) => at >= from) && (!window || window.start >= from);

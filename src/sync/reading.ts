@@ -16,11 +16,9 @@ import { type Ended, type OpenRun, tracksOf } from './run.ts';
 import { createSchemaEvolution, describeSchemaChange } from './schema-evolution.ts';
 import { isReopened, type Unproven, unsettled } from './windows-to-read.ts';
 
-/** What a sync and a backfill share: a reader, the cursors, and a committer into the sinks. */
 interface Reading {
   since: Instant;
   sinceOf(sink: Pick<Sink, 'keepMs'>): Instant;
-  /** As they stood when the run began. */
   cursors: Known['cursors'];
   ledgers: Pick<Ledgers, 'of'>;
   reader: Reader;
@@ -85,7 +83,6 @@ interface Opened extends Pick<Reading, 'since' | 'sinceOf' | 'reader'> {
   ledgers: Ledgers;
 }
 
-/** Commits under the lease of the run, and says how far it has come. */
 function createRunCommitter(
   { state, sinks, log, onProgress }: SyncDeps,
   job: StreamJob,
@@ -133,7 +130,6 @@ function createRunCommitter(
 interface Closing {
   asked: Window;
   now: Instant;
-  /** By sink: what was to be read again. */
   reopened: ReadonlyMap<string, readonly Entry[]>;
   ledgerOf(sink: string): readonly Entry[];
 }

@@ -21,10 +21,8 @@ import type { AnyJob, SyncDeps } from './job.ts';
 import { keepRunLog } from './run-log.ts';
 import type { Unproven } from './windows-to-read.ts';
 
-/** A run under way: it holds the lease, counts, and knows which window it is in. */
 export interface OpenRun {
   id: string;
-  /** What it is so far. */
   kind: RunKind;
   lease: Lease;
   tally: Tally;
@@ -34,16 +32,12 @@ export interface OpenRun {
   identities: ReadonlyMap<string, string>;
   /** The database's clock. */
   now(): Instant;
-  /** Requests sent by this run so far. */
   requests(): number;
-  /** Records which window is being read, for error messages. */
   enter(window: Window): void;
 }
 
-/** How the work of a run ended. */
 export interface Ended {
   state: RunState;
-  /** What of the window that was asked for is not proven complete, and why. */
   unproven: readonly Unproven[];
   /** Why it is not done, where that is about no window. */
   note?: string;
@@ -57,7 +51,6 @@ export interface StreamReport extends Ended {
   cursor: Cursor | undefined;
   /** Of a backfill: what was old enough to be read of what was asked for, and the share of it that every sink has proven. */
   range?: { window: Window; certified: number };
-  /** What stopped the run, if something did. */
   fault: Fault | undefined;
 }
 

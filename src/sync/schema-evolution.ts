@@ -27,7 +27,6 @@ interface EvolverOptions {
   unknownFields: UnknownFields;
   /** The columns as they were a moment ago: good for the first batch. */
   known?: readonly EvolvedColumn[];
-  /** Called with every change, for the run's record. */
   onSchemaChange(change: SchemaChange): void;
 }
 
@@ -36,7 +35,6 @@ export function createSchemaEvolution(options: EvolverOptions) {
   const record = { stream: stream.name, source, runId };
   let { known } = options;
   return {
-    /** The stream as its table should be now, and the rows in that shape. */
     async evolve(rows: readonly Row[]): Promise<{ stream: Stream; rows: Row[] }> {
       if (unknownFields === 'extra') return { stream, rows: [...rows] };
       // Read again for every further batch: another source may have changed the same table meanwhile.

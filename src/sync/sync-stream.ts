@@ -16,7 +16,6 @@ import { withReading } from './reading.ts';
 import { type StreamReport, withRun } from './run.ts';
 import { isReopened, resweeps, type Share, shared, unproven } from './windows-to-read.ts';
 
-/** The outcome of a stream: a report, or a fault with the report of the work before it, if there was any. */
 export type Outcome = { source: string; stream: SyncName } & (
   | { fault: undefined; report: StreamReport }
   | { fault: Fault; report: StreamReport | undefined }
@@ -79,7 +78,6 @@ export async function maintainSink({ name: sink, maintain }: Sink, log: Log, sig
   log.debug({ sink, done: await maintain({ isDueOnly: true, signal }) }, 'maintained');
 }
 
-/** Brings one stream of a source up to date in every sink. */
 export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport> =>
   withRun(deps, job, 'sync', (run) =>
     withReading(deps, job, run, async ({ since, sinceOf, cursors, ledgers, reader, committer }) => {
@@ -106,14 +104,12 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
 const floorOf = (ledger: readonly Entry[], completeThrough: Instant | undefined): Instant | undefined =>
   ledger.some(isReopened) ? ledger.findLast(({ certified }) => certified)?.end : completeThrough;
 
-/** How far a sink had come when the run began. */
 interface SinkProgress {
   sink: string;
   /** Later than the stream's where the sink keeps no older events. */
   since?: Instant;
   completeThrough: Instant | undefined;
   newestSeen: Instant | undefined;
-  /** As it is when asked. */
   ledger(): readonly Entry[];
 }
 
@@ -124,18 +120,13 @@ interface Work {
   reader: Reader;
   committer: Pick<Committer, 'add' | 'flush'>;
   signal: AbortSignal;
-  /** How many windows are read at a time. */
   chainsAtOnce(): number;
   /** A window is split only if each half promises this many pages. */
   pagesWorth?: number;
-  /** Says which window is being read now. */
   onWindow(window: Window, lane: 'fresh' | 'repair'): void;
 }
 
-/**
- * The heart of a sync; it knows neither database nor queue. It reads the tail first, so that new rows arrive at once; then what is
- * not proven yet; then what is due to be read again.
- */
+/** It knows neither database nor queue. The tail first, so that new rows arrive at once; then what is not proven. */
 export async function bringUpToDate(work: Work): Promise<Window> {
   const { reader, committer } = work;
   const tail = await observed('window', { lane: 'fresh', tail: true }, async () => {

@@ -7,13 +7,9 @@ import { DAY_MS, type Entry, gaps, HOUR_MS, merged, NOTHING_YET, startOfDay, typ
 /** What could not be proven is tried again, but not at every poll: it may cost hundreds of requests. */
 const RETRY_UNCERTIFIED_MS = HOUR_MS;
 
-/**
- * A window that this many runs could not prove is tried once a day from then on, because services do get fixed. Other windows are read
- * meanwhile; the watermark stops before it.
- */
+/** From then on a window is tried once a day, as services do get fixed. The watermark stops before it. */
 export const MOST_TRIES = 5;
 
-/** How long a window that could not be proven waits for its next try. */
 export const restMs = (tries: number): number => (tries < MOST_TRIES ? RETRY_UNCERTIFIED_MS : DAY_MS);
 
 /** It was proven, and the sink no longer holds it. */
@@ -33,10 +29,7 @@ export function unproven(ledger: readonly Entry[], whole: Window, again: Window 
 const DAY_MARKS_MS = [HOUR_MS, 2 * DAY_MS + HOUR_MS];
 const NIGHTLY_AT_MS = 2 * HOUR_MS;
 
-/**
- * Windows to read once more although they are proven: backdated events slip in behind the watermark. Each day is read again
- * on the day after and two days later; with `resweepMs`, everything that young is read again every night.
- */
+/** Backdated events slip in behind the watermark: each day again at D+1 and D+3, and with `resweepMs` every night. */
 export function resweeps(ledger: readonly Entry[], now: Instant, resweepMs: number | undefined): Window[] {
   const tonight = startOfDay(now) + NIGHTLY_AT_MS;
   const isDue = (entry: Entry): boolean => {
@@ -51,14 +44,12 @@ export function resweeps(ledger: readonly Entry[], now: Instant, resweepMs: numb
   return ledger.filter(isDue).map(({ start, end }) => ({ start, end }));
 }
 
-/** Joins windows that touch or overlap, which saves requests. */
 export const joined = (windows: readonly Window[]): Window[] =>
   merged(
     windows.map(({ start, end }) => ({ start, end })).sort((a, b) => a.start - b.start),
     (a, b) => (b.start <= a.end ? { start: a.start, end: Math.max(a.end, b.end) } : undefined),
   );
 
-/** A window, and the sinks that it is to be read for. */
 export interface Share {
   window: Window;
   sinks: ReadonlySet<string>;
@@ -84,13 +75,11 @@ export function shared(needs: ReadonlyArray<{ sink: string; windows: readonly Wi
 const areSame = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
   a.size === b.size && [...a].every((each) => b.has(each));
 
-/** A window for machines: ISO texts. */
 export const rangeOf = ({ start, end }: Window): { from: string; to: string } => ({
   from: toIso(start),
   to: toIso(end),
 });
 
-/** A window that is not proven complete, and why. */
 export type Unproven = Window & { note: string };
 
 /** Appends a window. Neighbours with the same reason become one. */

@@ -82,32 +82,6 @@ describe('the embedded Postgres', () => {
     await server.close();
   });
 
-  it('hands over what an earlier version made as the superuser', async () => {
-    const first = await open();
-    const url = new URL(first.url);
-    url.username = 'tributary';
-    url.password = await readFile(join(dir, 'postgres', 'tributary.password'), 'utf8');
-    for (const text of [
-      'CREATE SCHEMA old',
-      'CREATE TABLE old.rows (id bigint generated always as identity, other serial, at date) PARTITION BY RANGE (at)',
-      `CREATE TABLE old.part PARTITION OF old.rows FOR VALUES FROM ('2026-01-01') TO ('2027-01-01')`,
-      'CREATE VIEW old.seen AS SELECT * FROM old.rows',
-      'CREATE FUNCTION old.one() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$',
-      `CREATE TYPE old.mood AS ENUM ('fine')`,
-      'ALTER DATABASE tributary OWNER TO tributary',
-    ])
-      await ask(url.href, text);
-    await expect(ask(first.url, 'SELECT * FROM old.rows')).rejects.toThrow(/permission denied/);
-    await first.close();
-    const second = await open();
-    await ask(second.url, `INSERT INTO old.rows (at) VALUES ('2026-11-17')`);
-    expect(await ask(second.url, 'SELECT id, other, old.one() AS one FROM old.seen')).toEqual([
-      { id: 1, other: 1, one: 1 },
-    ]);
-    await ask(second.url, 'DROP SCHEMA old CASCADE');
-    await second.close();
-  });
-
   it('that cannot come back says so to whoever works with it', async () => {
     const server = await open();
     const lost = once(server.lost, 'abort');

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runWorkerApp, withQueue } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
-import { claimWindow, endWindow, finishBackfills, readBackfillWindows } from '../../src/cursor/backfills.ts';
+import { claimWindow, endWindow, finishBackfills } from '../../src/cursor/backfills.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import {
   type Backfill,
@@ -12,6 +12,7 @@ import {
 } from '../../src/jobs/backfills.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import type { RequestInfo } from '../../src/sandbox/requests.ts';
+import { windowsOf } from '../support/backfills.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { freshRedis } from '../support/redis.ts';
@@ -87,7 +88,7 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
     await withWorker(async (deps) => {
       const id = await add(deps);
       await isOver(id, 'failed');
-      const windows = await readBackfillWindows(db, id);
+      const windows = await windowsOf(db, id);
       expect(windows.map(({ state }) => state)).toEqual(CHUNKS.map((_, i) => (i === 3 ? 'failed' : 'done')));
       expect((await read(id)).message).toContain('the service answered 404');
 

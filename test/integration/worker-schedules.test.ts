@@ -5,7 +5,7 @@ import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
 import { syncJob } from '../../src/jobs/payloads.ts';
 import { byStreamKey, type ScheduledStream, scheduleText } from '../../src/jobs/schedule.ts';
 import { applyConfig } from '../../src/jobs/ticker.ts';
-import type { Upkeep } from '../../src/jobs/upkeep.ts';
+import type { Upkeep } from '../../src/jobs/watchdog.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { hasRedis, startRedis } from '../support/redis.ts';

@@ -1,4 +1,6 @@
 import type { Config } from '../../src/config/index.ts';
+import type { Queryable } from '../../src/cursor/database/index.ts';
+import { sql } from '../../src/cursor/database/sql.ts';
 import { readLedger } from '../../src/cursor/ledger.ts';
 import { DAY_MS, gaps, startOfDay, type Window } from '../../src/model/window.ts';
 import { type Engine, sourceOf } from './engine.ts';
@@ -10,6 +12,12 @@ import { at, smallSandbox } from './sandbox.ts';
 const TODAY = startOfDay(Date.now());
 export const daysAgo = (days: number): number => TODAY - days * DAY_MS;
 export const clicks = { streams: ['clicks'] } as const;
+
+/** The windows of a backfill of the queue, in order. */
+export const windowsOf = (db: Queryable, id: string) =>
+  db.query<{ state: string; tries: number }>(
+    sql`select state, tries from tributary.backfill_windows where backfill_id = ${id} order by start_at`,
+  );
 
 /** No click lies within a second of midnight: a backfill takes those of the day beside its own, and whether there is one depends on the clock. */
 export async function monthOf(rows = 900): Promise<Sandbox> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseDate, parseDuration } from '../../src/model/instant.ts';
-import { describeWindow, holds, startOfDay } from '../../src/model/window.ts';
+import { parseDuration } from '../../src/model/instant.ts';
+import { describeWindow, holds, parseDate, startOfDay } from '../../src/model/window.ts';
 
 const NOW = Date.UTC(2026, 10, 14, 12);
 

@@ -4,12 +4,14 @@ import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts'
 import { ConfigError } from '../../model/errors.ts';
 import { describeRange } from '../../model/window.ts';
 import {
+  findUnmet,
   type Need,
   needsOf,
   readStatus,
   readUse,
   type SourceUse,
   type StreamStatus,
+  type Unmet,
   unfilledOf,
 } from '../../sync/status.ts';
 import { type Context, checkSource, command, EXIT, type ExitCode, firstStep, type Options } from '../command.ts';
@@ -66,7 +68,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
       ),
     ),
   );
-  const show = (all: Omit<Snapshot, 'needs'>): ExitCode => {
+  const show = ({ unmet, ...all }: Omit<Snapshot, 'needs'> & { unmet: readonly Unmet[] }): ExitCode => {
     checkSource(options.source, [...configured, ...all.streams.map(({ source }) => source)]);
     const isAsked = ({ source }: { source: string }): boolean =>
       options.source === undefined || source === options.source;
@@ -75,7 +77,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     const isWritten = ({ sink }: StreamStatus): boolean => sink === null || sink in config.sinks;
     const wanted = [...maxLags.keys()].filter((key) => isAsked({ source: key.split('/')[0] ?? '' }));
     const needs = [
-      ...needsOf(streams.filter(isWritten), maxLags),
+      ...needsOf(streams.filter(isWritten), unmet.filter(isAsked), maxLags),
       // A first sync under way needs nobody; but who checks wants to use the tables.
       ...(options.check ? unfilledOf(streams, wanted, Object.keys(config.sinks)) : []),
     ];
@@ -85,11 +87,14 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns, next: firstStep(config) }));
     return options.check && snapshot.needs.length > 0 ? EXIT.incomplete : EXIT.done;
   };
-  if (!hasState(config) && !options.watch) return show({ streams: [], sources: [] });
+  if (!hasState(config) && !options.watch) return show({ streams: [], sources: [], unmet: [] });
   return withApp({ config, log }, async ({ state }) => {
     let code: ExitCode;
-    do code = show({ streams: await readStatus(state), sources: await readUse(state, perSecond) });
-    while (options.watch && terminal.hasReader() && (await pause(terminal, signal)));
+    const sinks = Object.keys(config.sinks);
+    do {
+      const unmet = await findUnmet(state, maxLags, sinks);
+      code = show({ streams: await readStatus(state), sources: await readUse(state, perSecond), unmet });
+    } while (options.watch && terminal.hasReader() && (await pause(terminal, signal)));
     return code;
   });
 }

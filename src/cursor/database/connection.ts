@@ -14,7 +14,6 @@ interface PoolOptions {
 
 export interface Connection {
   client: pg.PoolClient;
-  /** The server's process that greeted us. */
   pid: number;
   /** Waits for what the server says to a question, unless the line is dead. */
   answered: <T>(work: Promise<T>) => Promise<T>;
@@ -29,9 +28,8 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
   pool.on('error', () => {});
 
   /**
-   * On a connection of its own: those of the pool may all be waiting on a dead line. A process that reads from us or writes to us, and gets
-   * nothing through, is ended: it would keep its locks until the server notices by itself. Not so if its answer came while we looked: a
-   * busy process of ours comes to its timers before it comes to what has arrived.
+   * On a connection of its own: those of the pool may all wait on a dead line. A process that gets nothing through is ended, as it would keep
+   * its locks; not so if its answer came while we looked: a busy process of ours comes to its timers before it comes to what has arrived.
    */
   const lookAt: LookAt = async (pid, isStillSilent) => {
     const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
@@ -66,7 +64,6 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
         discard: () => client.release(true),
       };
     },
-    /** Waits for work under way, then ends every connection. */
     end: () => pool.end(),
   };
 }
@@ -82,9 +79,8 @@ export const SILENCE_MS = 60_000;
 const MOST_UNKNOWN = 5;
 
 /**
- * Waits for an answer of a server, however long the work takes there, but not for one that will never come: a line that a firewall
- * or a dead machine has swallowed says nothing for ever. So when nothing has passed for a while, the server is asked on another
- * connection what it is doing. A limit on the time of a query would end those that are only long.
+ * A line that a firewall or a dead machine has swallowed says nothing for ever: after a silence, the server is asked on another connection
+ * what it is doing. A limit on the time of a query would end those that are only long.
  */
 async function unlessSilent<T>(client: pg.PoolClient, silenceMs: number, lookAt: LookAt, work: Promise<T>): Promise<T> {
   const stream = client.connection.stream as Socket;
@@ -130,9 +126,8 @@ const BACKEND_ACTIVITY = `
 const processOf = (client: pg.PoolClient): number => (client as unknown as { processID: number }).processID;
 
 /**
- * How values arrive. int8 and int8[]: a number while it is exact, else a bigint. numeric: a string, exact. timestamptz: a
- * Date, so select `::text` where microseconds matter. date and timestamp: a string, since pg would read them in the time
- * zone of this machine. Set per pool: pg's global setting would change the parsers of other users of pg in this process.
+ * int8: a number while it is exact, else a bigint. numeric: a string, exact. timestamptz: a Date, so select `::text` for microseconds. date and
+ * timestamp: a string; pg would read them in this machine's zone. Set per pool: pg's global setting is for all who use pg in this process.
  */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text') => {
@@ -153,7 +148,6 @@ function integer(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text);
 }
 
-/** How long it may take to reach the server, and to close the connection. */
 const CONNECT_MS = 10_000;
 const CLOSE_WITHIN_MS = 5000;
 
@@ -161,11 +155,9 @@ const CLOSE_WITHIN_MS = 5000;
 export class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
-    // The pool listens only to idle connections. One in our hands, or on its way out, may be ended by the server too; the query under
-    // way says so, and without a listener the process would end.
+    // The pool listens only to idle connections. The server may end one in our hands, too: the query under way says so.
     this.on('error', () => {});
-    // pg leaves the line open where it cannot answer a server's question, until the server has had enough of waiting: a minute. And where the server
-    // says right behind it that it is ready, pg takes the connection for a good one.
+    // Where pg cannot answer a server's question, it leaves the line open, or takes it for good if `ready` follows.
     this.connection.once('error', () => {
       this.connection.removeAllListeners('readyForQuery');
       this.connection.stream.destroy();

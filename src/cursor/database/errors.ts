@@ -48,7 +48,6 @@ export function isInTheClear(url: string): boolean {
   return mode === 'disable' && !isLocalHost(host);
 }
 
-/** This machine, by name, by address or by a socket. */
 export const isLocalHost = (host: string): boolean =>
   host === 'localhost' || host.startsWith('/') || /^127\.|^\[?::1\]?$/.test(host);
 
@@ -82,14 +81,12 @@ const NO_TLS = /^(The server does not support SSL connections|There was an error
 const LOST =
   /^(Connection terminated|timeout expired|timeout exceeded|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
-/**
- * Turns what pg throws into one of our errors, which say what to do. Faults of the SQL itself (a bug, or a conflict that the caller knows
- * how to handle by its `code`) come back as they are.
- */
+/** Into our errors, which say what to do. Faults of the SQL itself come back as they are: callers know their `code`. */
 export function databaseFault(error: unknown, address: Address): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
   const thrown = { error, code: codeOf(error), place: `Postgres at ${address.host}:${address.port}` };
-  return refusal(thrown, address) ?? wrongServer(thrown, address) ?? noTls(thrown) ?? passing(thrown, address) ?? error;
+  const fault = refusal(thrown, address) ?? wrongServer(thrown, address) ?? noTls(thrown) ?? passing(thrown, address);
+  return fault?.because(error) ?? error;
 }
 
 interface Thrown {
@@ -98,29 +95,24 @@ interface Thrown {
   place: string;
 }
 
-/** The server refuses: a user, a database, a right, a setting. */
 function refusal({ error, code, place }: Thrown, { user, host, port, database }: Address): Fault | undefined {
   switch (code) {
     case '28P01':
     case '28000':
       return new ConfigError(`${place} refused user "${user}": ${error.message}`, {
         next: 'check the user name and the password in the database URL, and pg_hba.conf of the server',
-        cause: error,
       });
     case '3D000':
       return new ConfigError(`${place} has no database "${database}"`, {
         next: `create it (CREATE DATABASE "${database}") or correct the name in the database URL`,
-        cause: error,
       });
     case 'ENOTFOUND':
       return new ConfigError(`the host "${host}" of the database URL is not known`, {
         next: 'correct the host name in the database URL, or check the name service of this machine',
-        cause: error,
       });
     case '42501':
       return new ConfigError(`user "${user}" is not allowed to do this in database "${database}": ${error.message}`, {
         next: `grant the missing right to "${user}", or use a database user who has it`,
-        cause: error,
       });
   }
   // PgBouncer's words, which are in no other language.
@@ -128,7 +120,6 @@ function refusal({ error, code, place }: Thrown, { user, host, port, database }:
   if (parameter === undefined) return undefined;
   return new ConfigError(`the connection pooler at ${host}:${port} refuses the setting ${parameter}`, {
     next: `take ${parameter} out of the database URL, or add it to ignore_startup_parameters of the pooler`,
-    cause: error,
   });
 }
 
@@ -138,14 +129,12 @@ function wrongServer({ error, place }: Thrown, { user }: Address): Fault | undef
   if (/^SASL: .*password must be a (?:non-empty )?string/.test(error.message)) {
     return new ConfigError(`${place} requires a password for user "${user}", and the database URL has none`, {
       next: 'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
-      cause: error,
     });
   }
   if (error instanceof Unproven && error.asked) {
     return new ConfigError(`${place} has not authenticated itself, and ${error.message}`, {
       kept: 'the password was not sent',
       next: `turn on TLS (sslmode=verify-full in the database URL) or scram-sha-256 in the server, or allow it by require_auth=${error.asked} in the URL`,
-      cause: error,
     });
   }
   // pg's words for SCRAM that went wrong, such as a signature of somebody who does not know the password.
@@ -153,7 +142,6 @@ function wrongServer({ error, place }: Thrown, { user }: Address): Fault | undef
   return new ConfigError(`${place} could not authenticate itself: ${error.message}`, {
     kept: 'neither the password nor any row was sent',
     next: 'find out what listens there, and end it, or correct host and port in the database URL',
-    cause: error,
   });
 }
 
@@ -161,29 +149,24 @@ function noTls({ error, code, place }: Thrown): Fault | undefined {
   if (UNTRUSTED.test(code)) {
     return new ConfigError(`${place}: its TLS certificate is not trusted (${code})`, {
       next: 'check the certificate, the host name in the database URL and the clock of this machine; name your own CA by sslrootcert',
-      cause: error,
     });
   }
   if (!/^EPROTO$|^ERR_SSL_/.test(code) && !NO_TLS.test(error.message)) return undefined;
   return new ConfigError(`${place} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
     next: 'turn on ssl in the server, or take sslmode out of the database URL',
-    cause: error,
   });
 }
 
-/** What may work later. */
 function passing({ error, code, place }: Thrown, { database }: Address): Fault | undefined {
   if (code === '25006') {
     return new RetryLater(`${place} is read-only now: ${error.message}`, {
       kept: 'everything that was committed; nothing was changed',
       next: 'point the database URL at the primary, or wait until the failover is over; then run again',
-      cause: error,
     });
   }
   if (UNREACHABLE.test(code)) {
     return new RetryLater(`${place} cannot be reached (${code})`, {
       next: 'start the server, or correct host and port in the database URL; then run again',
-      cause: error,
     });
   }
   if (!PASSING.test(code) && !LOST.test(error.message)) return undefined;
@@ -191,7 +174,6 @@ function passing({ error, code, place }: Thrown, { database }: Address): Fault |
   return new RetryLater(`${place}, database "${database}": ${what}`, {
     kept: 'a transaction that was not committed changed nothing',
     next: 'run again',
-    cause: error,
   });
 }
 

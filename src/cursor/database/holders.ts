@@ -2,10 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/**
- * Names this process, for others who find a stream taken. Containers may share a host name and all have a process 1, so the name ends
- * in the boot and namespace that the process id belongs to.
- */
+/** Containers may share a host name and all have a process 1, so it ends in boot and namespace of the process id. */
 export const holderOf = (command: string): string =>
   `tributary ${command} (process ${process.pid} on ${hostname()}, ${processSpace}-${instance})`;
 

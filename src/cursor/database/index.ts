@@ -4,17 +4,7 @@ import { RetryLater } from '../../model/errors.ts';
 import { type Connection, openPool, SILENCE_MS } from './connection.ts';
 import { type Sql, sql } from './sql.ts';
 
-/** The way to Postgres: everything else sees these few functions, and errors that say what to do. */
-export interface Database extends Queryable {
-  /** Runs `work` between BEGIN and COMMIT; whatever it throws rolls back and is thrown on. */
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** A transaction that lives across calls. The caller must end it by commit() or rollback(), or a connection is lost to it. */
-  begin(): Promise<OpenTransaction>;
-  /** One connection of its own, for what belongs to a connection: advisory locks. */
-  session(): Promise<Session>;
-  /** Waits for work under way, then ends every connection. */
-  close(): Promise<void>;
-}
+export type Database = ReturnType<typeof connect>;
 
 export interface Queryable {
   query<T extends object = Record<string, unknown>>(sql: Sql): Promise<T[]>;
@@ -25,42 +15,27 @@ export interface Transaction extends Queryable {
   copyIn(text: string, chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number>;
 }
 
-interface OpenTransaction extends Transaction {
-  commit(): Promise<void>;
-  /** Never throws: a connection that cannot roll back is dropped, and the server then rolls back by itself. */
-  rollback(): Promise<void>;
-}
-
-export interface Session extends Queryable {
-  /** Settles when the connection is gone, whoever ended it. */
-  readonly ended: Promise<void>;
-  /** Whether a pooler stands in between: then whoever answers is not the process that greeted us. */
-  isPooled(): Promise<boolean>;
-  close(): Promise<void>;
-}
+export type Session = Awaited<ReturnType<Database['session']>>;
 
 interface ConnectOptions {
   url: string;
   /** What `pg_stat_activity` shows. */
   name?: string;
-  /** The most connections at once; further work waits its turn. */
   max?: number;
   /** After so long without a word, the server is asked whether it still knows of our question. */
   silenceMs?: number;
 }
 
-/**
- * A process that is stopped in the middle of a transaction keeps its locks, and everybody who wants the stream waits for them. After
- * this the server takes them back. Much longer than any step between two statements: none of them sends a file.
- */
+/** After this the server takes back the locks of a stopped process. Much longer than any step: none sends a file. */
 const LONGEST_PAUSE_MS = 300_000;
 
 /** Nothing is set for longer than a transaction: behind a pooler the next one has another connection, and ours is somebody else's. */
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_PAUSE_MS}`;
 
-export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions): Database {
+export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions) {
   const pool = openPool({ url, name, max, silenceMs });
-  const begin = async (): Promise<OpenTransaction> => {
+  /** Lives across calls. The caller must end it by commit() or rollback(), or a connection is lost to it. */
+  const begin = async () => {
     const connection = await pool.checkOut();
     try {
       await connection.answered(connection.client.query(BEGIN));
@@ -71,7 +46,7 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
     return openTransaction(connection);
   };
   return {
-    async query<T>(sql: Sql) {
+    async query<T extends object = Record<string, unknown>>(sql: Sql): Promise<T[]> {
       const connection = await pool.checkOut();
       try {
         return await run<T>(connection, sql);
@@ -80,7 +55,8 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
       }
     },
     begin,
-    async transaction(work) {
+    /** Runs `work` between BEGIN and COMMIT; whatever it throws rolls back and is thrown on. */
+    async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
       const tx = await begin();
       try {
         const result = await work(tx);
@@ -91,41 +67,41 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
         throw error;
       }
     },
+    /** One connection of its own, for what belongs to a connection: advisory locks. */
     async session() {
       const connection = await pool.checkOut();
       const ended = new Promise<void>((resolve) => connection.client.once('end', () => resolve()));
       return {
+        /** Settles when the connection is gone, whoever ended it. */
         ended,
-        async isPooled() {
+        /** Whether a pooler stands in between: then whoever answers is not the process that greeted us. */
+        async isPooled(): Promise<boolean> {
           const [server] = await run<{ pid: number }>(connection, sql`select pg_backend_pid() as pid`);
           return server?.pid !== connection.pid;
         },
-        query: <T>(sql: Sql) => run<T>(connection, sql),
-        async close() {
+        query: <T extends object = Record<string, unknown>>(sql: Sql) => run<T>(connection, sql),
+        async close(): Promise<void> {
           // Discarded, not given back: its locks end with the connection and must not wander to the next user.
           connection.discard();
           await ended;
         },
       };
     },
-    close: () => pool.end(),
+    close: (): Promise<void> => pool.end(),
   };
 }
 
-/** Reads a table of a state as it is, which may be empty or of an earlier version. */
 export async function ifTable<T>(db: Queryable, name: string, read: () => Promise<T[]>): Promise<T[]> {
   const found = await db.query(sql`select where to_regclass(${`tributary.${name}`}) is not null`);
   return found.length > 0 ? read() : [];
 }
 
-/** Whether the URL leads to a pooler, which gives each transaction another connection. */
 export const leadsThroughPooler = (url: string): Promise<boolean> =>
   withDatabase({ url, max: 1 }, async (db) => {
     const session = await db.session();
     return session.isPooled().finally(() => session.close());
   });
 
-/** For a piece of work that needs connections of its own. */
 export async function withDatabase<T>(options: ConnectOptions, work: (db: Database) => Promise<T>): Promise<T> {
   const db = connect(options);
   try {
@@ -135,7 +111,7 @@ export async function withDatabase<T>(options: ConnectOptions, work: (db: Databa
   }
 }
 
-function openTransaction(connection: Connection): OpenTransaction {
+function openTransaction(connection: Connection) {
   let open = true;
   const end = (leave: () => void) => {
     open = false;
@@ -146,8 +122,8 @@ function openTransaction(connection: Connection): OpenTransaction {
     return connection;
   };
   return {
-    query: async <T>(sql: Sql) => run<T>(alive(), sql),
-    async copyIn(text, chunks) {
+    query: async <T extends object = Record<string, unknown>>(sql: Sql) => run<T>(alive(), sql),
+    async copyIn(text: string, chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
       // Loaded here: commands that only look never copy.
       const { from } = await import('pg-copy-streams');
       const { client, answered } = alive();
@@ -155,7 +131,7 @@ function openTransaction(connection: Connection): OpenTransaction {
       await answered(pipeline(Readable.from(chunks, { objectMode: false }), copy));
       return copy.rowCount;
     },
-    async commit() {
+    async commit(): Promise<void> {
       const { client, release, discard, answered } = alive();
       let tag: string;
       try {
@@ -170,7 +146,8 @@ function openTransaction(connection: Connection): OpenTransaction {
       // Postgres answers COMMIT of a failed transaction with a friendly "ROLLBACK". Taken for success, rows would be lost.
       if (tag !== 'COMMIT') throw new RetryLater('an earlier statement failed, so the transaction was rolled back');
     },
-    async rollback() {
+    /** Never throws: a connection that cannot roll back is dropped, and the server then rolls back by itself. */
+    async rollback(): Promise<void> {
       if (!open) return;
       try {
         await connection.answered(connection.client.query('ROLLBACK'));

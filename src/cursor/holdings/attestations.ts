@@ -6,10 +6,7 @@ import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
 import { type CountedWindow, type CountRows, ofTrack, recountRows, type Track } from './window-rows.ts';
 
-/**
- * What a sink was found to hold. The ledger says what was read; a sink can be emptied, restored or written to by others. Where the two
- * disagree the sink is right: its windows are reopened, and read again.
- */
+/** What a sink was found to hold. Where it and the ledger disagree the sink is right: its windows are read again. */
 export interface Attestation {
   /** How the sink identified itself when it was last counted, or began to be. */
   identity: string;
@@ -21,7 +18,6 @@ export interface Attestation {
   prunedTo: Instant | undefined;
 }
 
-/** A window that holds rows of another writer. */
 export interface ForeignRows extends Window {
   what: string;
 }
@@ -31,10 +27,6 @@ export const SELECT_ATTESTATIONS = `
   select sink, identity, ${instantOf('counted_at')} as "countedAt", ${instantOf('pruned_to')} as "prunedTo",
     case when next_at is not null then json_build_object('at', ${instantOf('next_at')}, 'rows', next_rows) end as next
   from tributary.attestations where source = $1 and stream = $2 and sink = any($3)`;
-
-export const SELECT_FOREIGN = `
-  select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
-  from tributary.foreign_rows where source = $1 and stream = $2 and sink = any($3) order by start_at`;
 
 /** Records how far the count has come; without `next` it has ended just now. */
 export async function writeAttestation(
@@ -69,7 +61,6 @@ export async function readAttested(db: Queryable, sink: string) {
   return ifTable(db, 'attestations', () => db.query<Found>(read));
 }
 
-/** The certified windows that begin before a moment, newest first. */
 export async function certifiedBefore(
   db: Queryable,
   track: Track,
@@ -116,7 +107,6 @@ export async function reopen(tx: Queryable, track: Track, windows: readonly Reop
       and exists (select from ${ranges} where r.end_at > c.since and r.start_at < c.complete_through)`);
 }
 
-/** What stands in a FROM clause: the beginning and the end of each. */
 export const rangesOf = (windows: readonly Window[]): Sql => sql`unnest(
   ${windows.map(({ start }) => toIso(start))}::timestamptz[], ${windows.map(({ end }) => toIso(end))}::timestamptz[])`;
 
@@ -127,7 +117,6 @@ export async function retryNow(tx: Queryable, track: Track, windows: readonly Wi
     where ${ofTrack(track)} and w.state <> 'certified' and w.start_at < r.end_at and w.end_at > r.start_at`);
 }
 
-/** Replaces what is known of foreign rows in these windows. */
 export async function writeForeign(
   tx: Queryable,
   track: Track,
@@ -163,7 +152,6 @@ export async function forgetBefore(tx: Queryable, track: Track, before: Instant,
     where ${ours} and since < ${at}`);
 }
 
-/** Events before this are gone from the sink. */
 export async function writePruned(db: Queryable, { source, stream, sink }: Track, before: Instant): Promise<void> {
   await db.query(sql`
     insert into tributary.attestations (source, stream, sink, identity, pruned_to)

@@ -12,34 +12,25 @@ export interface Track {
   sink: string;
 }
 
-/**
- * `rows` of a window is the number of rows that the sink has there. Counting a whole day with every commit would cost more than the commit, so
- * the number is carried on: a commit adds the rows that it brought, and only time that no window covered before is counted.
- */
+/** `rows` of a window is carried on: a commit adds what it brought, and only time that no window covered is counted. */
 
-/** Counts the rows of the sink in each of these windows. */
 export type CountRows = (windows: readonly Window[]) => Promise<number[]>;
 
-/** What a commit did to the number of rows. */
 export interface RowChanges {
   /** The times of rows that the sink did not have there before: new ones, and where moved ones went. */
   added: readonly Instant[];
-  /** Where rows were that moved to another time. */
   removed: readonly Instant[];
 }
 
 export interface SinkRows extends RowChanges {
-  /** As the commit leaves them. */
   count: CountRows;
   /** An earlier commit was interrupted between data and state: nobody knows which rows it brought, so all windows are counted. */
   isAfterCrash?: boolean;
 }
 
-/** The condition for its rows in any table of the state. */
 export const ofTrack = ({ source, stream, sink }: Record<keyof Track, string>): Sql =>
   sql`source = ${source} and stream = ${stream} and sink = ${sink}`;
 
-/** Carries the numbers of the windows on. */
 export async function carryRows(tx: Queryable, track: Track, { added, removed }: RowChanges): Promise<void> {
   const moves = [...added.map((at) => ({ at, by: 1 })), ...removed.map((at) => ({ at, by: -1 }))];
   const [first, last] = [moves.sort((a, b) => a.at - b.at)[0], moves.at(-1)];
@@ -89,10 +80,7 @@ async function countEntries(entries: readonly Entry[], known: readonly Entry[], 
 /** Longer windows are years that are nearly empty. */
 const LONGEST_MS = 400 * DAY_MS;
 
-/**
- * The same, with proven windows that have rows cut at midnight, UTC, so that the ledger knows the rows of each day. A window with a note
- * is one thing to look at, so it stays whole.
- */
+/** The same, cut at midnight, UTC, so that the ledger knows the rows of each day. A window with a note stays whole. */
 export async function countByDay(
   entries: readonly Entry[],
   known: readonly Entry[],
@@ -105,12 +93,10 @@ export async function countByDay(
   return countEntries(days, counted, count);
 }
 
-/** A window, and how many rows the ledger says the sink has there. */
 export interface CountedWindow extends Window {
   rows: number;
 }
 
-/** A window whose number in the ledger is not that of the sink. */
 export interface Miscount extends Window {
   ledger: number;
   sink: number;

@@ -3,10 +3,7 @@ import { LEDGER_TABLES } from './ledger.ts';
 import type { Migration } from './migrate.ts';
 import { WORKER_TABLES } from './worker.ts';
 
-/**
- * The state's tables, forward only: what was released is never edited, only followed. The first step makes all tables of 0.1.0, and
- * completes those of the states before it, which took smaller steps.
- */
+/** Forward only: what was released is never edited. The first step also completes the states before 0.1.0. */
 export const MIGRATIONS: readonly Migration[] = [
   {
     version: 27,

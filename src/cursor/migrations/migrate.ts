@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ConfigError, type Finding, failing, findingOf, note, ok } from '../../model/errors.ts';
-import type { Database, Queryable, Transaction } from '../database/index.ts';
+import { type Database, ifTable, type Queryable, type Transaction } from '../database/index.ts';
 import { quoteIdent, raw, sql } from '../database/sql.ts';
 
 /** One step forward. Once released it is history: a correction is a new step. */
@@ -24,14 +24,6 @@ export async function migrate(db: Database, migrations: Steps, { schema }: { sch
     if (version === undefined) return done;
     done.push(version);
   }
-}
-
-/** The versions that the schema has, checked but not changed: none where there is no schema yet. */
-async function listMigrations(db: Database, migrations: Steps, { schema }: { schema: string }): Promise<number[]> {
-  const [found] = await db.query<{ table: string | null }>(
-    sql`SELECT to_regclass(${`${quoteIdent(schema)}.migrations`}) AS table`,
-  );
-  return found?.table ? appliedTo(db, migrations, schema) : [];
 }
 
 async function appliedTo(db: Queryable, steps: Steps, schema: string): Promise<number[]> {
@@ -143,7 +135,7 @@ async function rightsFinding(db: Queryable, subject: string): Promise<Finding> {
 }
 
 async function migrationsFinding(db: Database, subject: string, migrations: readonly Migration[]): Promise<Finding> {
-  const applied = await listMigrations(db, migrations, { schema: STATE_SCHEMA });
+  const applied = await ifTable(db, 'migrations', () => appliedTo(db, migrations, STATE_SCHEMA));
   if (applied.length === 0) return ok(subject, 'empty: the first sync makes its tables');
   const due = migrations.filter(({ version }) => !applied.includes(version)).length;
   if (due === 0) return ok(subject, `its tables are up to date (version ${Math.max(...applied)})`);

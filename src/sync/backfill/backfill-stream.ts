@@ -67,7 +67,6 @@ export async function backfillStream(
   return { ...report, range: { window: read, certified: await certifiedShare(deps.state, job, sinks, read) } };
 }
 
-/** Reports how much is done. */
 function countDone(
   { onProgress }: SyncDeps,
   { source, stream }: StreamJob,

@@ -9,7 +9,6 @@ import { parallelism } from '../parallelism.ts';
 import { joined, rangeOf } from '../windows-to-read.ts';
 import { type BackfillRequest, findUnread, refuseRange } from './unread.ts';
 
-/** What a backfill of one stream will cost, before it runs. */
 export type Price = Awaited<ReturnType<typeof priceBackfill>>;
 
 /** Pages overlap by the rows of one instant. */
@@ -44,7 +43,6 @@ export async function priceBackfill(
     stream,
     /** What was asked for, up to what is old enough to be called complete. */
     window,
-    /** What is still to be read, in order. */
     toRead,
     /** The part of the window, by time, that every sink has proven already; it is skipped, unless by force. */
     certified: 1 - lengthOf(unproven) / Math.max(1, window.end - window.start),
@@ -52,7 +50,6 @@ export async function priceBackfill(
     /** Every row was counted; otherwise guessed from how closely they follow each other at the places looked at. */
     isCounted,
     requests,
-    /** Requests that finding this out took. */
     probes,
     /** How long it takes where nothing else uses the budget. */
     secondsAt(requestsPerSecond: number): number {
@@ -87,9 +84,7 @@ export function costOf(source: string, prices: readonly Price[], jobs: readonly 
   const pollsPerSecond = sum(ours.map(({ everyMs }) => 1000 / everyMs));
   const secondsAt = (rate: number): number => sum(own.map((price) => price.secondsAt(rate)));
   return {
-    /** At the budget of the config. */
     current: { perSecond, seconds: secondsAt(perSecond) },
-    /** On each plan of the service. */
     others: Object.values(PLANS).flatMap(({ name, analyticsPerSecond: rate }) =>
       typeof rate === 'number' ? [{ plan: name, perSecond: rate, seconds: secondsAt(rate) }] : [],
     ),

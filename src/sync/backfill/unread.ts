@@ -45,10 +45,7 @@ export function notYet(window: Window): ConfigError {
 
 type Deps = Pick<SyncDeps, 'state' | 'sinks' | 'signal'>;
 
-/**
- * The parts of a window that are still to be read, by sink, and a sample of the service to estimate them by. The window ends where rows are
- * too young to be called complete, by the clock of the service; it may be empty. What some sink has not proven is the same, unless by force.
- */
+/** By sink, and a sample to estimate by. The window ends where rows are too young, by the service's clock. */
 export async function findUnread(
   { state, sinks, signal }: Deps,
   job: StreamJob,

@@ -26,9 +26,8 @@ import { countOn, MOST_WINDOWS } from './count.ts';
 import { retain } from './retain.ts';
 
 /**
- * Asks every sink what it holds, before anything is read: a window counts as complete only while its rows are in the sink. A sink that
- * identifies itself as before is believed for a day; one that was replaced or restored is looked at, and its rows are counted. The count
- * is spread over runs. Where it differs from the ledger, the window is reopened, and this run reads it again.
+ * A sink that identifies itself as before is believed for a day; of one that was replaced, rows are counted, spread over runs. Where it
+ * differs from the ledger, the window is reopened, and this run reads it again.
  */
 interface Question {
   known: Known;
@@ -45,10 +44,7 @@ interface RunStart extends Pick<Question, 'known' | 'identities'> {
   now(): Instant;
 }
 
-/**
- * After a crash between two databases, with filters that have changed, or with a sink that somebody changed, the state is not what it was
- * when the lease was taken. A sink that cannot be asked is left out of the run: nothing may be certified in it.
- */
+/** After a crash, other filters or a changed sink, the state is another. A sink that cannot be asked is left out. */
 export async function bringKnownUpToDate(
   deps: SyncDeps,
   job: StreamJob,
@@ -108,9 +104,7 @@ export async function bringKnownUpToDate(
   return { known: isChanged ? await readAgain() : known, faults };
 }
 
-/** A window whose rows in the sink are not those of the ledger. */
 interface Loss extends Reopened {
-  /** As the ledger had them. */
   written: number;
 }
 

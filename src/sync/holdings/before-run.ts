@@ -1,29 +1,10 @@
 import { selectEvolved } from '../../cursor/columns.ts';
 import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { defined, type Nulled } from '../../cursor/database/sql.ts';
-import {
-  type Attestation,
-  type ForeignRows,
-  SELECT_ATTESTATIONS,
-  SELECT_FOREIGN,
-} from '../../cursor/holdings/attestations.ts';
-import {
-  entryOf,
-  HAS_ROWS,
-  ledgersOf,
-  type SinkLedgerRow,
-  type Span,
-  selectEntries,
-  type Tracks,
-} from '../../cursor/ledger.ts';
-import {
-  SELECT_FILTERS,
-  SELECT_PROFILE,
-  SELECT_WORKSPACE,
-  UNKNOWN_SERVER,
-  type Workspace,
-} from '../../cursor/sources.ts';
+import { defined, instantOf, type Nulled } from '../../cursor/database/sql.ts';
+import { type Attestation, type ForeignRows, SELECT_ATTESTATIONS } from '../../cursor/holdings/attestations.ts';
+import { entryOf, ledgersOf, type SinkLedgerRow, type Span, selectEntries, type Tracks } from '../../cursor/ledger.ts';
+import { PROFILE, UNKNOWN_SERVER, type Workspace } from '../../cursor/sources.ts';
 import type { Profile } from '../../extract/reader.ts';
 import type { EvolvedColumn } from '../../model/evolution.ts';
 import type { Instant } from '../../model/instant.ts';
@@ -39,9 +20,7 @@ export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks
   const cursors = cursorsOf(sinks, found.cursors);
   return {
     filters: found.filters ?? undefined,
-    /** By sink; undefined where nothing was ever written. */
     cursors,
-    /** Where completeness was counted from; the ledgers begin there. */
     since: earliest([...cursors.values()]),
     ledgers: ledgersOf(sinks, found.entries) as ReadonlyMap<string, readonly Entry[]>,
     /** By sink: what it was found to hold, and windows with rows of other writers. */
@@ -49,7 +28,6 @@ export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks
     foreign: new Map(sinks.map((name) => [name, found.foreign.filter(({ sink }) => sink === name)])),
     profile: { ...UNKNOWN_SERVER, ...found.profile } as Profile,
     workspace: found.workspace ?? undefined,
-    /** Earlier runs with these filters saw rows. */
     hasShown: found.shown,
     /** Columns of unknown fields. They belong to the table, which other sources may change at any time. */
     evolved: found.evolved,
@@ -70,8 +48,17 @@ interface Found {
 
 const listOf = (select: string): string => `(select coalesce(json_agg(one), '[]') from (${select}) one)`;
 
+const OURS = 'source = $1 and stream = $2';
+
+const SELECT_FOREIGN = `
+  select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
+  from tributary.foreign_rows where ${OURS} and sink = any($3) order by start_at`;
+
+/** Rows that were ever read count with the current filters alone: others start over. */
 const SELECT_KNOWN = `
-  select (${SELECT_FILTERS}) as filters, (${SELECT_PROFILE}) as profile, (${SELECT_WORKSPACE}) as workspace, ${HAS_ROWS} as shown,
+  select (select filters from tributary.filters where ${OURS}) as filters, (select ${PROFILE} from tributary.profiles where ${OURS}) as profile,
+    (select json_build_object('id', workspace, 'keyHash', key_hash) from tributary.sources where name = $1) as workspace,
+    exists (select from tributary.cursors where ${OURS} and newest_seen is not null) as shown,
     ${listOf(SELECT_CURSORS)} as cursors, ${listOf(SELECT_ATTESTATIONS)} as attestations, ${listOf(SELECT_FOREIGN)} as foreign,
     ${listOf(selectEvolved('$2'))} as evolved,
     ${listOf(selectEntries(`coalesce((select min(to_timestamp(since / 1000)) from (${SELECT_CURSORS}) c), '-infinity')`))} as entries`;
@@ -89,7 +76,6 @@ export function createLedgers(known: Known['ledgers'], runId: string, now: () =>
   const ledgers = new Map(known);
   return {
     of: (sink: string): readonly Entry[] => ledgers.get(sink) ?? [],
-    /** The sink has committed these windows. */
     add(sink: string, spans: readonly Span[]): void {
       const laidOver = (entries: readonly Entry[], span: Span): Entry[] =>
         overlay(entries, entryOf(span, runId, now()));

@@ -4,7 +4,6 @@ import type { Instant } from '../../model/instant.ts';
 import { holds, type Window } from '../../model/window.ts';
 import type { Held } from '../../sinks/sink.ts';
 
-/** Windows that are looked up at once. */
 export const MOST_WINDOWS = 400;
 
 /** Of a window that has few rows, most of the time goes into finding them. */
@@ -13,7 +12,6 @@ const LEAST_ROWS = 50;
 interface Count {
   windows(before: Instant | undefined): Promise<CountedWindow[]>;
   from: Attestation['next'];
-  /** How many rows may be counted. */
   rows: number;
   within?: Window;
 }

@@ -7,10 +7,7 @@ import { abilityOf } from '../../sinks/sink.ts';
 import type { LinksJob, SyncDeps } from '../job.ts';
 import { type StreamReport, withRun } from '../run.ts';
 
-/**
- * Lists all links and replaces what the sinks hold. Nothing is written before the listing is whole: one that ends early leaves every sink
- * as it was. Sinks are written one after the other, each in one step.
- */
+/** Nothing is written before the listing is whole. Sinks are written one after the other, each in one step. */
 export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> =>
   withRun(deps, job, 'sync', async (run) => {
     const { source, stream } = job;

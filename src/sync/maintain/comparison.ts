@@ -8,12 +8,10 @@ import type { Difference } from '../../sinks/sink.ts';
 import { sum } from '../estimate.ts';
 import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
-/** What `verify` found. */
 export interface VerifyResult {
   source: string;
   stream: StreamName;
   window: Window;
-  /** What the sinks were compared with. */
   against: string;
   requests: number;
   events: number;
@@ -24,9 +22,7 @@ export interface VerifyResult {
 
 export interface SinkResult {
   sink: string;
-  /** Every day of the window, in order. */
   days: readonly DayResult[];
-  /** The first few, to look at. */
   examples: readonly Difference[];
   /** Where the differences are: what a repair has to read again. */
   windows: readonly Window[];
@@ -36,7 +32,6 @@ export interface SinkResult {
   neverRead: readonly Window[];
   /** Windows whose number of rows in the ledger is not that of the sink. */
   miscounted: readonly Miscount[];
-  /** Days that hold rows of another writer. */
   foreign: readonly ForeignRows[];
 }
 
@@ -45,11 +40,7 @@ interface DayResult extends Counts {
   events: number;
 }
 
-export interface Counts {
-  missing: number;
-  extra: number;
-  different: number;
-}
+type Counts = Record<Difference['kind'], number>;
 
 export const isClean = ({ sinks }: VerifyResult): boolean =>
   sinks.every(({ windows, miscounted, foreign }) => windows.length + miscounted.length + foreign.length === 0);
@@ -67,7 +58,6 @@ interface ResultOptions extends Pick<VerifyResult, 'source' | 'stream' | 'window
   sinks: ReadonlyArray<{ name: string } & FromLedger>;
 }
 
-/** Counts by day while the chunks come in. */
 export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
   const doubts = new Map<Instant, Unproven>();
   let events = 0;
@@ -123,11 +113,9 @@ export function createVerifyResult({ sinks, ...subject }: ResultOptions) {
   };
 }
 
-/** A window and every row that was found there. */
 export interface Found {
   window: Window;
   rows: readonly Row[];
-  /** Why these may not be all. */
   doubt: string | undefined;
 }
 

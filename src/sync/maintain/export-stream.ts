@@ -8,7 +8,6 @@ import { createMeter, estimateRows } from '../estimate.ts';
 import type { StreamJob, SyncProgress } from '../job.ts';
 import { addUnproven, type Unproven } from '../windows-to-read.ts';
 
-/** What an export wrote, and how far it can be trusted. */
 export type ExportReport = Awaited<ReturnType<typeof readInto>>;
 
 interface ExportRequest {
@@ -20,7 +19,6 @@ interface ExportRequest {
   spool?: Spool;
   signal: AbortSignal;
   onProgress(progress: SyncProgress): void;
-  /** As of `SyncDeps`. */
   isWatched?: boolean;
 }
 
@@ -92,9 +90,7 @@ async function readInto(job: StreamJob, request: ExportRequest) {
     certified: doubts.length === 0 && rejected === 0 && window.end <= settledThrough,
     rows: versions.events(),
     requests: job.requests().requests,
-    /** The windows that could not be proven complete, each with its reason. */
     doubts,
-    /** Records that could not be used; they are not in the file. */
     rejected,
     /** Events that came again with another time. With a spool the newest reading is in the file, without it the first. */
     changed: versions.changed(),

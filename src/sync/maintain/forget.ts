@@ -18,7 +18,6 @@ import type { Window } from '../../model/window.ts';
 import { abilityOf, type Erasure, type Sink } from '../../sinks/sink.ts';
 import type { SyncDeps } from '../job.ts';
 
-/** What was touched, by table or place. */
 export type Touched = Record<string, number>;
 
 type ForgetDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
@@ -30,7 +29,6 @@ export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'targ
   ...('id' in erasure && { detail: { digest: digestOf(`${erasure.source} ${erasure.id}`).slice(0, 16) } }),
 });
 
-/** Erases a customer, a click or a whole source from every sink and from the state. */
 export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Erasure): Promise<Touched> {
   const { source } = erasure;
   // Checked before anything is erased, so that a sink without this ability does not stop the work halfway.
@@ -122,7 +120,6 @@ async function ledgerRange(state: Database, source: string): Promise<Window> {
   return range;
 }
 
-/** Every stream of the source, one lease inside the other. */
 const withLeases = <T>(state: Database, source: string, holder: string, work: () => Promise<T>): Promise<T> =>
   ([...STREAM_NAMES, 'links'] as const).reduceRight<() => Promise<T>>(
     (inner, stream) => () => withLease(state, source, stream, holder, inner),

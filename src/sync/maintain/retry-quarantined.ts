@@ -1,7 +1,7 @@
 import { readCursor } from '../../cursor/cursors.ts';
 import { withLease } from '../../cursor/leases.ts';
 import { dropQuarantined, type Quarantined } from '../../cursor/quarantine.ts';
-import { A_BUG, emptyTally, finishRun, newRunId, startRun, type Tally } from '../../cursor/runs.ts';
+import { A_BUG, emptyTally, finishRun, newRunId, startRun } from '../../cursor/runs.ts';
 import { BadRecord, ConfigError, Fault, type Where } from '../../model/errors.ts';
 import type { Flatten, Row } from '../../model/flatten.ts';
 import { parseJson } from '../../model/json.ts';
@@ -26,10 +26,7 @@ export interface Retried {
   reason: string | undefined;
 }
 
-/**
- * Reads the records once more: the rules may have changed since, or somebody has fixed the record. What is sound now is written
- * into every sink and leaves the quarantine; the rest stays as it is.
- */
+/** The rules may have changed since, or the record. What is sound now is written into every sink; the rest stays. */
 export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
   const { state, holder } = deps;
   const { source, stream } = job;
@@ -59,52 +56,37 @@ function readAgain({ record }: Quarantined, flatten: Flatten): { row?: Row; reas
 
 async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
   const { state, sinks } = deps;
-  const { source, stream } = job;
+  const { source, unknownFields } = job;
+  const stream = STREAMS[job.stream];
   const runId = newRunId();
   const tally = emptyTally();
-  await startRun(state, { id: runId, kind: 'retry', source, stream });
+  let written = 0;
+  /** One sink at a time: each has its own `since`, and that of another sink would open time that was never read. */
+  const writeInto = async (sink: Sink): Promise<void> => {
+    await sink.recover?.({ source, stream: stream.name, epoch });
+    const cursor = await readCursor(state, { source, stream: stream.name, sink: sink.name });
+    // Nothing was ever synced into this sink: its first sync reads these records and sets the bad ones aside again.
+    if (!cursor) return;
+    const committer = createSinkCommitter({
+      ...{ sink, tally, isFirst: written === 0, serverNow: Date.now, onCommit: () => {} },
+      evolver: createSchemaEvolution({ state, stream, source, runId, unknownFields, onSchemaChange: () => {} }),
+      base: () => ({ source, runId, epoch, since: cursor.since }),
+    });
+    await committer.add({ window: undefined, certified: undefined, rows, rejected: [] });
+    await committer.flush();
+    await sink.publishProgress?.({ source, stream: stream.name });
+    written++;
+  };
+  await startRun(state, { id: runId, kind: 'retry', source, stream: stream.name });
   try {
-    let written = 0;
-    for (const sink of sinks)
-      if (await writeInto(sink, deps, job, { epoch, runId, rows, tally, isFirst: written === 0 })) written++;
-    if (written === 0) throw nowhere({ source, stream });
+    for (const sink of sinks) await writeInto(sink);
+    if (written === 0) throw nowhere({ source, stream: stream.name });
     await finishRun(state, runId, { state: 'done' }, tally);
   } catch (error) {
     const message = error instanceof Fault ? error.message : A_BUG;
     await finishRun(state, runId, { state: 'failed', message }, tally);
     throw error;
   }
-}
-
-interface Writing {
-  epoch: number;
-  runId: string;
-  rows: readonly Row[];
-  tally: Tally;
-  isFirst: boolean;
-}
-
-/** One sink at a time: each has its own `since`, and that of another sink would open time that was never read. */
-async function writeInto(sink: Sink, { state }: RetryDeps, job: RetryJob, writing: Writing): Promise<boolean> {
-  const { source, unknownFields } = job;
-  const { epoch, runId, rows, ...counted } = writing;
-  const stream = STREAMS[job.stream];
-  await sink.recover?.({ source, stream: stream.name, epoch });
-  const cursor = await readCursor(state, { source, stream: stream.name, sink: sink.name });
-  // Nothing was ever synced into this sink: its first sync reads these records and sets the bad ones aside again.
-  if (!cursor) return false;
-  const committer = createSinkCommitter({
-    sink,
-    evolver: createSchemaEvolution({ state, stream, source, runId, unknownFields, onSchemaChange: () => {} }),
-    base: () => ({ source, runId, epoch, since: cursor.since }),
-    serverNow: Date.now,
-    onCommit: () => {},
-    ...counted,
-  });
-  await committer.add({ window: undefined, certified: undefined, rows, rejected: [] });
-  await committer.flush();
-  await sink.publishProgress?.({ source, stream: stream.name });
-  return true;
 }
 
 const nowhere = (where: Where): ConfigError =>

@@ -20,10 +20,7 @@ export interface Repair {
   fault?: Fault;
 }
 
-/**
- * Compares one stream, and repairs it where that is wanted; what stays different is no longer certified. Where the service refuses it, or cannot be reached, the fault is the result:
- * the others can be compared even so.
- */
+/** What stays different is no longer certified. A service that refuses is a result: others can be compared even so. */
 export async function verifyJob(
   deps: SyncDeps,
   job: StreamJob,
@@ -99,10 +96,7 @@ export function isSound({ before, after, fault }: Repair): boolean {
   return !fault && isClean(last) && last.doubts.length === 0;
 }
 
-/**
- * What a comparison with the service has refuted is not complete: its windows are reopened, watermark and views fall back, and the next
- * sync reads them again. Under the lease, so that no run certifies them meanwhile from what it knew before.
- */
+/** Reopened, so that the next sync reads it again. Under the lease: no run certifies it from what it knew before. */
 async function refute(deps: SyncDeps, job: StreamJob, result: VerifyResult): Promise<void> {
   if (isClean(result)) return;
   const { state, sinks, holder, signal, onWait } = deps;

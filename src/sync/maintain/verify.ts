@@ -26,7 +26,6 @@ import {
   whole,
 } from './comparison.ts';
 
-/** What sinks are compared with, unless with each other. */
 export const THE_SERVICE = 'the service';
 
 /** Reads the service once more and compares it with every sink. Nothing is written, and no lease is taken. */
@@ -115,18 +114,16 @@ async function withLedger(
   window: Window,
 ): Promise<{ name: string } & FromLedger> {
   const track = { source, stream: stream.name, sink: sink.name };
-  const days = daysOf(window);
-  const held =
-    (await sink.attest?.(
-      stream,
-      source,
-      days.map((day) => ({ ...day, rows: 0 })),
-    )) ?? [];
+  const days = daysOf(window).map((day) => ({ ...day, rows: 0 }));
+  const held = (await sink.attest?.(stream, source, days)) ?? [];
   return {
     name: sink.name,
     neverRead: gaps(await readLedger(state, track, window.start), window),
     miscounted: sink.attest ? await findMiscounts(state, track, window, countsIn(sink, stream, source)) : [],
-    foreign: days.flatMap((day, i) => (held[i]?.foreign === undefined ? [] : [{ ...day, what: held[i].foreign }])),
+    foreign: days.flatMap(({ start, end }, i) => {
+      const what = held[i]?.foreign;
+      return what === undefined ? [] : [{ start, end, what }];
+    }),
   };
 }
 
