@@ -15,30 +15,40 @@ import { MOST_TRIES, restMs } from './windows-to-read.ts';
 export interface StreamStatus {
   source: string;
   stream: SyncName;
+  /** Null where nothing was ever written. */
   sink: string | null;
   since: string | null;
   /** Every event from `since` up to here that the filters let through is in the sink, except those set aside. */
   completeThrough: string | null;
+  /** As in `country=US,CA&trigger=-qr`; null where every event is read. */
   filters: string | null;
+  /** Records that could not be used and are kept in quarantine. */
   setAside: number;
   /** Ranges that are complete in the same sense outside of `since … completeThrough`: backfilled, or beyond a gap. */
   alsoComplete: Array<{ start: string; end: string }>;
   newestSeen: string | null;
+  /** From the watermark to now. */
   lagSeconds: number | null;
   /** The stream has not caught up yet, not even once: it is far behind by nature, and what is not read yet is no gap. */
   firstSync: boolean;
+  /** From `since` to now, without holes; empty where nothing was ever written. */
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
+  /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
+  /** The first few of them: why, how often they were tried, and when the next sync tries them again. */
   uncertified: Array<{ start: string; end: string; reason: string | null; tries: number; nextTryAt: string }>;
   /** Windows that failed so often that they are tried only once a day. The watermark stops before the first. */
   parkedWindows: number;
+  /** Windows that somebody called complete unread, by `cursor set --force`. */
   byHandWindows: number;
   /** The same as `setAside`, by its older name. */
   quarantined: number;
+  /** Why the stream waits for a person: the service refused it, and asking again would not help. */
   parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string | null } | null;
   lastRun: LastRun | null;
   /** The last three syncs ended early without having read a row: the service or a sink does not answer. */
   failing: boolean;
+  /** When the worker reads the stream again. Null where no worker has scheduled it. */
   nextRunAt: string | null;
 }
 
@@ -271,7 +281,9 @@ export interface SourceUse {
   source: string;
   requestsLastHour: number;
   tooManyRequestsLastHour: number;
+  /** What the config grants; null where it does not name the source any more. */
   requestsPerSecond: number | null;
+  /** Of all that the hour would have allowed. */
   shareOfBudget: number | null;
 }
 
