@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database/index.ts';
 import { type Finished, freshPlace, type Place } from '../support/cli.ts';
 import { DOCUMENTS, FAILURE } from '../support/json-documents.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
@@ -66,24 +65,6 @@ describe('--json', () => {
     const { stdout, stderr, ...finished } = await run(name, ...args);
     expect(finished.code, stderr).toBe(code);
     expect(DOCUMENTS[name]?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
-  });
-
-  it('each of these is in the audit trail, with who and from where', async () => {
-    const db = connect({ url: database.url, max: 1 });
-    const entries = await db.query<{ action: string; target: string | null; isKnown: boolean }>({
-      text: `select action, target, actor <> '' and origin <> '' as "isKnown" from tributary.audit order by id`,
-    });
-    await db.close();
-    expect(entries).toEqual([
-      { action: 'sync.start', target: 'main/clicks, main/leads, main/sales', isKnown: true },
-      // By this process, and given to the queue.
-      ...['here', 'queue'].map(() => ({ action: 'backfill.start', target: 'main/leads', isKnown: true })),
-      { action: 'quarantine.retry', target: '1', isKnown: true },
-      { action: 'quarantine.drop', target: '1', isKnown: true },
-      ...['lake', 'warehouse'].map(() => ({ action: 'cursor.move', target: 'main/leads', isKnown: true })),
-      ...['lake', 'warehouse'].map(() => ({ action: 'cursor.reset', target: 'main/sales', isKnown: true })),
-      { action: 'customer.forget', target: 'main', isKnown: true },
-    ]);
   });
 
   it('an error is a document on standard output too: usage, config, and what the service refused', async () => {

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freshPlace, longLines, type Place } from '../support/cli.ts';
-import { DOCUMENTS } from '../support/json-documents.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
@@ -70,11 +69,6 @@ describe('commands that work', () => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes begin with one
     expect(piped.text).not.toMatch(/[\x1b\r]/);
     expect(longLines(settled(seen.text))).toEqual([]);
-  });
-
-  it('maintain --json is a document like any other', async () => {
-    const { stdout } = await place.run(['maintain', '--json', '--config', 't.yaml']);
-    expect(DOCUMENTS.maintain?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
   });
 
   it.each([

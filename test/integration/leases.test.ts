@@ -231,12 +231,6 @@ it('that was given away is not taken back by its own renewal, which would wait f
   await lease.release();
 });
 
-it('of a process on another machine is never guessed to be dead', async () => {
-  const source = newSource();
-  await acquireLease(db, source, 'clicks', 'tributary sync (process 4194304 on another-machine)');
-  await expect(acquireLease(db, source, 'clicks', 'x')).rejects.toThrow(/on another-machine\) is writing/);
-});
-
 it('says who holds it and what to do', async () => {
   const source = newSource();
   await acquireLease(db, source, 'leads', holderOf('sync'));

@@ -230,22 +230,3 @@ it('what differs only at the first look is no difference: something arrived in b
   expect(looks).toBeGreaterThan(1);
   expect(isClean(result)).toBe(true);
 });
-
-it('a clean range brings no row back from the sink', async () => {
-  const sandbox = await tenDays();
-  const config = configFor(engine, sandbox);
-  await syncAllDone(config);
-  const rowsBack: number[] = [];
-  await withJob(config, 'clicks', (deps, job) => {
-    const [sink] = deps.sinks;
-    if (!sink) throw new Error('a sink');
-    const compare: Abilities['compare'] = async (question) => {
-      const differences = await abilityOf(sink, 'compare')(question);
-      rowsBack.push(differences.length);
-      return differences;
-    };
-    return verifyStream({ ...deps, sinks: [{ ...sink, compare }] }, job, lately());
-  });
-  expect(rowsBack.reduce((a, b) => a + b, 0)).toBe(0);
-  expect(rowsBack.length).toBeGreaterThan(0);
-});
