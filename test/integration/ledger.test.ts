@@ -1,26 +1,16 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { lowestCursor, readCursor } from '../../src/cursor/cursors.ts';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease, checkFence } from '../../src/cursor/leases.ts';
 import { type Advance, applyAdvance, readLedger, type Span } from '../../src/cursor/ledger.ts';
 import type { Entry } from '../../src/model/window.ts';
 import '../support/fixed-seed.ts';
+import { openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { createMemoryLedger } from '../support/memory-sink.ts';
-import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { certified, MINUTE, NOON, newSource } from '../support/sink-harness.ts';
 
-let home: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  home = await stateDatabase();
-  db = connect({ url: home.url });
-});
-afterAll(async () => {
-  await db.close();
-  await home.drop();
-});
+const { db } = await forThisFile(openEngine());
 
 /** A track of its own, and what moves it. */
 async function openTrack(sinks = ['warehouse']) {

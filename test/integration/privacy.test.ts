@@ -1,9 +1,10 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Privacy } from '../../src/model/privacy.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { dump, linesWith } from '../support/dump.ts';
-import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { configFor, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import type { SandboxService } from '../support/odd-service/service.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
@@ -13,11 +14,7 @@ const SMALL = { rows: { clicks: 30, leads: 10, sales: 6 }, days: 5 };
 const SALT = 'a salt of the tests';
 const IP = '203.0.113.77';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 /** Records with personal data in every place that a record has, one of them of no use. */
 function plant(service: SandboxService): void {

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   configFor,
-  type Engine,
   expectComplete,
   forgetProofs,
   missingIn,
@@ -11,15 +10,12 @@ import {
   versionsOf,
   withSmallPages,
 } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
 /** Every trait of the field notes, over real HTTP into real tables: nothing is lost, nothing comes twice, nothing flickers. */
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const rows = { clicks: 150, leads: 60, sales: 40 };
 /** Less than a stream has, so that every trait is met across pages. */

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { STREAM_NAMES } from '../../src/model/streams.ts';
 import {
   configFor,
-  type Engine,
   expectComplete,
   forgetProofs,
   openEngine,
@@ -11,13 +10,10 @@ import {
   tallies,
   versionsOf,
 } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const ROWS = { clicks: 240, leads: 60, sales: 30 };
 const small = { rows: ROWS, days: 20 };

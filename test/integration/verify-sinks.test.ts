@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
@@ -9,15 +9,12 @@ import { abilityOf } from '../../src/sinks/sink.ts';
 import { isClean, totalOf } from '../../src/sync/maintain/comparison.ts';
 import { verifyBetween } from '../../src/sync/maintain/verify.ts';
 import { repairStream } from '../../src/sync/maintain/verify-job.ts';
-import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { configFor, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const change = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
 

@@ -1,20 +1,17 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/model/window.ts';
 import { type Abilities, abilityOf } from '../../src/sinks/sink.ts';
 import { isClean } from '../../src/sync/maintain/comparison.ts';
 import { verifyStream } from '../../src/sync/maintain/verify.ts';
 import { repairStream, verifyJob } from '../../src/sync/maintain/verify-job.ts';
-import { configFor, type Engine, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { configFor, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { rows } from '../support/sandbox.ts';
 import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 import { isDeep } from '../tiers.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const change = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
 
