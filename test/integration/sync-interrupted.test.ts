@@ -120,14 +120,6 @@ it('leaves no table and no cursor behind where the very first request is refused
   }
 });
 
-it('gets over answers that fail once', async () => {
-  const { sandbox, service, config } = await open();
-  service.faults.add({ status: 500, ...after(3) }, { drop: true, ...after(6) }, { cut: true, ...after(9) });
-  await syncAllDone(config);
-  expect(service.faults.pending).toBe(0);
-  await expectComplete(engine.db, config, sandbox);
-});
-
 it('loses nothing when it is interrupted, and says so', async () => {
   const { sandbox, service, config } = await open();
   for (const requests of [2, 7, 4]) {
