@@ -9,7 +9,7 @@ import { DOCUMENTS, FAILURE } from '../support/json-documents.ts';
 
 const RANGE = ['--from', '3d', '--to', 'now'];
 
-const { place, sandbox, url, tributary } = await commandsOn(
+const { place, sandbox, tributary } = await commandsOn(
   { rows: { clicks: 40, leads: 10, sales: 5 }, days: 5 },
   {
     settings: { requestsPerSecond: 100 },

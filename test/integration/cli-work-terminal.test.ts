@@ -12,7 +12,7 @@ const settled = (text: string): string =>
       .join('\n'),
   );
 
-const { place, sandbox, url } = await commandsOn(
+const { place } = await commandsOn(
   { days: 20 },
   {
     settings: { since: '10d', requestsPerSecond: 100 },
