@@ -126,11 +126,11 @@ const WORLDS: readonly World[] = [
     mostRequests: 300,
   },
   {
-    name: 'ranges above three days are refused',
-    traits: ['maxSpan=422@3d'],
-    clicks: 3000,
-    days: 9,
-    completeAfter: 3,
+    name: 'ranges above 31 days are refused',
+    traits: ['maxSpan=422@31d'],
+    clicks: 1000,
+    days: 60,
+    completeAfter: 1,
     mostRequests: 300,
   },
   {
