@@ -1,5 +1,5 @@
-import { emptyEngine } from './engine.ts';
 import { type Finished, freshPlace } from './cli.ts';
+import { emptyEngine } from './engine.ts';
 import { forThisFile } from './for-this-file.ts';
 import type { SandboxOptions } from './odd-service/service.ts';
 import { smallSandbox } from './sandbox.ts';
