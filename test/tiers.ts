@@ -119,11 +119,7 @@ export const DEEP: string[] = [
 ];
 
 /** Of the second tier too, and one at a time: they count requests by the second, or interrupt what is nearly done. */
-export const ALONE: string[] = [
-  'test/integration/budget-processes.test.ts',
-  'test/integration/cli-interrupt.test.ts',
-  'test/integration/worker-budget.test.ts',
-];
+export const ALONE: string[] = ['test/integration/budget-processes.test.ts', 'test/integration/cli-interrupt.test.ts'];
 
 /**
  * Of both tiers. The first tries the same cases every time, so that it fails for what was changed and not by chance; the second tries

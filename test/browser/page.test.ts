@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { forThisFile } from '../support/for-this-file.ts';
 import { axeFaults } from './axe.ts';
 import { goTo, hasBrowser, PHONE, settled, visit } from './browser.ts';
 import { VIEWS } from './page-data.ts';
-import { type PageServer, servePage } from './page-server.ts';
+import { servePage } from './page-server.ts';
 
 /** The page by itself: canned answers, a real browser. What it does with a real worker is in control-room.test.ts. */
 /** The dark has the same elements in other colours, and a phone the same colours in other places, like all that is between it and a desk. */
@@ -17,11 +18,7 @@ const LOOKS = [
   },
 ] as const;
 
-let server: PageServer;
-beforeAll(async () => {
-  server = await servePage({ sources: 2, days: 320, runDays: 23 });
-});
-afterAll(() => server.close());
+const server = await forThisFile(servePage({ sources: 2, days: 320, runDays: 23 }));
 
 describe.skipIf(!hasBrowser).each(LOOKS)('the page $how', ({ options, checks, widths }) => {
   it('has every view in order: names for screen readers, contrast, no sideways scrolling, no complaint', async () => {

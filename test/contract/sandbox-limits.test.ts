@@ -54,15 +54,6 @@ describe('errors', () => {
     expect(URL.canParse(error.doc_url)).toBe(true);
   });
 
-  test.each(ERRORS)('$code as an injected fault', async ({ code = '', ...row }) => {
-    const sandbox = await plainSandbox();
-    sandbox.service.faults.add({ status: Number(row['HTTP status']) });
-    const response = await ask(sandbox);
-    expect(response.status).toBe(Number(row['HTTP status']));
-    expect((await errorOf(response)).code).toBe(code);
-    expect((await ask(sandbox)).status).toBe(200);
-  });
-
   test('no key, a wrong scheme and another method are refused', async () => {
     const sandbox = await plainSandbox();
     expect((await fetch(`${sandbox.baseUrl}/events`)).status).toBe(401);

@@ -235,18 +235,6 @@ describe('over HTTP', () => {
     expect(sandbox.service.log.entries).toEqual([]);
   });
 
-  test('traits are switched on and off, one by one', async () => {
-    const sandbox = await smallSandbox();
-    await steer(sandbox, 'traits', { widen: 'day', ties: 5, shuffleTies: true });
-    expect(sandbox.service.traits).toEqual({ widen: 'day', ties: 5, shuffleTies: true });
-    expect(sandbox.service.ids('sales')).toHaveLength(205);
-    const answer = await steer(sandbox, 'traits', { ties: null, shuffleTies: false });
-    expect(await answer.json()).toEqual({ widen: 'day' });
-    expect(sandbox.service.ids('sales')).toHaveLength(200);
-    const wrong = await steer(sandbox, 'traits', { nonsense: true });
-    expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining('widen')]);
-  });
-
   test('faults and events are taken in; what makes no sense is refused', async () => {
     const sandbox = await plainSandbox();
     expect((await steer(sandbox, 'faults', [{ status: 500 }, { status: 503, times: 2 }])).status).toBe(200);

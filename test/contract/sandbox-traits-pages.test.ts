@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ask, at, idsOf, plainSandbox, rows, sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
+import { at, idsOf, plainSandbox, rows, sandboxWith, smallSandbox, sorted } from '../support/sandbox.ts';
 
 describe('pages', () => {
   test('note 10, dropAfterLimit: short pages in the middle, the same rows gone every time', async () => {
@@ -12,25 +12,6 @@ describe('pages', () => {
     expect(sandbox.service.ids('clicks').length).toBeLessThan(900);
     const single = await Promise.all(Array.from({ length: 30 }, (_, i) => rows(sandbox, { page: i + 1, limit: 1 })));
     expect(single.some((page) => page.length === 0)).toBe(true);
-  });
-
-  test('note 13, poison: its page fails for ever, 500 and at limit=1 422; those beside it do not', async () => {
-    const sandbox = await sandboxWith(['poison=1']);
-    const [poison = ''] = sandbox.service.poisoned('clicks');
-    const place = sandbox.service.ids('clicks').indexOf(poison) + 1;
-    expect(place).toBeGreaterThan(0);
-    const status = async (page: number, limit: number) =>
-      (await ask(sandbox, { interval: 'all', sortOrder: 'asc', page, limit })).status;
-    expect(await status(1, 1000)).toBe(500);
-    expect(await status(1, 1000)).toBe(500);
-    expect(await status(place, 1)).toBe(422);
-    expect(await status(place - 1, 1)).toBe(200);
-  });
-
-  test('note 13, maxBytes: a large response is refused, a small one is not', async () => {
-    const sandbox = await sandboxWith(['maxBytes=200kb']);
-    expect((await ask(sandbox, { interval: 'all', limit: 1000 })).status).toBe(500);
-    expect((await ask(sandbox, { interval: 'all', limit: 50 })).status).toBe(200);
   });
 });
 

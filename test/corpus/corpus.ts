@@ -17,6 +17,10 @@ export const trapsIn = (folder: Folder): string[] =>
     .map((file) => file.slice(0, -FOLDERS[folder].length))
     .sort();
 
+/** The same for each of these traps. */
+export const alike = <T>(names: string, trap: T): Record<string, T> =>
+  Object.fromEntries(names.split(/\s+/).map((name) => [name, trap]));
+
 /** A file as it goes over the wire. `<<600*x>>` stands for 600 times x, so that large traps are small files. */
 export function readTrap(folder: Folder, trap: string): Buffer {
   const text = readFileSync(`test/corpus/${folder}/${trap}${FOLDERS[folder]}`).toString('latin1');

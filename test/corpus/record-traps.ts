@@ -1,5 +1,6 @@
 import type { Value } from '../../src/model/columns.ts';
 import type { StreamName } from '../../src/model/streams.ts';
+import { alike } from './corpus.ts';
 
 /** What becomes of every record of the corpus. test/corpus/outcomes.md is made of this, and `records.test.ts` compares it with the real thing. */
 export interface RecordTrap {
@@ -21,46 +22,26 @@ const NO_IDENTITY = 'the record has no identity';
 const NO_OBJECT = 'the record is not an object';
 const TOO_DEEP = 'the record is nested deeper than 500 levels';
 
+/** Outcomes that several have. */
+const AS_IT_CAME = { outcome: 'stored', means: 'as it came' } as const;
+const ANY_TEXT = { outcome: 'stored', means: 'a text like any other' } as const;
+const MENDED = { outcome: 'flagged', means: 'U+FFFD in its place, and `_extra._mended` names the column' } as const;
+const MISFIT = {
+  outcome: 'flagged',
+  means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
+} as const;
+const ROUNDED = {
+  outcome: 'flagged',
+  means: 'the nearest whole number; the value is in `_extra`, the type mismatch is counted',
+} as const;
+
 export const RECORDS: Readonly<Record<string, RecordTrap>> = {
-  'time-iso-without-milliseconds': {
-    outcome: 'stored',
-    means: 'one UTC instant',
-    holds: { timestamp: at('2026-11-14T10:30:00Z') },
-  },
-  'time-with-offset': { outcome: 'stored', means: 'one UTC instant', holds: { timestamp: at('2026-11-14T10:30:00Z') } },
-  'time-blank-for-t': { outcome: 'stored', means: 'one UTC instant', holds: { timestamp: at('2026-11-14T10:30:00Z') } },
-  'time-lower-case': { outcome: 'stored', means: 'one UTC instant', holds: { timestamp: at('2026-11-14T10:30:00Z') } },
-  'time-epoch-seconds': {
-    outcome: 'stored',
-    means: 'one UTC instant',
-    holds: { timestamp: at('2026-11-14T10:30:00Z') },
-  },
-  'time-epoch-milliseconds': {
-    outcome: 'stored',
-    means: 'one UTC instant',
-    holds: { timestamp: at('2026-11-14T10:30:00Z') },
-  },
-  'time-epoch-microseconds': {
-    outcome: 'stored',
-    means: 'one UTC instant',
-    holds: { timestamp: at('2026-11-14T10:30:00Z') },
-  },
-  'time-epoch-nanoseconds': {
-    outcome: 'stored',
-    means: 'one UTC instant',
-    holds: { timestamp: at('2026-11-14T10:30:00Z') },
-  },
-  'time-epoch-as-text': {
-    outcome: 'stored',
-    means: 'one UTC instant',
-    holds: { timestamp: at('2026-11-14T10:30:00Z') },
-  },
-  'time-javascript-date': {
-    outcome: 'stored',
-    means: 'one UTC instant',
-    holds: { timestamp: at('2026-11-14T10:30:00Z') },
-  },
-  'time-http-date': { outcome: 'stored', means: 'one UTC instant', holds: { timestamp: at('2026-11-14T10:30:00Z') } },
+  ...alike(
+    `time-iso-without-milliseconds time-with-offset time-blank-for-t time-lower-case time-epoch-seconds
+    time-epoch-milliseconds time-epoch-microseconds time-epoch-nanoseconds time-epoch-as-text time-javascript-date
+    time-http-date`,
+    { outcome: 'stored', means: 'one UTC instant', holds: { timestamp: at('2026-11-14T10:30:00Z') } },
+  ),
   'time-leap-second': {
     outcome: 'stored',
     means: 'the next minute, as in every clock that we feed',
@@ -93,21 +74,16 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
     means: 'as it came; it proves nothing about what lies between',
     holds: { timestamp: at('1969-07-20T20:17:40Z') },
   },
-  'time-null': { outcome: 'quarantined', means: NO_TIME },
-  'time-empty': { outcome: 'quarantined', means: NO_TIME },
-  'time-missing': { outcome: 'quarantined', means: NO_TIME },
-  'time-impossible-day': { outcome: 'quarantined', means: NO_TIME },
-  'time-month-13': { outcome: 'quarantined', means: NO_TIME },
-  'time-in-words': { outcome: 'quarantined', means: NO_TIME },
-  'time-object': { outcome: 'quarantined', means: NO_TIME },
-  'time-infinite': { outcome: 'quarantined', means: NO_TIME },
-  'time-year-10000': { outcome: 'quarantined', means: NO_TIME },
-  'time-year-0': { outcome: 'quarantined', means: NO_TIME },
-  'time-offset-of-99-hours': { outcome: 'quarantined', means: NO_TIME },
-  'time-small-number': { outcome: 'quarantined', means: NO_TIME },
-  'id-missing': { outcome: 'stored', means: 'under a hash of what never changes in it', holds: { event_id: HASH } },
-  'id-empty': { outcome: 'stored', means: 'under a hash of what never changes in it', holds: { event_id: HASH } },
-  'id-null': { outcome: 'stored', means: 'under a hash of what never changes in it', holds: { event_id: HASH } },
+  ...alike(
+    `time-null time-empty time-missing time-impossible-day time-month-13 time-in-words time-object time-infinite
+    time-year-10000 time-year-0 time-offset-of-99-hours time-small-number`,
+    { outcome: 'quarantined', means: NO_TIME },
+  ),
+  ...alike('id-missing id-empty id-null', {
+    outcome: 'stored',
+    means: 'under a hash of what never changes in it',
+    holds: { event_id: HASH },
+  }),
   'id-missing-and-nothing-tells': { outcome: 'quarantined', means: NO_IDENTITY },
   'id-number': { outcome: 'stored', means: 'its digits are the id', holds: { event_id: '42' } },
   'id-beyond-2-to-the-53': {
@@ -120,47 +96,34 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
     means: 'under a hash of the id, which is kept in `_extra`; the type mismatch is counted',
     holds: { event_id: HASH },
   },
-  'id-with-quotes': {
-    outcome: 'stored',
-    means: 'a text like any other',
-    holds: { event_id: `'; drop table attribution.leads; --"` },
-  },
+  'id-with-quotes': { ...ANY_TEXT, holds: { event_id: `'; drop table attribution.leads; --"` } },
   'id-with-slashes': {
     outcome: 'stored',
     means: 'a text like any other: no path is made of it',
     holds: { event_id: '../../etc/passwd' },
   },
-  'id-with-line-breaks': { outcome: 'stored', means: 'a text like any other', holds: { event_id: 'a\tb\nc\\.' } },
-  'id-of-another-alphabet': {
-    outcome: 'stored',
-    means: 'a text like any other',
-    holds: { event_id: '\u202eev\u0301\u{1f600}' },
-  },
+  'id-with-line-breaks': { ...ANY_TEXT, holds: { event_id: 'a\tb\nc\\.' } },
+  'id-of-another-alphabet': { ...ANY_TEXT, holds: { event_id: '\u202eev\u0301\u{1f600}' } },
   'id-object': {
     outcome: 'flagged',
     means: 'under a hash; what came is in `_extra`',
     holds: { event_id: HASH, _extra: { eventId: { id: 'ev_1' } } },
   },
-  'id-with-nul': {
-    outcome: 'flagged',
-    means: 'U+FFFD in its place, and `_extra._mended` names the column',
+  ...alike('id-with-nul id-with-half-a-character', {
+    ...MENDED,
     holds: { event_id: 'ev\ufffd_1', _extra: { _mended: ['event_id'] } },
-  },
-  'id-with-half-a-character': {
-    outcome: 'flagged',
-    means: 'U+FFFD in its place, and `_extra._mended` names the column',
-    holds: { event_id: 'ev\ufffd_1', _extra: { _mended: ['event_id'] } },
-  },
+  }),
   'id-twice-on-a-page': { outcome: 'stored', means: 'once; the last one wins', holds: { event_name: 'last' } },
-  'record-null': { outcome: 'quarantined', means: NO_OBJECT },
-  'record-list': { outcome: 'quarantined', means: NO_OBJECT },
-  'record-text': { outcome: 'quarantined', means: NO_OBJECT },
-  'record-number': { outcome: 'quarantined', means: NO_OBJECT },
-  'record-list-of-depth-100000': { outcome: 'quarantined', means: NO_OBJECT },
-  'record-empty': { outcome: 'quarantined', means: NO_TIME },
-  'record-is-an-error': { outcome: 'quarantined', means: NO_TIME },
-  'click-list': { outcome: 'stored', means: 'whole, in a column of its own: `click`', holds: { click_id: null } },
-  'click-text': { outcome: 'stored', means: 'whole, in a column of its own: `click`', holds: { click_id: null } },
+  ...alike(`record-null record-list record-text record-number record-list-of-depth-100000`, {
+    outcome: 'quarantined',
+    means: NO_OBJECT,
+  }),
+  ...alike('record-empty record-is-an-error', { outcome: 'quarantined', means: NO_TIME }),
+  ...alike('click-list click-text', {
+    outcome: 'stored',
+    means: 'whole, in a column of its own: `click`',
+    holds: { click_id: null },
+  }),
   'click-missing': { outcome: 'stored', means: 'the columns of the click are empty', holds: { click_id: null } },
   'link-null': { outcome: 'stored', means: 'the columns of the link are empty', holds: { link_id: null } },
   'link-text': { outcome: 'stored', means: 'whole, in a column of its own: `link`', holds: { link_id: null } },
@@ -216,34 +179,18 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
     holds: { source_f5b96437: 'evil', run_id_b1fc5b5b: 'evil' },
   },
   'unknown-field': { outcome: 'stored', means: 'becomes a column', holds: { click_ua: 'curl/8' } },
-  'unknown-event': { outcome: 'stored', means: 'as it came', holds: { event: 'page.view' } },
-  'unknown-trigger': { outcome: 'stored', means: 'as it came', holds: { click_trigger: 'deeplink' } },
-  'country-unknown': {
-    outcome: 'stored',
-    means: 'as it came',
-    holds: { click_country: 'Unknown', country: 'Unknown' },
-  },
+  'unknown-event': { ...AS_IT_CAME, holds: { event: 'page.view' } },
+  'unknown-trigger': { ...AS_IT_CAME, holds: { click_trigger: 'deeplink' } },
+  'country-unknown': { ...AS_IT_CAME, holds: { click_country: 'Unknown', country: 'Unknown' } },
   'metadata-text': { outcome: 'stored', means: 'as it came: a JSON text', holds: { metadata: '{"a":1}' } },
-  'metadata-list': { outcome: 'stored', means: 'as it came', holds: { metadata: [1, null, 'x'] } },
-  'metadata-number': { outcome: 'stored', means: 'as it came', holds: { metadata: 7 } },
-  'metadata-of-a-megabyte': {
-    outcome: 'stored',
-    means: 'as it came',
-    holds: { metadata: { blob: 'x'.repeat(1_048_576) } },
-  },
-  'metadata-60-levels-deep': { outcome: 'stored', means: 'as it came', holds: { metadata: nested(60) } },
+  'metadata-list': { ...AS_IT_CAME, holds: { metadata: [1, null, 'x'] } },
+  'metadata-number': { ...AS_IT_CAME, holds: { metadata: 7 } },
+  'metadata-of-a-megabyte': { ...AS_IT_CAME, holds: { metadata: { blob: 'x'.repeat(1_048_576) } } },
+  'metadata-60-levels-deep': { ...AS_IT_CAME, holds: { metadata: nested(60) } },
   'metadata-600-levels-deep': { outcome: 'quarantined', means: TOO_DEEP },
-  'metadata-with-nul': {
-    outcome: 'flagged',
-    means: 'U+FFFD in its place, and `_extra._mended` names the column',
-    holds: { metadata: { 'a\ufffdb': 'c\ufffdd' } },
-  },
-  'metadata-with-half-a-character': {
-    outcome: 'flagged',
-    means: 'U+FFFD in its place, and `_extra._mended` names the column',
-    holds: { metadata: { a: '\ufffd' } },
-  },
-  'metadata-with-copy-marks': { outcome: 'stored', means: 'as it came', holds: { metadata: { a: '\\.\n\\N\t\\\\' } } },
+  'metadata-with-nul': { ...MENDED, holds: { metadata: { 'a\ufffdb': 'c\ufffdd' } } },
+  'metadata-with-half-a-character': { ...MENDED, holds: { metadata: { a: '\ufffd' } } },
+  'metadata-with-copy-marks': { ...AS_IT_CAME, holds: { metadata: { a: '\\.\n\\N\t\\\\' } } },
   'metadata-beyond-2-to-the-53': {
     outcome: 'stored',
     means: 'every digit is kept',
@@ -254,11 +201,7 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
     means: 'as a text: no number of ours holds it',
     holds: { metadata: { n: '1e400' } },
   },
-  'metadata-with-proto': {
-    outcome: 'stored',
-    means: 'as it came',
-    holds: { metadata: JSON.parse('{"__proto__": {"isAdmin": true}}') },
-  },
+  'metadata-with-proto': { ...AS_IT_CAME, holds: { metadata: JSON.parse('{"__proto__": {"isAdmin": true}}') } },
   'amount-as-text': {
     outcome: 'stored',
     means: 'a whole number is one, also in quotes',
@@ -284,71 +227,39 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
     stream: 'sales',
   },
   'amount-null': { outcome: 'stored', means: 'none', holds: { sale_amount: null, _extra: null }, stream: 'sales' },
-  'amount-fraction': {
-    outcome: 'flagged',
-    means: 'the nearest whole number; the value is in `_extra`, the type mismatch is counted',
-    holds: { sale_amount: 20, _extra: { sale: { amount: 19.99 } } },
-    stream: 'sales',
-  },
+  'amount-fraction': { ...ROUNDED, holds: { sale_amount: 20, _extra: { sale: { amount: 19.99 } } }, stream: 'sales' },
   'amount-fraction-as-text': {
-    outcome: 'flagged',
-    means: 'the nearest whole number; the value is in `_extra`, the type mismatch is counted',
+    ...ROUNDED,
     holds: { sale_amount: 20, _extra: { sale: { amount: '19.99' } } },
     stream: 'sales',
   },
   'amount-beyond-int64': {
-    outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
+    ...MISFIT,
     holds: { sale_amount: null, _extra: { sale: { amount: 99_999_999_999_999_999_999n } } },
     stream: 'sales',
   },
   'amount-in-words': {
-    outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
+    ...MISFIT,
     holds: { sale_amount: null, _extra: { sale: { amount: 'a lot' } } },
     stream: 'sales',
   },
-  'amount-list': {
-    outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
-    holds: { sale_amount: null, _extra: { sale: { amount: [1999] } } },
-    stream: 'sales',
-  },
+  'amount-list': { ...MISFIT, holds: { sale_amount: null, _extra: { sale: { amount: [1999] } } }, stream: 'sales' },
   'amount-infinite': {
-    outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
+    ...MISFIT,
     holds: { sale_amount: null, _extra: { sale: { amount: '1e999' } } },
     stream: 'sales',
   },
   'boolean-as-text': { outcome: 'stored', means: 'true', holds: { click_qr: true } },
-  'boolean-in-words': {
-    outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
-    holds: { click_qr: null, _extra: { click: { qr: 'yes' } } },
-  },
+  'boolean-in-words': { ...MISFIT, holds: { click_qr: null, _extra: { click: { qr: 'yes' } } } },
   'text-number': { outcome: 'stored', means: 'its digits', holds: { event_name: '404' } },
-  'text-object': {
-    outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
-    holds: { event_name: null, _extra: { eventName: { en: 'Sign up' } } },
-  },
-  'text-with-nul': {
-    outcome: 'flagged',
-    means: 'U+FFFD in its place, and `_extra._mended` names the column',
+  'text-object': { ...MISFIT, holds: { event_name: null, _extra: { eventName: { en: 'Sign up' } } } },
+  ...alike('text-with-nul text-with-half-a-character', {
+    ...MENDED,
     holds: { event_name: 'Sign\ufffdup', _extra: { _mended: ['event_name'] } },
-  },
-  'text-with-half-a-character': {
-    outcome: 'flagged',
-    means: 'U+FFFD in its place, and `_extra._mended` names the column',
-    holds: { event_name: 'Sign\ufffdup', _extra: { _mended: ['event_name'] } },
-  },
-  'text-with-copy-marks': { outcome: 'stored', means: 'as it came', holds: { event_name: '\\.\n\\N\tx' } },
-  'text-with-byte-order-mark': { outcome: 'stored', means: 'as it came', holds: { event_name: '\ufeffSign up' } },
-  'text-of-a-megabyte': {
-    outcome: 'stored',
-    means: 'as it came',
-    holds: { click_url: `https://x.example/${'a'.repeat(1_048_576)}` },
-  },
+  }),
+  'text-with-copy-marks': { ...AS_IT_CAME, holds: { event_name: '\\.\n\\N\tx' } },
+  'text-with-byte-order-mark': { ...AS_IT_CAME, holds: { event_name: '\ufeffSign up' } },
+  'text-of-a-megabyte': { ...AS_IT_CAME, holds: { click_url: `https://x.example/${'a'.repeat(1_048_576)}` } },
   'text-with-markup': {
     outcome: 'stored',
     means: 'as it came: whoever shows it must escape it',
@@ -371,8 +282,7 @@ export const RECORDS: Readonly<Record<string, RecordTrap>> = {
     holds: { link_password: null, _extra: null },
   },
   'link-date-impossible': {
-    outcome: 'flagged',
-    means: 'the column is empty, the value is in `_extra`, the type mismatch is counted',
+    ...MISFIT,
     holds: { link_created_at: null, _extra: { link: { createdAt: '2026-02-30' } } },
   },
   'alias-contradicts': {

@@ -1,37 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { freshPlace, type Place } from '../support/cli.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { expect, it } from 'vitest';
+import { freshPlace } from '../support/cli.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /** The built program lists 300 links, of which 250 are quiet, at the 1,200 requests a minute of the plan. */
 
-let home: TestDatabase;
-let db: Database;
-let place: Place;
-let sandbox: Sandbox;
-let config: string;
-beforeAll(async () => {
-  home = await freshDatabase();
-  db = connect({ url: home.url, max: 2 });
-  place = await freshPlace();
-  sandbox = await smallSandbox({ quietLinks: 250, rows: { clicks: 300, leads: 10, sales: 5 } });
-  for (const { id } of sandbox.service.links.slice(50)) sandbox.service.deleteLink(id);
-  const { baseUrl, apiKey } = sandbox;
-  config = await place.config(
-    JSON.stringify({
-      sources: { main: { baseUrl, apiKey, plan: 'business', links: { every: '1d' } } },
-      sinks: { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: './lake' } },
-      state: { url: home.url },
-    }),
-  );
-});
-afterAll(async () => {
-  await db.close();
-  await home.drop();
-});
+const { db, url } = await forThisFile(emptyEngine());
+const place = await freshPlace();
+const sandbox = await smallSandbox({ quietLinks: 250, rows: { clicks: 300, leads: 10, sales: 5 } });
+for (const { id } of sandbox.service.links.slice(50)) sandbox.service.deleteLink(id);
+const { baseUrl, apiKey } = sandbox;
+const config = await place.config(
+  JSON.stringify({
+    sources: { main: { baseUrl, apiKey, plan: 'business', links: { every: '1d' } } },
+    sinks: { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: './lake' } },
+    state: { url },
+  }),
+);
 
 const truth = (): string[] =>
   sandbox.service.linkListing

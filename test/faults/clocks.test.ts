@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCursor } from '../../src/cursor/cursors.ts';
 import { freshPlace } from '../support/cli.ts';
 import { configFor, type Engine, openEngine, syncAllDone, withSmallPages } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { listening, passTo } from '../support/front.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { recordCase } from '../support/proof.ts';
@@ -17,11 +18,7 @@ import { isProving, KEY } from './wire-scene.ts';
 const HOUR = 3_600_000;
 const track = { source: 'main', stream: 'clicks', sink: 'warehouse' } as const;
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const through = async ({ db }: Engine): Promise<number> => (await readCursor(db, track))?.completeThrough ?? 0;
 

@@ -12,8 +12,9 @@ import { ConfigError, RetryLater } from '../../src/model/errors.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { freshPlace } from '../support/cli.ts';
 import { postmasterOf } from '../support/embedded.ts';
-import { type Engine, openEngine } from '../support/engine.ts';
+import { openEngine } from '../support/engine.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { freePort } from '../support/free-port.ts';
 import { listening } from '../support/front.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
@@ -29,11 +30,7 @@ import { isProving, KEY, messageOf } from './wire-scene.ts';
 
 const PASSWORD = 'canary-password-0815';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const arriveIn = ({ service }: Sandbox, clicks: number): void =>
   void service.arrive('clicks', clicks, { from: service.now() - 60_000, to: service.now() });

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { listAudit, recordAudit } from '../../src/cursor/audit.ts';
-import { type Engine, openEngine } from '../support/engine.ts';
+import { openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const actions = async (page: Parameters<typeof listAudit>[1]): Promise<string[]> =>
   (await listAudit(engine.db, page)).map(({ action }) => action);

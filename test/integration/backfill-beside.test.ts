@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import type { Config } from '../../src/config/index.ts';
 import type { Window } from '../../src/model/window.ts';
@@ -7,7 +7,6 @@ import { clicks, daysAgo, inWindow, monthOf, uncovered } from '../support/backfi
 import {
   backfill,
   configFor,
-  type Engine,
   openEngine,
   sourceOf,
   statesOf,
@@ -15,13 +14,10 @@ import {
   sync,
   withSmallPages,
 } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 it('lets a sync go first and goes on afterwards', async () => {
   const sandbox = await monthOf(3000);

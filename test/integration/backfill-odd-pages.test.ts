@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { JsonObject } from '../../src/model/json.ts';
 import { clicks, daysAgo, inWindow, monthOf } from '../support/backfills.ts';
-import { backfill, configFor, type Engine, openEngine, storedIds } from '../support/engine.ts';
+import { backfill, configFor, openEngine, storedIds } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 
 /** A backfill copes with pages that cannot be had whole, as a sync does. */
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 // Every page that breaks is asked for again, with pauses: minutes on any machine.
 it('copes with rows that break their page, as a sync does: everything else is read, and they are set aside', {

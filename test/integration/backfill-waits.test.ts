@@ -1,31 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { describe, expect, it } from 'vitest';
 import { acquireLease } from '../../src/cursor/leases.ts';
-import { freshPlace, type Place } from '../support/cli.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { smallSandbox } from '../support/sandbox.ts';
+import { commandsOn } from '../support/commands.ts';
 
 /** A backfill that meets a long sync, with the built binary. */
 
-let place: Place;
-let sandbox: Sandbox;
-let database: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  [place, sandbox, database] = await Promise.all([freshPlace(), smallSandbox({ days: 20 }), freshDatabase()]);
-  db = connect({ url: database.url, max: 2 });
-  await place.config(
-    `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 10d } }
-sinks: { warehouse: { type: postgres } }
-state: { url: "${database.url}" }\n`,
-  );
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+const { place, sandbox, db } = await commandsOn({ days: 20 }, { settings: { since: '10d' } });
 
 const BACKFILL = ['backfill', 'clicks', '--from', '18d', '--to', '12d', '--config', 't.yaml'];
 const isHeld = async (): Promise<boolean> => {

@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { listRuns } from '../../src/cursor/runs.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { clicks, daysAgo, inWindow, monthOf, uncovered } from '../support/backfills.ts';
-import {
-  backfill,
-  configFor,
-  type Engine,
-  openEngine,
-  sourceOf,
-  storedIds,
-  withSmallPages,
-} from '../support/engine.ts';
+import { backfill, configFor, openEngine, sourceOf, storedIds, withSmallPages } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 it('reads a window before the start of the stream, proves it, and leaves the watermark to the syncs', async () => {
   const sandbox = await monthOf();

@@ -60,15 +60,6 @@ it('keeps one state for all who share a key: pace, pause and probe', async () =>
   await expect.poll(() => one.take('fresh', false)).toMatchObject({ isAlone: false, era: 1 });
 });
 
-it('counts the next of a chain from when a request really left', async () => {
-  const budget = shared.of(randomUUID(), 2);
-  const first = await take(budget);
-  await sleep(300);
-  budget.left(first);
-  await take(budget);
-  expect((await take(budget)).at - first.at).toBeGreaterThan(1300);
-});
-
 it('hands out each slot once, however many ask at a time', async () => {
   const key = randomUUID();
   const lines = [0, 1, 2, 3].map(() => connect({ url: engine.url, max: 1 }));

@@ -1,39 +1,23 @@
 import { hostname, userInfo } from 'node:os';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { AuditRecord } from '../../src/cursor/audit.ts';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
-import { type Finished, freshPlace, type Place } from '../support/cli.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { smallSandbox } from '../support/sandbox.ts';
+import { commandsOn } from '../support/commands.ts';
 
-let place: Place;
-let database: TestDatabase;
-let db: Database;
+const { db, tributary } = await commandsOn(
+  { rows: { clicks: 10, leads: 10, sales: 10 }, days: 5 },
+  { settings: { since: '10d' } },
+);
 
 beforeAll(async () => {
-  const sandbox = await smallSandbox({ rows: { clicks: 10, leads: 10, sales: 10 }, days: 5 });
-  [place, database] = await Promise.all([freshPlace(), freshDatabase()]);
-  db = connect({ url: database.url, max: 1 });
-  await place.config(
-    `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 10d } }
-sinks: { warehouse: { type: postgres } }
-state: { url: "${database.url}" }\n`,
-  );
-  const { code, text } = await tributary('sync', 'leads');
-  expect([code, text]).toEqual([0, expect.anything()]);
+  expect((await tributary('sync', 'leads')).code).toBe(0);
   await quarantine(
     db,
     { source: 'main', stream: 'leads', runId: '20261114T120000-00000001' },
     [1, 2, 3].map((n) => ({ record: { event: 'lead', eventId: `bad ${n}` }, reason: 'no time' })),
   );
 });
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
 
-const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 't.yaml']);
 const entries = async (): Promise<AuditRecord[]> =>
   (JSON.parse((await tributary('audit', '--json', '--limit', '500')).stdout) as { entries: AuditRecord[] }).entries;
 

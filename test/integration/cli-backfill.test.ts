@@ -1,36 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DAY_MS } from '../../src/model/window.ts';
-import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
+import { type Finished, longLines } from '../support/cli.ts';
+import { commandsOn } from '../support/commands.ts';
 import { DOCUMENTS } from '../support/json-documents.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { smallSandbox } from '../support/sandbox.ts';
 
 /** A backfill as an operator sees it, with the built binary: what was asked for, and how much of that is certified. */
 
-let place: Place;
-let sandbox: Sandbox;
-let database: TestDatabase;
+const { sandbox, run: tributary } = await commandsOn({ rows: { clicks: 400, leads: 60, sales: 60 }, days: 100 });
 
 const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
 const day = (ago: number): string => new Date(today - ago * DAY_MS).toISOString().slice(0, 10);
 const OLDER = ['--from', day(80), '--to', day(60)];
 
-beforeAll(async () => {
-  [place, sandbox, database] = await Promise.all([
-    freshPlace(),
-    smallSandbox({ rows: { clicks: 400, leads: 60, sales: 60 }, days: 100 }),
-    freshDatabase(),
-  ]);
-  await place.config(
-    `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 30d } }
-sinks: { warehouse: { type: postgres } }
-state: { url: "${database.url}" }\n`,
-  );
-});
-afterAll(() => database.drop());
-
-const tributary = (...args: string[]): Promise<Finished> => place.run([...args, '--config', 't.yaml']);
 const backfill = (...args: string[]): Promise<Finished> => tributary('backfill', 'clicks', ...args);
 
 describe('backfill', () => {

@@ -139,20 +139,4 @@ describe('coverage', () => {
     room.child.kill('SIGTERM');
     await room.done;
   });
-
-  it('complete days are whole days: the query of the docs passes over a day of which half was read', async () => {
-    const [from, to] = [45.5, 44.5].map((ago) => new Date(today - ago * DAY_MS).toISOString());
-    // Where the others lie depends on the time of day, and the filter may leave none of them.
-    sandbox.service.arrive('leads', 2, { from: today - 45.3 * DAY_MS, to: today - 45.1 * DAY_MS });
-    expect(await tributary('backfill', '--from', from ?? '', '--to', to ?? '')).toMatchObject({ code: 0 });
-    const [, report = ''] =
-      /^```sql\n(-- Whole days only.*?)^```$/ms.exec(await readFile('docs/warehouse.md', 'utf8')) ?? [];
-    const agoOf = ({ date }: { date: string }): number => (today - Date.parse(date)) / DAY_MS;
-    const all = await db.query<{ date: string }>({ text: 'select date from attribution.daily_link_performance' });
-    expect(all.map(agoOf)).toContain(46);
-    const counted = new Set((await db.query<{ date: string }>({ text: report })).map(agoOf));
-    const isWhole = (ago: number): boolean => (ago <= 90 && ago > 60) || (ago <= 30 && ago > 0);
-    expect([...counted].filter((ago) => !isWhole(ago))).toEqual([]);
-    expect([[...counted].some((ago) => ago <= 30), [...counted].some((ago) => ago > 60)]).toEqual([true, true]);
-  });
 });

@@ -1,41 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { BY_HAND } from '../../src/sync/maintain/move-cursor.ts';
-import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { longLines } from '../support/cli.ts';
+import { commandsOn } from '../support/commands.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
-import { smallSandbox } from '../support/sandbox.ts';
 
 const DAY = 86_400_000;
-let place: Place;
-let sandbox: Sandbox;
-let database: TestDatabase;
-let db: Database;
+const { place, sandbox, db, tributary } = await commandsOn(
+  { rows: { clicks: 60, leads: 40, sales: 30 }, days: 20 },
+  { rest: { sinks: { warehouse: { type: 'postgres' }, copy: { type: 'postgres', schema: 'copy' } } } },
+);
 
-beforeAll(async () => {
-  [place, sandbox, database] = await Promise.all([
-    freshPlace(),
-    smallSandbox({ rows: { clicks: 60, leads: 40, sales: 30 }, days: 20 }),
-    freshDatabase(),
-  ]);
-  db = connect({ url: database.url, max: 2 });
-  const source = `{ baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 30d }`;
-  await place.config(
-    `sources: { main: ${source} }
-sinks: { warehouse: { type: postgres }, copy: { type: postgres, schema: copy } }
-state: { url: "${database.url}" }\n`,
-    'config.yaml',
-  );
-  expect((await tributary('sync')).code).toBe(0);
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
-
-const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 'config.yaml']);
+beforeAll(async () => expect((await tributary('sync')).code).toBe(0));
 
 interface Json {
   cursors: Array<{ stream: string; sink: string; completeThrough: string | null; since: string }>;
@@ -56,7 +32,7 @@ describe('cursor', () => {
       stdout.match(/^main\/(clicks|leads|sales) +(copy|warehouse) +\d{4}-\d\d-\d\d +\d{4}-\d\d-\d\d \d\d:\d\d /gm),
     ).toHaveLength(6);
     expect(stdout).toMatch(/times in UTC\n$/);
-    expect(plain((await runOnTerminal(place, ['cursor', 'get', '--config', 'config.yaml'])).text)).toBe(stdout);
+    expect(plain((await runOnTerminal(place, ['cursor', 'get', '--config', 't.yaml'])).text)).toBe(stdout);
   });
 
   it('set back marks everything after to be read again, in every sink, and touches no row', async () => {
@@ -205,7 +181,7 @@ describe('runs', () => {
   });
 
   it('look the same on a terminal, within 80 columns', async () => {
-    const { code, text } = await runOnTerminal(place, ['runs', '--config', 'config.yaml']);
+    const { code, text } = await runOnTerminal(place, ['runs', '--config', 't.yaml']);
     expect([code, longLines(plain(text))]).toEqual([0, []]);
     expect(plain(text)).toBe((await tributary('runs')).stdout);
   });

@@ -4,34 +4,24 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { MIGRATIONS } from '../../src/cursor/migrations/index.ts';
 import { migrate } from '../../src/cursor/migrations/migrate.ts';
-import { freshPlace, longLines, type Place } from '../support/cli.ts';
-import { type Sandbox, startSandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { freshPlace, longLines } from '../support/cli.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { startSandbox } from '../support/odd-service/service.ts';
+import { freshDatabase } from '../support/postgres.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 const KEY = 'canary-key-4711';
 const ROLE = `doctor_${process.pid}`;
-let place: Place;
-let sandbox: Sandbox;
-let database: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  [place, sandbox, database] = await Promise.all([
-    freshPlace(),
-    smallSandbox({ apiKey: KEY, rows: { clicks: 5, leads: 5, sales: 5 } }),
-    freshDatabase(),
-  ]);
-  db = connect({ url: database.url, max: 2 });
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+const [place, sandbox, database] = await Promise.all([
+  freshPlace(),
+  smallSandbox({ apiKey: KEY, rows: { clicks: 5, leads: 5, sales: 5 } }),
+  forThisFile(emptyEngine()),
+]);
+const { db } = database;
 
 interface Setup {
   baseUrl?: string;

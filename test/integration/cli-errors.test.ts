@@ -2,9 +2,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
 import { type Finished, freshPlace, type Place } from '../support/cli.ts';
 import { freePort } from '../support/free-port.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase } from '../support/postgres.ts';
-import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
+import { smallSandbox } from '../support/sandbox.ts';
 
 /** Both would be a disaster in a log, so every run of this file looks for them at the most talkative level. */
 const KEY = 'canary-key-4711';
@@ -55,43 +54,10 @@ describe('found before anything is touched', () => {
       'the config has 2 errors:\n  t.yaml:5:5 sources.main.plan: must be one of free, pro, business, advanced, enterprise\n  t.yaml:7:5 sources.main.sinse: is not a key of the config: did you mean since?\nnext: fix',
     ],
     [
-      'free plan',
-      { plan: 'free' },
-      [],
-      'the config has an error:\n  t.yaml:5:5 sources.main.plan: the free plan has no analytics budget',
-    ],
-    [
-      'http to another host',
-      { baseUrl: 'http://api.example.com' },
-      [],
-      'the config has an error:\n  t.yaml:3:5 sources.main.baseUrl: must use https: over http the key would travel to api.example.com in the clear',
-    ],
-    ['unknown stream', {}, ['clicks', 'visits'], 'unknown stream: visits\nnext: use clicks, leads, sales'],
-    [
       'a stream that is not configured',
       { line: '    streams: { clicks: {} }' },
       ['leads'],
       'no source of the config syncs leads\nnext: add leads under streams:',
-    ],
-    ['unknown source', {}, ['--source', 'mian'], 'there is no source "mian" in the config\nnext: use one of: main'],
-    ['unknown sink', {}, ['--sink', 'lake'], 'there is no sink "lake" in the config\nnext: use one of: warehouse'],
-    [
-      'no config',
-      {},
-      ['--config', 'nowhere.yaml'],
-      'there is no config file nowhere.yaml\nnext: write one with tributary init',
-    ],
-    [
-      'a variable that is not set',
-      { rest: `state: { url: "\${NO_SUCH}" }` },
-      [],
-      'the config has an error:\n  t.yaml:8:15 the environment variable NO_SUCH is not set, or empty\nnext: set NO_SUCH in the environment',
-    ],
-    [
-      'a database URL that is none',
-      { rest: `state: { url: "postgres://u:${PASSWORD}#@h/d" }` },
-      [],
-      'the config has an error:\n  t.yaml:8:10 state.url: the database URL',
     ],
   ])('%s', async (_, settings, args, wanted) => {
     const { code, message, place } = await sync(settings, args);
@@ -108,33 +74,6 @@ describe('found before anything is touched', () => {
       2,
       expect.stringMatching(/^t\.yaml defines no source\nnext: add one under sources:/),
     ]);
-    await untouched(place);
-  });
-});
-
-describe('refused by the database', () => {
-  const withUrl = (change: (url: URL) => void): Settings => {
-    const url = new URL(database.url);
-    change(url);
-    return { rest: `state: { url: "${url.href}" }` };
-  };
-
-  it('a server that is not there: try again later', async () => {
-    const port = String(await freePort());
-    const { code, message, place } = await sync(withUrl((url) => Object.assign(url, { port, password: PASSWORD })));
-    expect([code, message]).toEqual([
-      4,
-      `Postgres at 127.0.0.1:${port} cannot be reached (ECONNREFUSED)\nnext: start the server, or correct host and port in the database URL; then run again\n`,
-    ]);
-    await untouched(place);
-  });
-
-  it('a wrong password', async () => {
-    const { code, message, place } = await sync(withUrl((url) => Object.assign(url, { password: PASSWORD })));
-    expect(message).toMatch(
-      /^Postgres at 127\.0\.0\.1:\d+ refused user "\w+": .*\nnext: check the user name and the password/,
-    );
-    expect(code).toBe(2);
     await untouched(place);
   });
 });
@@ -166,20 +105,6 @@ describe('refused by the service', () => {
     expect(code).toBe(3);
     expect(await schemas()).toEqual([]);
     await untouched(place);
-  });
-
-  it.each([
-    ['plan', 'the workspace plan is too low'],
-    ['usage', 'the monthly usage is exceeded'],
-    ['permission', 'give this key permission to read analytics'],
-  ])('403 for reasons of %s', async (meaning, next) => {
-    const refusing: Sandbox = await sandboxWith([`forbidden=${meaning}`], { apiKey: KEY, rows: { clicks: 5 } });
-    const { code, message } = await sync({ ...onDatabase, baseUrl: refusing.baseUrl });
-    expect(message).toMatch(/^main\/\w+: the service answered 403: /);
-    expect(message).toContain(`\nnext: ${next}`);
-    expect(message.match(/answered 403/g)).toHaveLength(1);
-    expect(code).toBe(3);
-    expect(await schemas()).toEqual([]);
   });
 
   it('a service that is not there: one message, try again later', { timeout: 180_000 }, async () => {

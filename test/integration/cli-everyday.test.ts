@@ -1,42 +1,20 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { type Finished, freshPlace, type Place } from '../support/cli.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { smallSandbox } from '../support/sandbox.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Finished } from '../support/cli.ts';
+import { commandsOn } from '../support/commands.ts';
+import { freshDatabase } from '../support/postgres.ts';
 
 /** What somebody types every day: without the key, without a date, without the verb of a group. */
 
-let place: Place;
-let sandbox: Sandbox;
-let database: TestDatabase;
-let db: Database;
 const KEY = 'THE_KEY_OF_THIS_TEST';
+const { place, sandbox, db, url, tributary } = await commandsOn(
+  { rows: { clicks: 40, leads: 10, sales: 10 }, days: 20 },
+  { settings: { apiKey: `\${${KEY}}`, since: '15d', streams: { clicks: { maxLag: '1h' }, leads: {}, sales: {} } } },
+);
 
-beforeAll(async () => {
-  [place, sandbox, database] = await Promise.all([
-    freshPlace(),
-    smallSandbox({ rows: { clicks: 40, leads: 10, sales: 10 }, days: 20 }),
-    freshDatabase(),
-  ]);
-  db = connect({ url: database.url, max: 2 });
-  await place.config(
-    `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: "\${${KEY}}", plan: enterprise, requestsPerSecond: 200, since: 15d,
-  streams: { clicks: { maxLag: 1h }, leads: {}, sales: {} } } }
-sinks: { warehouse: { type: postgres } }
-state: { url: "${database.url}" }\n`,
-    'config.yaml',
-  );
-  expect((await withKey('sync')).code).toBe(0);
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+beforeAll(async () => expect((await withKey('sync')).code).toBe(0));
 
 const withKey = (...args: string[]): Promise<Finished> =>
-  place.run([...args, '--config', 'config.yaml'], { [KEY]: sandbox.apiKey });
-const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 'config.yaml']);
+  place.run([...args, '--config', 't.yaml'], { [KEY]: sandbox.apiKey });
 
 describe('without the API key', () => {
   it.each([
@@ -112,7 +90,7 @@ describe('status --check', () => {
         `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: key-of-nobody, plan: pro } }\nsinks: ${sink}\nstate: { url: "${url}" }\n`,
         name,
       );
-    await configOf('added.yaml', database.url, sinks.empty);
+    await configOf('added.yaml', url, sinks.empty);
     const added = await place.call(['status', '--check', '--config', 'added.yaml']);
     expect([added.code, added.stdout]).toEqual([
       4,

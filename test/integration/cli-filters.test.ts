@@ -19,36 +19,6 @@ describe('filters', () => {
     `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, ${rest}, since: 40d, streams: { ${streams} } } }\n`;
   const range = ['--config', 't.yaml', '--from', '40d', '--to', 'now'];
 
-  it('names every fault of the config at once', async () => {
-    await place.config(
-      source(
-        `clicks: { filters: { continent: XX, country: UK, saleType: new, key: k, city: "Washington, D.C.", qr: true, trigger: link, tagIds: a, tagId: b } },
-         leads: { filters: { saleType: new, domain: -a.link, key: k } },
-         sales: { filters: { country: [-US, CA] } }`,
-        'plan: business, requestsPerSecond: 5',
-      ),
-    );
-    const { code, stderr } = await place.run(['config', 'check', '--config', 't.yaml']);
-    expect(code).toBe(2);
-    const told = stderr.replaceAll(/\s+/g, ' ');
-    for (const message of [
-      'continent must be one of AF, AN, AS, EU, NA, OC, SA, not "XX"',
-      'not "UK": did you mean GB?',
-      'saleType works on sales only, not on clicks',
-      'saleType works on sales only, not on leads',
-      'key must be used together with domain',
-      'key needs exactly one domain, and not an excluded one',
-      '"Washington, D.C." holds a comma, which the service reads as two values',
-      'qr stands beside trigger',
-      'tagIds stands beside tagId',
-      'excludes some values and includes others',
-      '5 is more than the business plan grants, 4',
-    ]) {
-      expect(told).toContain(message);
-    }
-    expect(sandbox.service.log.entries).toHaveLength(0);
-  });
-
   it('refuses a filter of the command line in the same words, and asks nothing', async () => {
     await place.config(source('clicks: { filters: { tagId: b } }'));
     const filter = (text: string) => place.run(['export', 'clicks', ...range, '--out', 'c.ndjson', '--filter', text]);
@@ -82,15 +52,6 @@ describe('filters', () => {
     ]);
     expect(code).toBe(0);
     expect(stderr).toContain('qr is deprecated: use trigger');
-  });
-
-  it('excludes each of several values', async () => {
-    await place.config(source('clicks: { filters: { country: [-US, -DE] } }'));
-    const from = sandbox.service.log.entries.length;
-    const { code } = await place.run(['export', 'clicks', ...range, '--out', 'e.ndjson', '--force']);
-    expect(code).toBe(0);
-    const asked = sandbox.service.log.entries.slice(from).map(({ query }) => query.country);
-    expect(new Set(asked)).toEqual(new Set(['-US,-DE']));
   });
 
   /** It passes everything on but the filter. */

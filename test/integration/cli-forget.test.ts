@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { acquireLease } from '../../src/cursor/leases.ts';
 import { type Finished, freshPlace, type Place } from '../support/cli.ts';
 import { dump, linesWith } from '../support/dump.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -121,17 +120,6 @@ describe('tributary forget', () => {
     const { code, stdout, stderr } = await forget(...args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(message);
-  });
-
-  it('a source that is being synced is left alone', async () => {
-    const lease = await acquireLease(db, 'main', 'leads', 'tributary sync (process 1 on another machine)');
-    const { code, stdout, stderr } = await forget('--source', 'main', '--everything', '--yes');
-    expect([code, stdout]).toEqual([4, '']);
-    expect(stderr).toMatch(
-      /^main\/leads: tributary sync \(process 1 on another machine\) is writing this stream now\nkept: /m,
-    );
-    await lease.release();
-    expect(await count('main')).toBe(40);
   });
 
   it('a source goes, also one that the config no longer has', async () => {

@@ -1,38 +1,26 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database/index.ts';
-import { type Finished, freshPlace, type Place } from '../support/cli.ts';
+import { describe, expect, it } from 'vitest';
+import type { Finished } from '../support/cli.ts';
+import { commandsOn } from '../support/commands.ts';
 import { DOCUMENTS, FAILURE } from '../support/json-documents.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { smallSandbox } from '../support/sandbox.ts';
 
 /** Every `--json` is one document of the schema, whatever came of the command. */
 
-let place: Place;
-let database: TestDatabase;
-let sandbox: Sandbox;
 const RANGE = ['--from', '3d', '--to', 'now'];
 
-beforeAll(async () => {
-  const rows = { clicks: 40, leads: 10, sales: 5 };
-  [sandbox, place, database] = await Promise.all([smallSandbox({ rows, days: 5 }), freshPlace(), freshDatabase()]);
-  const [lead] = sandbox.service.events('leads');
-  sandbox.service.add('leads', { ...lead, eventId: 'no-time', timestamp: 'soon' });
-  await place.config(`
-sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: "\${KEY}", plan: enterprise, requestsPerSecond: 100 } }
-sinks: { warehouse: { type: postgres }, lake: { type: parquet, path: ./lake } }
-state: { url: "\${DATABASE_URL}" }
-`);
-});
-afterAll(() => database.drop());
+const { place, sandbox, tributary } = await commandsOn(
+  { rows: { clicks: 40, leads: 10, sales: 5 }, days: 5 },
+  {
+    settings: { requestsPerSecond: 100 },
+    rest: { sinks: { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: './lake' } } },
+  },
+);
+const [lead] = sandbox.service.events('leads');
+sandbox.service.add('leads', { ...lead, eventId: 'no-time', timestamp: 'soon' });
 
 const run = (command: string, ...args: string[]): Promise<Finished> =>
-  place.call([...command.split(' '), '--config', 't.yaml', '--json', ...args], {
-    DATABASE_URL: database.url,
-    KEY: sandbox.apiKey,
-  });
+  tributary(...command.split(' '), '--json', ...args);
 
 /** In this order: each finds what those before it left. */
 const COMMANDS: ReadonlyArray<[name: string, args: string[], code: number]> = [
@@ -66,24 +54,6 @@ describe('--json', () => {
     const { stdout, stderr, ...finished } = await run(name, ...args);
     expect(finished.code, stderr).toBe(code);
     expect(DOCUMENTS[name]?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
-  });
-
-  it('each of these is in the audit trail, with who and from where', async () => {
-    const db = connect({ url: database.url, max: 1 });
-    const entries = await db.query<{ action: string; target: string | null; isKnown: boolean }>({
-      text: `select action, target, actor <> '' and origin <> '' as "isKnown" from tributary.audit order by id`,
-    });
-    await db.close();
-    expect(entries).toEqual([
-      { action: 'sync.start', target: 'main/clicks, main/leads, main/sales', isKnown: true },
-      // By this process, and given to the queue.
-      ...['here', 'queue'].map(() => ({ action: 'backfill.start', target: 'main/leads', isKnown: true })),
-      { action: 'quarantine.retry', target: '1', isKnown: true },
-      { action: 'quarantine.drop', target: '1', isKnown: true },
-      ...['lake', 'warehouse'].map(() => ({ action: 'cursor.move', target: 'main/leads', isKnown: true })),
-      ...['lake', 'warehouse'].map(() => ({ action: 'cursor.reset', target: 'main/sales', isKnown: true })),
-      { action: 'customer.forget', target: 'main', isKnown: true },
-    ]);
   });
 
   it('an error is a document on standard output too: usage, config, and what the service refused', async () => {

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { type Finished, freshPlace, type Place } from '../support/cli.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { freshPlace } from '../support/cli.ts';
 import { docsSql } from '../support/docs-sql.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { freePort } from '../support/free-port.ts';
 import { listening } from '../support/front.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /**
@@ -31,22 +31,19 @@ const MINOR_UNITS = { usd: 5000, eur: 13, jpy: 2000, krw: 12_000, kwd: 1234, nul
 const REVENUE = { usd: 50, eur: 0.13, jpy: 2000, krw: 12_000, kwd: 1.234, null: 10 };
 
 const TOKEN = 'a-long-token-that-nobody-guesses';
-let place: Place;
-let database: TestDatabase;
-let db: Database;
-let port: number;
-let synced: Finished;
+const place = await freshPlace();
+const { db, url } = await forThisFile(emptyEngine());
+const port = await freePort();
 
 beforeAll(async () => {
-  place = await freshPlace();
-  database = await freshDatabase();
-  db = connect({ url: database.url, max: 2 });
   const sandbox = await smallSandbox({ rows: { clicks: 20, leads: 20, sales: AMOUNTS.length } });
   const known: string[] = [];
-  const server = createServer(async ({ url = '', headers }, response) => {
-    const answer = await fetch(`${sandbox.baseUrl}${url}`, { headers: { authorization: headers.authorization ?? '' } });
+  const server = createServer(async ({ url: path = '', headers }, response) => {
+    const answer = await fetch(`${sandbox.baseUrl}${path}`, {
+      headers: { authorization: headers.authorization ?? '' },
+    });
     const rows = (await answer.json()) as Array<Record<string, unknown> & { eventId: string; sale: object }>;
-    if (url.includes('event=sales')) {
+    if (path.includes('event=sales')) {
       for (const row of rows) {
         if (!known.includes(row.eventId)) known.push(row.eventId);
         const [currency, amount] = AMOUNTS[known.indexOf(row.eventId)] ?? [null, 0];
@@ -60,19 +57,14 @@ beforeAll(async () => {
     response.end(JSON.stringify(rows));
   });
   const front = await listening(server);
-  port = await freePort();
   await place.config(
     `sources: { main: { baseUrl: "http://127.0.0.1:${front}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 40d } }
 sinks: { warehouse: { type: postgres }, lake: { type: parquet, path: ./data/lake } }
 http: { port: ${port}, token: ${TOKEN} }
-state: { url: "${database.url}" }\n`,
+state: { url: "${url}" }\n`,
   );
-  synced = await place.run(['sync', '--config', 't.yaml']);
+  expect(await place.run(['sync', '--config', 't.yaml'])).toMatchObject({ code: 0 });
   return () => server.close();
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
 });
 
 /** What a query counts of each currency. */
@@ -86,23 +78,6 @@ function sums(rows: ReadonlyArray<Record<string, unknown>>, figure: string): Rec
 }
 
 describe('amounts', () => {
-  it('with a fraction are rounded, and the run says so; whole ones in quotes fit', () => {
-    expect(synced).toMatchObject({ code: 0, stdout: expect.stringContaining('do not fit their column: sale_amount') });
-  });
-
-  it('keep what was sent beside a rounded one, and nothing beside the others', async () => {
-    const rows = await db.query({
-      text: "select sale_amount::int, _extra from attribution.sales where _extra ? 'sale'",
-    });
-    expect(rows).toMatchObject([{ sale_amount: 13, _extra: { sale: { amount: 12.5 } } }]);
-  });
-
-  it('daily_link_revenue: one row a currency, however it is written', async () => {
-    const rows = await db.query({ text: 'select * from attribution.daily_link_revenue' });
-    expect(sums(rows, 'sale_amount')).toEqual(MINOR_UNITS);
-    expect(sums(rows, 'revenue')).toEqual(REVENUE);
-  });
-
   it('every query of docs/warehouse.md that adds amounts', async () => {
     const adding = docsSql().filter((sql) => /sum\((e\.)?(sale_amount|revenue)\)/.test(sql));
     expect(adding).toHaveLength(1);

@@ -1,15 +1,22 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { quarantine } from '../../src/cursor/quarantine.ts';
-import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { type Finished, longLines } from '../support/cli.ts';
+import { commandsOn } from '../support/commands.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
-import { smallSandbox } from '../support/sandbox.ts';
 
-let place: Place;
-let database: TestDatabase;
-let db: Database;
+const { place, db, url, tributary } = await commandsOn(
+  { rows: { clicks: 10, leads: 10, sales: 10 }, days: 5 },
+  {
+    rest: (url) => ({
+      sinks: {
+        warehouse: { type: 'postgres' },
+        copy: { type: 'postgres', url: `${url}?application_name=copy`, schema: 'copy' },
+      },
+      privacy: { linkPassword: 'keep' },
+    }),
+  },
+);
 
 const PASSWORD = 'canary-password';
 const lead = (eventId: string, more: object = {}) => ({
@@ -25,15 +32,6 @@ const lead = (eventId: string, more: object = {}) => ({
 const SOUND = { timestamp: '2026-11-10T10:00:00Z' };
 
 beforeAll(async () => {
-  const sandbox = await smallSandbox({ rows: { clicks: 10, leads: 10, sales: 10 }, days: 5 });
-  [place, database] = await Promise.all([freshPlace(), freshDatabase()]);
-  db = connect({ url: database.url, max: 2 });
-  await place.config(
-    `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 30d } }
-sinks: { warehouse: { type: postgres }, copy: { type: postgres, url: "${database.url}?application_name=copy", schema: copy } }
-privacy: { linkPassword: keep }
-state: { url: "${database.url}" }\n`,
-  );
   expect((await tributary('sync')).code).toBe(0);
   // One that an older version could not use and this one can, one that is as bad as ever.
   const records = [lead('sound', SOUND), lead('bad')];
@@ -43,12 +41,7 @@ state: { url: "${database.url}" }\n`,
     records.map((record) => ({ record, reason: 'the record has no time: `timestamp` is missing or cannot be read' })),
   );
 });
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
 
-const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 't.yaml']);
 const aside = async (...args: string[]): Promise<Finished> => {
   const ended = await tributary('quarantine', ...args);
   expect(ended.text).not.toContain(PASSWORD);
@@ -102,10 +95,7 @@ describe('quarantine', () => {
   });
 
   it('retry does not let go of a record that no sink could take', async () => {
-    await place.config(
-      `sinks: { fresh: { type: postgres, schema: fresh } }\nstate: { url: "${database.url}" }\n`,
-      'fresh.yaml',
-    );
+    await place.config(`sinks: { fresh: { type: postgres, schema: fresh } }\nstate: { url: "${url}" }\n`, 'fresh.yaml');
     const ended = await place.call(['quarantine', 'retry', '1', '--config', 'fresh.yaml']);
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining('kept: the records stay where they are') });
     expect(await db.query({ text: 'select 1 from tributary.quarantine' })).toHaveLength(2);

@@ -1,6 +1,5 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { TRAITS } from '../../src/sandbox/traits.ts';
 import { freshPlace, type Running } from '../support/cli.ts';
 
 const place = await freshPlace();
@@ -57,15 +56,6 @@ describe('tributary sandbox', () => {
     );
     process.child.kill('SIGTERM');
     expect((await process.done).code).toBe(0);
-  });
-
-  it('names the known traits when one is unknown', async () => {
-    const { code, stdout, stderr } = await place.run(['sandbox', '--trait', 'widen=day']);
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toContain('the sandbox has no trait "widen"');
-    for (const { name } of TRAITS) expect(stderr).toContain(name);
-    const { code: bad, stderr: value } = await place.run(['sandbox', '--trait', 'sortOrder=mixed']);
-    expect([bad, value]).toEqual([2, 'trait sortOrder cannot be "mixed"\nnext: give sortOrder=ignored\n']);
   });
 
   it('says that a port is taken', async () => {

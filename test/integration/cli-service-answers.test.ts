@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database/index.ts';
 import { type Finished, freshPlace } from '../support/cli.ts';
 import { serve, type TestServer } from '../support/http-server.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -35,16 +33,6 @@ describe('a refusal', () => {
     expect(inOneLine(looked)).not.toContain('the service keeps start, end');
     await database.drop();
   });
-
-  it.each(['javascript:alert(1)', 7])('shows no page that is none: %j', async (doc_url) => {
-    const service = await answering(403, {}, { code: 'forbidden', message: 'no', doc_url });
-    const [place, database] = await Promise.all([freshPlace(), freshDatabase()]);
-    await place.config(configFor(service, database.url));
-    const { code, text } = await place.run(['sync', '--config', 't.yaml']);
-    expect(code).toBe(3);
-    expect(text).not.toMatch(/explains it|javascript/);
-    await database.drop();
-  });
 });
 
 describe('one source of two is refused', () => {
@@ -77,41 +65,5 @@ state: { url: "${database.url}" }
     expect(priced.code).toBe(3);
     expect(inOneLine(priced)).toContain('first/clicks: the service answered 422: end lies in the future');
     await Promise.all([sandbox.close(), database.drop()]);
-  });
-});
-
-describe('Retry-After', () => {
-  // docs/scaling.md: as long as the service asks, two minutes at most.
-  const hour = 3_600_000;
-  it.each([
-    ['121', [115, 120]],
-    ['3600', [115, 120]],
-    [new Date(Date.now() + hour).toUTCString(), [115, 120]],
-    ['60', [50, 60]],
-    ['soon, I promise', [0, 10]],
-    [new Date(Date.now() - hour).toUTCString(), [0, 10]],
-  ] as const)('%s', async (value, [least, most]) => {
-    const service = await answering(
-      429,
-      { 'retry-after': value },
-      { code: 'rate_limit_exceeded', message: 'slow down' },
-    );
-    const [place, database] = await Promise.all([freshPlace(), freshDatabase()]);
-    await place.config(configFor(service, database.url));
-    const sync = place.start(['sync', 'leads', '--config', 't.yaml']);
-    await sync.saw('the service answered 429');
-    const db = connect({ url: database.url, max: 1 });
-    const text = 'select extract(epoch from paused_until - now())::float8 as left from tributary.budgets';
-    const [paused] = await db.query<{ left: number }>({ text });
-    expect(paused?.left).toBeGreaterThan(least);
-    expect(paused?.left).toBeLessThanOrEqual(most);
-    if (most > 10) {
-      await sleep(1000);
-      expect(service.seen).toHaveLength(1);
-    }
-    sync.child.kill('SIGINT');
-    expect(await sync.done).toMatchObject({ code: 130 });
-    await db.close();
-    await database.drop();
   });
 });

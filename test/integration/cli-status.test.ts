@@ -1,38 +1,19 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { longLines } from '../support/cli.ts';
+import { commandsOn } from '../support/commands.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
-import { smallSandbox } from '../support/sandbox.ts';
 
-let place: Place;
-let sandbox: Sandbox;
-let database: TestDatabase;
-let db: Database;
+const { place, sandbox, db, tributary } = await commandsOn(
+  { rows: { clicks: 40, leads: 10, sales: 10 }, days: 20 },
+  {
+    source: 'a-source-with-a-long-name',
+    rest: { sinks: { warehouse: { type: 'postgres' }, 'a-second-warehouse': { type: 'postgres', schema: 'second' } } },
+  },
+);
 
-beforeAll(async () => {
-  [place, sandbox, database] = await Promise.all([
-    freshPlace(),
-    smallSandbox({ rows: { clicks: 40, leads: 10, sales: 10 }, days: 20 }),
-    freshDatabase(),
-  ]);
-  db = connect({ url: database.url, max: 2 });
-  await place.config(
-    `sources: { a-source-with-a-long-name: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, plan: enterprise, requestsPerSecond: 200, since: 30d } }
-sinks: { warehouse: { type: postgres }, a-second-warehouse: { type: postgres, schema: second } }
-state: { url: "${database.url}" }\n`,
-    'config.yaml',
-  );
-  expect((await tributary('sync')).code).toBe(0);
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+beforeAll(async () => expect((await tributary('sync')).code).toBe(0));
 
-const tributary = (...args: string[]): Promise<Finished> => place.call([...args, '--config', 'config.yaml']);
 const status = async (): Promise<Record<string, unknown>> =>
   JSON.parse((await tributary('status', '--json')).stdout) as Record<string, unknown>;
 
@@ -121,10 +102,10 @@ describe('status', () => {
   });
 
   it('on a terminal: the same, and --watch clears the screen unless NO_COLOR is set', async () => {
-    const { text } = await runOnTerminal(place, ['status', '--config', 'config.yaml']);
+    const { text } = await runOnTerminal(place, ['status', '--config', 't.yaml']);
     expect(longLines(plain(text))).toEqual([]);
     expect(plain(text)).toMatch(/^stream +(since +)?complete through /);
-    const watch = ['status', '--watch', '--config', 'config.yaml'];
+    const watch = ['status', '--watch', '--config', 't.yaml'];
     const typed = [{ after: 'times in UTC', type: '\x03' }];
     const coloured = await runOnTerminal(place, watch, { typed });
     expect([coloured.code, coloured.text.includes('\x1b[2J')]).toEqual([0, true]);

@@ -1,10 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freshPlace, longLines, type Place } from '../support/cli.ts';
-import { DOCUMENTS } from '../support/json-documents.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { describe, expect, it } from 'vitest';
+import { longLines } from '../support/cli.ts';
+import { commandsOn } from '../support/commands.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
-import { smallSandbox } from '../support/sandbox.ts';
 
 /** What is left on the screen: of a line that was rewritten, its last form. */
 const settled = (text: string): string =>
@@ -15,29 +12,22 @@ const settled = (text: string): string =>
       .join('\n'),
   );
 
+const { place } = await commandsOn(
+  { days: 20 },
+  {
+    settings: { since: '10d', requestsPerSecond: 100 },
+    rest: {
+      sinks: {
+        warehouse: { type: 'postgres' },
+        lake: { type: 'parquet', path: 'lake' },
+        tables: { type: 'iceberg', warehouse: 'tables' },
+      },
+    },
+  },
+);
+
 /** Commands that read and write: on a real terminal and through a pipe, one after the other on the same data. */
 describe('commands that work', () => {
-  let place: Place;
-  let sandbox: Sandbox;
-  let database: TestDatabase;
-
-  beforeAll(async () => {
-    [place, sandbox, database] = await Promise.all([freshPlace(), smallSandbox({ days: 20 }), freshDatabase()]);
-    const { baseUrl, apiKey } = sandbox;
-    await place.config(
-      JSON.stringify({
-        sources: { main: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 100, since: '10d' } },
-        sinks: {
-          warehouse: { type: 'postgres' },
-          lake: { type: 'parquet', path: 'lake' },
-          tables: { type: 'iceberg', warehouse: 'tables' },
-        },
-        state: { url: database.url },
-      }),
-    );
-  });
-  afterAll(() => database.drop());
-
   const both = async (...args: string[]) => {
     const line = [...args, '--config', 't.yaml'];
     return { seen: await runOnTerminal(place, line), piped: await place.run(line) };
@@ -70,11 +60,6 @@ describe('commands that work', () => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes begin with one
     expect(piped.text).not.toMatch(/[\x1b\r]/);
     expect(longLines(settled(seen.text))).toEqual([]);
-  });
-
-  it('maintain --json is a document like any other', async () => {
-    const { stdout } = await place.run(['maintain', '--json', '--config', 't.yaml']);
-    expect(DOCUMENTS.maintain?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
   });
 
   it.each([

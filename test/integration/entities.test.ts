@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { configFor, emptyEngine, sourceOf, sync, syncAllDone } from '../support/engine.ts';
 import { type Feed, openFeed, recordOf } from '../support/feed.ts';
-import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { postgresPlace } from '../support/postgres-place.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { isDeep } from '../tiers.ts';
 
 /** `links` and `customers`: what events refer to, as last seen. */
 
 const schema = 'attribution';
-let place: PostgresPlace;
-beforeAll(async () => {
-  place = await postgresPlace({ schema });
-});
-afterAll(() => place.close());
+const place = await forThisFile(postgresPlace({ schema }));
 
 const feed = (stream: 'clicks' | 'leads' | 'sales', source?: string): Promise<Feed> =>
   openFeed({ state: place.state, sinks: [place.createSink()], stream, ...(source && { source }) });

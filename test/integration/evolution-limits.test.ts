@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { ConfigError, StopStream } from '../../src/model/errors.ts';
-import { MOST_EVOLVED } from '../../src/model/evolution.ts';
-import { evolvingFile, openEvolving, schema } from '../support/evolving.ts';
+import { evolvingFile, schema } from '../support/evolving.ts';
 import { recordOf } from '../support/feed.ts';
 
 /** Where evolution ends: policies, the most columns, and views that stand in the way. */
@@ -29,20 +28,6 @@ it('stops a frozen stream with the fields by name, and writes nothing', async ()
   expect(await column('clicks', source, 'f_known')).toEqual(['2']);
   expect(await typesOf('clicks', '^f_')).toEqual({ f_known: 'bigint' });
   expect(await history('^fNew')).toEqual([]);
-});
-
-it('ends at the most columns; what is beyond stays in _extra', async () => {
-  const { place: fresh, feed, typesOf, column } = await openEvolving();
-  try {
-    const { send, source } = await feed('clicks');
-    const many = Object.fromEntries(Array.from({ length: MOST_EVOLVED + 5 }, (_, i) => [`m${1000 + i}`, i]));
-    expect((await send([recordOf('a', many)])).schemaChanges).toHaveLength(MOST_EVOLVED);
-    expect(Object.keys(await typesOf('clicks', '^m\\d+$'))).toHaveLength(MOST_EVOLVED);
-    const [rest] = await column('clicks', source, '_extra');
-    expect(Object.keys(JSON.parse(String(rest)))).toEqual(['m1300', 'm1301', 'm1302', 'm1303', 'm1304']);
-  } finally {
-    await fresh.close();
-  }
 });
 
 it('says which view stands in the way of a wider column, and what to do; the policy extra goes on', async () => {

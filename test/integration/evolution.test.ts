@@ -107,42 +107,6 @@ it('makes text of truth and time without loss, and JSON of them too', async () =
   expect(await column('leads', source, 'when_bag')).toEqual([at, '{"x": 1}']);
 });
 
-it('keeps fields apart whose names would be one, and takes any name', async () => {
-  const { place, feed, history } = evolving();
-  const { send, source } = await feed('sales');
-  const record = JSON.parse(`{
-    "timestamp": "2026-11-14T12:00:00Z", "eventId": "e", "_source": "mine", "_run_id": "theirs", "xmin": 7, "eventName": "declared",
-    "event_name": "alias?", "click": {"id": "c", "ua": "lower", "UA": "upper"}, "click.ua": "dotted", "__proto__": "proto",
-    "${'é'.repeat(60)}": "long", "drop table sales; --\\"": "sql", "": "empty"
-  }`) as object;
-  const { schemaChanges } = await send([record]);
-  expect(schemaChanges).toHaveLength(11);
-  const [row] = await place.db.query<{ row: Record<string, unknown> }>({
-    text: `select to_jsonb(t) as row from ${schema}.sales t where _source = $1`,
-    values: [source],
-  });
-  const evolved = new Map(
-    (await history('.*')).map((change) => {
-      const { path, name } = change as { path: string; name: string };
-      return [path, row?.row[name]];
-    }),
-  );
-  expect(Object.fromEntries(evolved)).toMatchObject({
-    _source: 'mine',
-    _run_id: 'theirs',
-    xmin: 7,
-    event_name: 'alias?',
-    'click.ua': 'lower',
-    'click.UA': 'upper',
-    'click\\.ua': 'dotted',
-    'drop table sales; --"': 'sql',
-    '': 'empty',
-  });
-  expect(evolved.get('__proto__')).toBe('proto');
-  expect(row?.row).toMatchObject({ _source: source, event_name: 'declared', _extra: null });
-  expect(await send([record])).toMatchObject({ new: 0, changed: 0, unchanged: 1, schemaChanges: [] });
-});
-
 it('never calls a row changed for a joined field that nobody declared', async () => {
   const { place, feed, column, typesOf } = evolving();
   const { send, source } = await feed('sales');

@@ -3,16 +3,25 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runStartApp } from '../../src/app/start.ts';
 import type { AuditTrail, Session } from '../../src/http/api-types.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
-import { type HttpRoom, listenTo, NOBODY, ROOM_TOKEN, startControlRoom, startHttpRoom } from '../support/http-room.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import {
+  type HttpRoom,
+  listenTo,
+  NOBODY,
+  ROOM_TOKEN,
+  startControlRoom,
+  startHttpRoom,
+  syncedRoom,
+} from '../support/http-room.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { until, workerConfig } from '../support/workers.ts';
+import { workerConfig } from '../support/workers.ts';
 
 /** Readable by everybody: the page that asks for the token, and what a probe needs. */
 const OPEN = ['/', '/healthz', '/readyz', '/api/session'];
@@ -42,9 +51,8 @@ const CLOSED = [
   '/nothing',
 ];
 
-let database: TestDatabase;
-let sandbox: Awaited<ReturnType<typeof smallSandbox>>;
-let room: HttpRoom;
+const { url } = await forThisFile(emptyEngine());
+const sandbox = await smallSandbox();
 
 const TOKENS = {
   grafana: { token: 'metrics-token-of-grafana', role: 'metrics' },
@@ -56,26 +64,14 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 const configOf = (http: object) =>
   workerConfig({
-    stateUrl: database.url,
+    stateUrl: url,
     queueUrl: undefined,
     sandboxes: { main: sandbox },
     every: '1h',
     rest: { http },
   });
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  sandbox = await smallSandbox();
-  room = await startHttpRoom(configOf({ host: '0.0.0.0', token: ROOM_TOKEN, tokens: TOKENS }));
-  await until('every stream is synced', async () => {
-    const { runs } = await room.json<{ runs: Array<{ state: string }> }>('/api/runs?state=done');
-    return runs.length >= 3;
-  });
-});
-afterAll(async () => {
-  await room.close();
-  await database.drop();
-});
+const room = await forThisFile(syncedRoom(configOf({ host: '0.0.0.0', token: ROOM_TOKEN, tokens: TOKENS })));
 
 const signIn = (token: string, of = room): Promise<Response> => of.send('POST', '/api/session', { token }, NOBODY);
 

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { quarantine } from '../../src/cursor/quarantine.ts';
 import type {
   Backfill,
@@ -20,16 +19,9 @@ import type {
   SyncStarted,
   TopLinks,
 } from '../../src/http/api-types.ts';
-import {
-  type DescribedRoom,
-  describedRoom,
-  type HttpRoom,
-  ROOM_TOKEN,
-  routesIn,
-  startHttpRoom,
-} from '../support/http-room.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { type DescribedRoom, describedRoom, ROOM_TOKEN, routesIn, syncedRoom } from '../support/http-room.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
@@ -37,32 +29,18 @@ const DAY_MS = 86_400_000;
 const day = (ago: number): string => new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10);
 const LARGE = 9_007_199_254_740_993n;
 
-let database: TestDatabase;
-let db: Database;
-let sandbox: Sandbox;
-let room: HttpRoom;
-let described: DescribedRoom;
-
-beforeAll(async () => {
-  database = await freshDatabase();
-  db = connect({ url: database.url, max: 2 });
-  sandbox = await smallSandbox({ days: 60 });
-  const stream = { maxLag: '1h' };
-  const rest = { privacy: { linkPassword: 'keep' } };
-  room = await startHttpRoom(
+const { db, url } = await forThisFile(emptyEngine());
+const sandbox = await smallSandbox({ days: 60 });
+const room = await forThisFile(
+  syncedRoom(
     workerConfig({
-      stateUrl: database.url,
-      queueUrl: undefined,
-      sandboxes: { main: sandbox },
-      every: '5m',
-      stream,
-      rest,
+      ...{ stateUrl: url, queueUrl: undefined, sandboxes: { main: sandbox }, every: '5m', stream: { maxLag: '1h' } },
+      rest: { privacy: { linkPassword: 'keep' } },
     }),
-  );
-  await until('every stream is synced', async () => {
-    const { streams } = await room.json<Overview>('/api/overview');
-    return streams.every(({ lastRun }) => lastRun?.state === 'done');
-  });
+  ),
+);
+let described: DescribedRoom;
+beforeAll(async () => {
   // What a calm service does not bring about: a record nobody can use, a new field, a window not proven, one never read.
   const record = {
     event: 'lead',
@@ -82,9 +60,6 @@ beforeAll(async () => {
   });
   const { since } = (await room.json<Overview>('/api/overview')).streams[0]?.sinks[0] ?? { since: '' };
   const [one, two, three] = [1, 2, 3].map((n) => new Date(Date.parse(since) + n * DAY_MS).toISOString());
-  await db.query({
-    text: `delete from tributary.windows where stream = 'sales' and end_at < now() - interval '1 day'`,
-  });
   await db.query({ text: `delete from tributary.windows where stream = 'sales'` });
   await db.query({
     text: `insert into tributary.windows (source, stream, sink, start_at, end_at, state, rows, run_id, note)
@@ -93,11 +68,6 @@ beforeAll(async () => {
     values: [since, one, two, three],
   });
   described = await describedRoom(room);
-});
-afterAll(async () => {
-  await room.close();
-  await db.close();
-  await database.drop();
 });
 
 const ask: DescribedRoom['ask'] = (...args) => described.ask(...args);

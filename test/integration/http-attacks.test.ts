@@ -1,38 +1,21 @@
 import { connect as connectSocket, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ApiError, Overview, Readiness } from '../../src/http/api-types.ts';
-import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
-import { type ApiDescription, type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { type ApiDescription, ROOM_TOKEN, startHttpRoom, syncedRoom } from '../support/http-room.ts';
+import { startRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
 /** What a review did to the control room on purpose, and what must come of it. SECURITY.md names these tests. */
-let database: TestDatabase;
-let redis: TestRedis;
-let line: FaultProxy;
-let sandbox: Sandbox;
-let room: HttpRoom;
+const [{ url }, redis, sandbox] = await Promise.all([forThisFile(emptyEngine()), startRedis(), smallSandbox()]);
+const line = await forThisFile(startFaultProxy(url));
 
 const configOf = (http: object = {}) =>
   workerConfig({ stateUrl: line.url, queueUrl: redis.url, sandboxes: { main: sandbox }, every: '1h', rest: { http } });
-
-beforeAll(async () => {
-  [database, redis, sandbox] = await Promise.all([freshDatabase(), startRedis(), smallSandbox()]);
-  line = await startFaultProxy(database.url);
-  room = await startHttpRoom(configOf());
-  await until('every stream is synced', async () => {
-    const { streams } = await room.json<Overview>('/api/overview');
-    return streams.every(({ lastRun }) => lastRun?.state === 'done');
-  });
-});
-afterAll(async () => {
-  await room.close();
-  await line.close();
-  await database.drop();
-});
+const room = await forThisFile(syncedRoom(configOf()));
 
 const messageOf = async (response: Response): Promise<[number, string]> => [
   response.status,

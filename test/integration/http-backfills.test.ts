@@ -1,45 +1,35 @@
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Backfills, Overview } from '../../src/http/api-types.ts';
+import { afterAll, expect, it } from 'vitest';
+import type { Backfills } from '../../src/http/api-types.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { listening, passTo } from '../support/front.ts';
-import { type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { ROOM_TOKEN, syncedRoom } from '../support/http-room.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { until, workerConfig } from '../support/workers.ts';
+import { workerConfig } from '../support/workers.ts';
 
 /** A backfill of several streams is one request: all of it is queued, or nothing. */
 
-let database: TestDatabase;
-let room: HttpRoom;
-let front: Server;
 /** What the service does when it is asked for sales. */
 let sales: 'answers' | 'refuses' | 'is silent' = 'answers';
 
-beforeAll(async () => {
-  const sandbox = await smallSandbox({ rows: { clicks: 300, leads: 60, sales: 40 }, days: 10 });
-  const pass = passTo(sandbox);
-  front = createServer((request, response) => {
-    const isSales = request.url?.includes('event=sales');
-    if (!isSales || sales === 'answers') return pass(request, response);
-    if (sales === 'refuses') response.writeHead(403, { 'content-type': 'application/json' }).end('{}');
-  });
-  database = await freshDatabase();
-  const sandboxes = { main: { baseUrl: `http://127.0.0.1:${await listening(front)}`, apiKey: sandbox.apiKey } };
-  room = await startHttpRoom(
-    workerConfig({ stateUrl: database.url, queueUrl: undefined, sandboxes, every: '1h', rest: {} }),
-  );
-  await until('every stream is synced', async () => {
-    const { streams } = await room.json<Overview>('/api/overview');
-    return streams.every(({ lastRun }) => lastRun?.state === 'done');
-  });
+const sandbox = await smallSandbox({ rows: { clicks: 300, leads: 60, sales: 40 }, days: 10 });
+const pass = passTo(sandbox);
+const front = createServer((request, response) => {
+  const isSales = request.url?.includes('event=sales');
+  if (!isSales || sales === 'answers') return pass(request, response);
+  if (sales === 'refuses') response.writeHead(403, { 'content-type': 'application/json' }).end('{}');
 });
-afterAll(async () => {
-  await room.close();
+afterAll(() => {
   front.closeAllConnections();
   front.close();
-  await database.drop();
 });
+const { url } = await forThisFile(emptyEngine());
+const sandboxes = { main: { baseUrl: `http://127.0.0.1:${await listening(front)}`, apiKey: sandbox.apiKey } };
+const room = await forThisFile(
+  syncedRoom(workerConfig({ stateUrl: url, queueUrl: undefined, sandboxes, every: '1h', rest: {} })),
+);
 
 const queued = async (): Promise<string[]> =>
   (await room.json<Backfills>('/api/backfills')).backfills.map(({ stream }) => stream).sort();

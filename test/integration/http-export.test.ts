@@ -3,14 +3,12 @@ import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database/index.ts';
-import type { Overview } from '../../src/http/api-types.ts';
+import { describe, expect, it } from 'vitest';
 import { freshPlace } from '../support/cli.ts';
-import { type HttpRoom, ROOM_TOKEN, startHttpRoom } from '../support/http-room.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { ROOM_TOKEN, syncedRoom } from '../support/http-room.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox, sorted } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
@@ -18,30 +16,17 @@ import { until, workerConfig } from '../support/workers.ts';
 const CLICKS = 14_000;
 const RANGE = 'from=31d&to=now';
 
-let database: TestDatabase;
-let sandbox: Sandbox;
-let room: HttpRoom;
-
-beforeAll(async () => {
-  [database, sandbox] = await Promise.all([
-    freshDatabase(),
-    smallSandbox({ rows: { clicks: CLICKS, leads: 60, sales: 40 } }),
-  ]);
-  // The clicks are not synced: what is exported comes from the service.
-  const sandboxes = { main: sandbox };
-  const rest = { privacy: { ip: 'drop' } };
-  const config = workerConfig({ stateUrl: database.url, queueUrl: undefined, sandboxes, every: '1h', rest });
-  for (const source of Object.values(config.sources)) source.since = new Date(Date.now() - 3_600_000).toISOString();
-  room = await startHttpRoom(config);
-  await until('every stream is synced', async () => {
-    const { streams } = await room.json<Overview>('/api/overview');
-    return streams.every(({ lastRun }) => lastRun?.state === 'done');
-  });
+const [{ db, url }, sandbox] = await Promise.all([
+  forThisFile(emptyEngine()),
+  smallSandbox({ rows: { clicks: CLICKS, leads: 60, sales: 40 } }),
+]);
+// The clicks are not synced: what is exported comes from the service.
+const config = workerConfig({
+  ...{ stateUrl: url, queueUrl: undefined, sandboxes: { main: sandbox }, every: '1h' },
+  rest: { privacy: { ip: 'drop' } },
 });
-afterAll(async () => {
-  await room.close();
-  await database.drop();
-});
+for (const source of Object.values(config.sources)) source.since = new Date(Date.now() - 3_600_000).toISOString();
+const room = await forThisFile(syncedRoom(config));
 
 /** Old enough that nothing more can come. */
 const PAST = `from=${new Date(Date.now() - 40 * 86_400_000).toISOString()}&to=${new Date(Date.now() - 86_400_000).toISOString()}`;
@@ -175,9 +160,7 @@ describe('an export over HTTP', () => {
   });
 
   it('leaves nothing of it in the state', async () => {
-    const db = connect({ url: database.url, max: 1 });
     const runs = await db.query<{ kind: string }>({ text: 'select distinct kind from tributary.runs' });
-    await db.close();
     expect(runs.map(({ kind }) => kind)).toEqual(['sync']);
   });
 });

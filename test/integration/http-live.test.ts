@@ -1,46 +1,38 @@
 import { connect as connectSocket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
-import type { LiveEvent, Overview, Readiness } from '../../src/http/api-types.ts';
+import type { LiveEvent, Readiness } from '../../src/http/api-types.ts';
 import { createEvents } from '../../src/http/live.ts';
+import { type Engine, emptyEngine } from '../support/engine.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
-import { type HttpRoom, listenTo, startHttpRoom } from '../support/http-room.ts';
+import { type HttpRoom, listenTo, syncedRoom } from '../support/http-room.ts';
 import { serve } from '../support/http-server.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { hasRedis, startRedis, type TestRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
-let database: TestDatabase;
-let db: Database;
+let engine: Engine;
 let redis: TestRedis;
 let line: FaultProxy;
 let room: HttpRoom;
 
 beforeAll(async () => {
-  [database, redis] = await Promise.all([freshDatabase(), startRedis()]);
-  db = connect({ url: database.url, max: 1 });
-  line = await startFaultProxy(database.url);
+  [engine, redis] = await Promise.all([emptyEngine(), startRedis()]);
+  line = await startFaultProxy(engine.url);
   const sandbox = await smallSandbox();
   const config = { stateUrl: line.url, queueUrl: redis.url, sandboxes: { main: sandbox }, every: '1h' };
-  room = await startHttpRoom(workerConfig(config));
-  await until('every stream is synced', async () => {
-    const { streams } = await room.json<Overview>('/api/overview');
-    return streams.every(({ lastRun }) => lastRun?.state === 'done');
-  });
+  room = await syncedRoom(workerConfig(config));
 });
 afterAll(async () => {
   await room.close();
   await line.close();
-  await db.close();
-  await database.drop();
+  await engine.close();
 });
 
 const kinds = (events: readonly LiveEvent[]): string[] => events.map(({ event }) => event);
 const topicsOf = (events: readonly LiveEvent[]): string[] =>
   events.flatMap((one) => (one.event === 'changed' ? one.data.topics : []));
 const setAside = (digest: string) =>
-  db.query({
+  engine.db.query({
     text: `insert into tributary.quarantine (source, stream, digest, reason, record, run_id) values ('main', 'leads', $1, 'odd', '{}', 'r')`,
     values: [digest],
   });

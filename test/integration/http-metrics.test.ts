@@ -1,46 +1,31 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { connect } from '../../src/cursor/database/index.ts';
-import { type HttpRoom, startHttpRoom } from '../support/http-room.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { syncedRoom } from '../support/http-room.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { until, workerConfig } from '../support/workers.ts';
+import { workerConfig } from '../support/workers.ts';
 
-let database: TestDatabase;
-let sandbox: Sandbox;
-let room: HttpRoom;
-let text: string;
-
+const { url } = await forThisFile(emptyEngine());
+const sandbox = await smallSandbox();
 interface Sample {
   name: string;
   labels: Record<string, string>;
   value: number;
 }
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  sandbox = await smallSandbox();
-  sandbox.service.faults.add({ status: 500, message: 'oops', match: { event: 'sales' }, times: 2 });
-  const config = {
-    stateUrl: database.url,
-    queueUrl: undefined,
-    sandboxes: { main: sandbox },
-    every: '1h',
-    stream: { maxLag: '2h' },
-  };
-  room = await startHttpRoom(workerConfig(config));
-  await until('every stream is synced', async () => {
-    const { runs } = await room.json<{ runs: Array<{ state: string }> }>('/api/runs?state=done');
-    return runs.length >= 3;
-  });
-  text = await (await room.get('/metrics')).text();
-});
-afterAll(async () => {
-  await room.close();
-  await database.drop();
-});
+sandbox.service.faults.add({ status: 500, message: 'oops', match: { event: 'sales' }, times: 2 });
+const config = {
+  stateUrl: url,
+  queueUrl: undefined,
+  sandboxes: { main: sandbox },
+  every: '1h',
+  stream: { maxLag: '2h' },
+};
+const room = await forThisFile(syncedRoom(workerConfig(config)));
+let text = await (await room.get('/metrics')).text();
 
 const samples = (): Sample[] =>
   [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name = '', labels = '', value]) => ({
@@ -141,7 +126,7 @@ describe('metrics', () => {
     expect(behind.map((expr) => expr.endsWith(LEFT_OUT))).toEqual([true, true, true]);
     expect(sum('tributary_first_sync')).toBe(0);
     // As it is before the first run has ended.
-    const db = connect({ url: database.url });
+    const db = connect({ url: url });
     await db.query({ text: `update tributary.runs set state = 'interrupted'` });
     await db.query({ text: `update tributary.cursors set complete_through = now() - interval '20 days'` });
     await db.close();

@@ -1,54 +1,26 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
-import type { Cursors, Diagnosis, Forgotten, Overview, Verification, Verifications } from '../../src/http/api-types.ts';
-import {
-  type DescribedRoom,
-  describedRoom,
-  type HttpRoom,
-  NOBODY,
-  routesIn,
-  startHttpRoom,
-} from '../support/http-room.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Cursors, Diagnosis, Forgotten, Verification, Verifications } from '../../src/http/api-types.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { type DescribedRoom, describedRoom, NOBODY, routesIn, syncedRoom } from '../support/http-room.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
 /** Verbs that the command line had first, on a worker with tables and a lake. */
-let database: TestDatabase;
-let db: Database;
-let lake: string;
-let sandbox: Sandbox;
-let room: HttpRoom;
-let described: DescribedRoom;
-
-beforeAll(async () => {
-  [database, sandbox, lake] = await Promise.all([
-    freshDatabase(),
-    smallSandbox({ rows: { clicks: 300, leads: 60, sales: 40 }, days: 10 }),
-    mkdtemp(join(tmpdir(), 'tributary-verbs-')),
-  ]);
-  db = connect({ url: database.url, max: 1 });
-  const rest = { sinks: { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: lake } } };
-  const sandboxes = { main: sandbox };
-  room = await startHttpRoom(
-    workerConfig({ stateUrl: database.url, queueUrl: undefined, sandboxes, every: '1h', rest }),
-  );
-  described = await describedRoom(room);
-  await until('every stream is synced', async () => {
-    const { streams } = await get<Overview>('/api/overview');
-    return streams.every(({ lastRun }) => lastRun?.state === 'done');
-  });
-});
-afterAll(async () => {
-  await room.close();
-  await db.close();
-  await database.drop();
-  await rm(lake, { recursive: true, force: true });
-});
+const [{ db, url }, sandbox, lake] = await Promise.all([
+  forThisFile(emptyEngine()),
+  smallSandbox({ rows: { clicks: 300, leads: 60, sales: 40 }, days: 10 }),
+  mkdtemp(join(tmpdir(), 'tributary-verbs-')),
+]);
+afterAll(() => rm(lake, { recursive: true, force: true }));
+const rest = { sinks: { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: lake } } };
+const room = await forThisFile(
+  syncedRoom(workerConfig({ stateUrl: url, queueUrl: undefined, sandboxes: { main: sandbox }, every: '1h', rest })),
+);
+const described: DescribedRoom = await describedRoom(room);
 
 const ask: DescribedRoom['ask'] = (...args) => described.ask(...args);
 const get = <T>(path: string): Promise<T> => described.get<T>(path);

@@ -1,17 +1,14 @@
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { icebergS3Place, KEEP_NOTHING, namedBy } from '../support/iceberg-place.ts';
 import { filesIn } from '../support/lake-readers.ts';
-import { type S3Server, startS3 } from '../support/s3-server.ts';
+import { startS3 } from '../support/s3-server.ts';
 import { createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-let server: S3Server;
-beforeAll(async () => {
-  server = await startS3();
-  Object.assign(process.env, server.environment);
-});
-afterAll(() => server.close());
+const server = await forThisFile(startS3());
+Object.assign(process.env, server.environment);
 
 /** What is the same in a folder is tried there: `iceberg-sink.test.ts`, `iceberg-tables.test.ts`. */
 it('keeps tables in a bucket: commits, changes, joins, lets go and forgets, and leaves nothing that the table does not name', async () => {

@@ -316,25 +316,4 @@ describe('histories made by hand', () => {
     await commit([...times(3, () => START), ...times(3, () => START + HOUR), ...times(3, () => START + 2 * HOUR)]);
     await check();
   });
-
-  it.each([
-    ['polls of any size, and a few late rows with each', (i: number) => i, [1, 900, 30, 4, 2600, 1]],
-    ['polls in reverse', (i: number) => 39 - i, [400]],
-    ['eight stretches side by side', (i: number) => (i % 8) * 5 + Math.floor(i / 8), [500]],
-    ['eight stretches, tiny and large batches in turns', (i: number) => (i % 8) * 5 + Math.floor(i / 8), [1, 1500, 3]],
-  ])('has few groups after %s', async (_name, slot, sizes) => {
-    const { times, commit, check, roll } = await createHistory(place);
-    for (let i = 0; i < 40; i++) {
-      const from = START + slot(i) * 30 * MINUTE;
-      const late = sizes.length > 3 ? times(3, () => START + roll(from + MINUTE - START)) : [];
-      await commit([...times(sizes[i % sizes.length] ?? 1, () => from + roll(30 * MINUTE)), ...late]);
-      if (i % 10 === 9) await check();
-    }
-  });
-
-  it('has few groups after bursts with pauses between them', async () => {
-    const { times, commit, check, roll } = await createHistory(place);
-    for (let i = 0; i < 40; i++) await commit(times(500, () => START + i * 30 * MINUTE + roll(10 * MINUTE)));
-    await check();
-  });
 });

@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
@@ -119,38 +119,5 @@ describe.each(['day', 'hour'] as const)('a lake with a file each %s', (scheme) =
     await tidy({ ...lakeOf(place), scheme }, at, 0);
     expect((await look()).identity).toBe(after.identity);
     expect(await writer.commit([sale('a', NOON, 12)])).toEqual(receipt({ unchanged: 1 }));
-  });
-
-  it('keeps rows in order of time, in groups of bounded size, whatever the order they come in', async () => {
-    const writer = await createWriter(place, stream);
-    const { source } = writer.lease;
-    const spread = scheme === 'day' ? DAY_MS : HOUR;
-    const start = Math.floor(NOON / spread) * spread;
-    const at = (i: number) => start + ((i * 7919) % 30_000) * (spread / 30_001);
-    const all = Array.from({ length: 30_000 }, (_, i) => sale(`r${i}`, Math.floor(at(i)), i));
-    for (let i = 0; i < all.length; i += 10_000) {
-      expect(await writer.commit(all.slice(i, i + 10_000))).toEqual(receipt({ new: 10_000 }));
-    }
-    const file = `${place.folder}/${pathOf(source, NOON)}`;
-    const rows = await queryDuckdb(`select event_id, epoch_ms("timestamp") as at from read_parquet('${file}')`);
-    expect(new Set(rows.map((row) => row.event_id)).size).toBe(30_000);
-    const times = rows.map((row) => Number(row.at));
-    expect(times).toEqual([...times].sort((a, b) => a - b));
-    const groups = await queryDuckdb(
-      `select row_group_id, any_value(row_group_num_rows) as rows from parquet_metadata('${file}') group by 1`,
-    );
-    expect(groups.length).toBeGreaterThan(1);
-    for (const group of groups) expect(Number(group.rows)).toBeLessThanOrEqual(20_000);
-    // A late one falls into the middle of the first group: the others are copied as they are.
-    const open = async () =>
-      openPartition(createFolderStore(place.folder), pathOf(source, NOON), { source, stream: 'sales' });
-    const before = await open();
-    const [other] = (before?.file.groups ?? []).slice(1).sort((a, b) => b.length - a.length);
-    await before?.close();
-    const bytes = (await readFile(file)).subarray(other?.start, other?.end);
-    expect(await writer.commit([sale('late', start + 1)])).toEqual(receipt({ new: 1 }));
-    expect(bytes.length).toBeGreaterThan(10_000);
-    expect((await readFile(file)).includes(bytes)).toBe(true);
-    expect((await queryDuckdb(`select count(*) as n from read_parquet('${file}')`))[0]?.n).toBe(30_001n);
   });
 });

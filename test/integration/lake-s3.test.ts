@@ -2,13 +2,12 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
 import { readSmall, type Staged, type Store, writeSmall } from '../../src/sinks/files/store/store.ts';
-import { forget } from '../../src/sync/maintain/forget.ts';
 import { freshPlace } from '../support/cli.ts';
 import { openEngine } from '../support/engine.ts';
 import { s3Place } from '../support/lake-place.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { sandboxWith } from '../support/sandbox.ts';
-import { createWriter, NOON, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
+import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 
 /** What is S3's own about the lake: there is no rename, and a request can be cut off at any place. */
 const PART = 8 * 1024 * 1024;
@@ -192,49 +191,6 @@ it('says what is wrong with a bucket, and never shows the key', async () => {
     next: expect.stringContaining('AWS_SECRET_ACCESS_KEY'),
   });
   expect(JSON.stringify(refused) + String(refused)).not.toContain('a-wrong-secret');
-});
-
-it('refuses the second of two writers with states of their own, and forgets', async () => {
-  const place = await s3Place(server);
-  const stream = STREAMS.clicks;
-  const writer = await createWriter(place, stream);
-  const { source } = writer.lease;
-  await writer.commit([rowOf(stream, 'a', NOON), rowOf(stream, 'b', NOON)]);
-  // Somebody replaces the object while ours is on its way.
-  let meddled = false;
-  server.onRequest = (request) => {
-    if (request.method === 'PUT' && !meddled) {
-      meddled = true;
-      server.touch(`${place.prefix}/clicks/date=2026-11-14/${source}.parquet`);
-    }
-  };
-  await expect(writer.commit([rowOf(stream, 'c', NOON)])).rejects.toThrow(/replaced by another writer/);
-  server.onRequest = () => {};
-  server.untouch();
-  expect(await writer.commit([rowOf(stream, 'c', NOON)])).toEqual(receipt({ new: 1 }));
-  const deps = { state: place.state, sinks: [place.createSink()], holder: 'a test' };
-  expect(await forget(deps, { source, kind: 'click', id: 'a' })).toMatchObject({
-    [`clicks/date=2026-11-14/${source}.parquet`]: 1,
-  });
-  expect([...(await rowsOf(place, stream, source)).keys()].sort()).toEqual(['b', 'c']);
-  await place.close();
-});
-
-it('stores no event twice that another state database has written meanwhile', async () => {
-  const place = await s3Place(server);
-  const other = await s3Place(server, { prefix: place.prefix });
-  try {
-    const stream = STREAMS.clicks;
-    const click = (id: string, country = 'DE') => rowOf(stream, id, NOON, { click_country: country });
-    const [ours, theirs] = [await createWriter(place, stream, 'shared'), await createWriter(other, stream, 'shared')];
-    await ours.commit([click('a')]);
-    expect(await theirs.commit([click('a'), click('b')])).toEqual(receipt({ new: 1, unchanged: 1 }));
-    expect(await ours.commit([click('b'), click('c')])).toEqual(receipt({ new: 1, unchanged: 1 }));
-    expect([...(await rowsOf(place, stream, 'shared')).keys()].sort()).toEqual(['a', 'b', 'c']);
-  } finally {
-    await other.close();
-    await place.close();
-  }
 });
 
 it('syncs into a bucket without a word of the S3 client about itself', async () => {

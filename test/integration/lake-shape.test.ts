@@ -1,22 +1,19 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Kind } from '../../src/model/columns.ts';
 import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { filePath, partitionOf } from '../../src/sinks/parquet/lake.ts';
 import { openOf, writeNext } from '../../src/sinks/parquet/lake-files.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
-import { type LakePlace, lakeOf, lakePlace } from '../support/lake-place.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { lakeOf, lakePlace } from '../support/lake-place.ts';
 import { globOf, queryDuckdb } from '../support/lake-readers.ts';
 import { certified, createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
 const DAY = 86_400_000;
 
 /** What the files know and the state does not, and what the config says now and did not before. */
-let place: LakePlace;
-beforeAll(async () => {
-  place = await lakePlace();
-});
-afterAll(() => place.close());
+const place = await forThisFile(lakePlace());
 
 const grown = (name: string, kind: Kind) => evolvedStream(STREAMS.leads, [{ path: `click.${name}`, name, kind }]);
 

@@ -2,20 +2,17 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parquetReadObjects } from 'hyparquet';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
-import { type LakePlace, lakePlace } from '../support/lake-place.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { lakePlace } from '../support/lake-place.ts';
 import { filesIn, globOf, queryDuckdb } from '../support/lake-readers.ts';
 import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 
 /** Somebody looks all the time while files are replaced. Each looks as it would: with a glob, knowing nothing of us. */
 const COMMITS = 40;
-let place: LakePlace;
-beforeAll(async () => {
-  place = await lakePlace({ compression: 'snappy' });
-});
-afterAll(() => place.close());
+const place = await forThisFile(lakePlace({ compression: 'snappy' }));
 
 type Look = () => Promise<string[]>;
 

@@ -2,26 +2,17 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { holderOf } from '../../src/cursor/database/holders.ts';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
 import type { Sql } from '../../src/cursor/database/sql.ts';
 import { acquireLease, checkFence, type Lease } from '../../src/cursor/leases.ts';
 import { type Fault, RetryLater } from '../../src/model/errors.ts';
-import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
+import { openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { newSource } from '../support/sink-harness.ts';
 
-let home: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  home = await stateDatabase();
-  db = connect({ url: home.url });
-});
-afterAll(async () => {
-  await db.close();
-  await home.drop();
-});
+const { db, url } = await forThisFile(openEngine());
 
 const fence = (lease: Pick<Lease, 'source' | 'stream' | 'epoch'>) => db.transaction((tx) => checkFence(tx, lease));
 const faultOf = (work: Promise<unknown>): Promise<Fault> =>
@@ -44,7 +35,7 @@ const secondsLeft = async (source: string): Promise<number> => {
 };
 
 it('goes to exactly one of many who ask at once', async () => {
-  const crowd = Array.from({ length: 6 }, () => connect({ url: home.url, max: 1 }));
+  const crowd = Array.from({ length: 6 }, () => connect({ url: url, max: 1 }));
   const source = newSource();
   const asked = await Promise.allSettled(crowd.map((one, i) => acquireLease(one, source, 'clicks', `number ${i}`)));
   expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -133,7 +124,7 @@ it('is not taken again by a renewal that the giving back has overtaken', async (
 });
 
 it('takes one connection at most to renew, however long a commit holds the row', async () => {
-  const few = connect({ url: home.url, max: 3 });
+  const few = connect({ url: url, max: 3 });
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(async () => {
     vi.useRealTimers();
@@ -229,12 +220,6 @@ it('that was given away is not taken back by its own renewal, which would wait f
   expect(lease.epoch).toBeGreaterThan(before);
   await fence(lease);
   await lease.release();
-});
-
-it('of a process on another machine is never guessed to be dead', async () => {
-  const source = newSource();
-  await acquireLease(db, source, 'clicks', 'tributary sync (process 4194304 on another-machine)');
-  await expect(acquireLease(db, source, 'clicks', 'x')).rejects.toThrow(/on another-machine\) is writing/);
 });
 
 it('says who holds it and what to do', async () => {

@@ -1,26 +1,16 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { lowestCursor, readCursor } from '../../src/cursor/cursors.ts';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { acquireLease, checkFence } from '../../src/cursor/leases.ts';
 import { type Advance, applyAdvance, readLedger, type Span } from '../../src/cursor/ledger.ts';
 import type { Entry } from '../../src/model/window.ts';
 import '../support/fixed-seed.ts';
+import { openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { createMemoryLedger } from '../support/memory-sink.ts';
-import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { certified, MINUTE, NOON, newSource } from '../support/sink-harness.ts';
 
-let home: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  home = await stateDatabase();
-  db = connect({ url: home.url });
-});
-afterAll(async () => {
-  await db.close();
-  await home.drop();
-});
+const { db } = await forThisFile(openEngine());
 
 /** A track of its own, and what moves it. */
 async function openTrack(sinks = ['warehouse']) {
@@ -115,16 +105,6 @@ describe('whatever comes, in whatever order', () => {
   });
 });
 
-it('moves the watermark over what was proven ahead of it, once the gap is closed', async () => {
-  const { advance, cursor } = await openTrack();
-  await advance({ spans: [certified(at(10), at(20)), certified(at(20), at(30))] });
-  expect(await cursor()).toMatchObject({ completeThrough: undefined });
-  await advance({ spans: [certified(at(0), at(5)), unproven(at(5), at(10))] });
-  expect(await cursor()).toMatchObject({ completeThrough: at(5) });
-  await advance({ spans: [certified(at(5), at(10))] });
-  expect(await cursor()).toMatchObject({ completeThrough: at(30) });
-});
-
 it('never moves the watermark back: not by doubt, not by an older window, not by a later since', async () => {
   const { advance, cursor, ledger, track } = await openTrack();
   await advance({ spans: [certified(at(0), at(30))] });
@@ -136,17 +116,6 @@ it('never moves the watermark back: not by doubt, not by an older window, not by
   // Nor by somebody who tidies up the ledger.
   await db.query({ text: 'delete from tributary.windows where source = $1', values: [track.source] });
   await advance({ spans: [unproven(at(10), at(20))] });
-  expect(await cursor()).toMatchObject({ completeThrough: at(30) });
-});
-
-it('counts again from a since that moves back, and joins what is there when the time between is read', async () => {
-  const { advance, cursor } = await openTrack();
-  await advance({ spans: [certified(at(0), at(30))] });
-  await advance({ since: at(-60), spans: [] });
-  expect(await cursor()).toMatchObject({ since: at(-60), completeThrough: undefined });
-  await advance({ since: at(-60), spans: [certified(at(-60), at(-10))] });
-  expect(await cursor()).toMatchObject({ completeThrough: at(-10) });
-  await advance({ since: at(-60), spans: [certified(at(-10), at(0))] });
   expect(await cursor()).toMatchObject({ completeThrough: at(30) });
 });
 

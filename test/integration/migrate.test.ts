@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { expect, it } from 'vitest';
+import { connect } from '../../src/cursor/database/index.ts';
 import { quoteIdent } from '../../src/cursor/database/sql.ts';
 import { type Migration, migrate } from '../../src/cursor/migrations/migrate.ts';
 import { ConfigError, type Fault } from '../../src/model/errors.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 
 const table = (version: number, name: string): Migration => ({
   version,
@@ -12,18 +13,8 @@ const table = (version: number, name: string): Migration => ({
 });
 const STEPS = [table(1, 'first'), table(2, 'second'), table(3, 'third')];
 
-let home: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  home = await freshDatabase();
-  db = connect({ url: home.url });
-});
-
-afterAll(async () => {
-  await db.close();
-  await home.drop();
-});
+const home = await forThisFile(emptyEngine());
+const { db } = home;
 
 const tables = async (schema: string) =>
   (

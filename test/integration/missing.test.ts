@@ -68,16 +68,6 @@ it('marks nothing where the window was not read whole, or not by this batch, or 
   expect(await marked(source)).toEqual([]);
 });
 
-it('unmarks what is shown again, by whatever reading', async () => {
-  const { send, source } = await feed();
-  await send(events(5, 10));
-  await send([], whole(0, 20));
-  expect(await marked(source)).toEqual(['m10', 'm5']);
-  expect(await send(events(5))).toMatchObject({ changed: 1, unchanged: 0 });
-  expect(await marked(source)).toEqual(['m10']);
-  expect(await send(events(5))).toMatchObject({ changed: 0, unchanged: 1 });
-});
-
 /** As if nothing had been proven: the next sync sweeps everything again, page by page. */
 async function sweepAgain(config: Config): Promise<void> {
   await engine.db.query({ text: 'delete from tributary.windows where source = $1', values: [sourceOf(config)] });

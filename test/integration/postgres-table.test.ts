@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Database } from '../../src/cursor/database/index.ts';
 import { quoteIdent } from '../../src/cursor/database/sql.ts';
 import { BOOKKEEPING, STREAM_NAMES, STREAMS, type Stream } from '../../src/model/streams.ts';
 import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { streamTable, tableDefinition } from '../../src/sinks/postgres/table.ts';
-import { ODD_SCHEMA, type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { ODD_SCHEMA, postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, NOON, receipt, rowOf } from '../support/sink-harness.ts';
 
 /** What is Postgres' own about the sink: the tables it makes, and how it leaves them alone. */
 
-let place: PostgresPlace;
-beforeAll(async () => {
-  place = await postgresPlace();
-});
-afterAll(() => place.close());
+const place = await forThisFile(postgresPlace());
 
 interface ColumnFacts {
   name: string;

@@ -1,13 +1,11 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connect } from '../../src/cursor/database/index.ts';
+import { expect, it } from 'vitest';
 import type { Privacy } from '../../src/model/privacy.ts';
 import type { JsonObject } from '../../src/sandbox/data/types.ts';
-import { freshPlace } from '../support/cli.ts';
 import { dump, linesWith } from '../support/dump.ts';
-import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { configFor, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import type { SandboxService } from '../support/odd-service/service.ts';
-import { freshDatabase } from '../support/postgres.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
 /** From the service's HTTP to everything that is stored: what the settings hide is nowhere. */
@@ -16,11 +14,7 @@ const SMALL = { rows: { clicks: 30, leads: 10, sales: 6 }, days: 5 };
 const SALT = 'a salt of the tests';
 const IP = '203.0.113.77';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 /** Records with personal data in every place that a record has, one of them of no use. */
 function plant(service: SandboxService): void {
@@ -100,35 +94,4 @@ it.each<[Privacy['customer'], string | null]>([
   expect(lines(/^customers .*cus_planted/)).toHaveLength(1);
   expect(lines('CANARY')).toEqual([]);
   expect(row.click_ip).toBe(IP);
-});
-
-describe('the command line', () => {
-  it('shows none of it, however much it is asked to tell', async () => {
-    const [place, database] = await Promise.all([freshPlace(), freshDatabase()]);
-    const sandbox = await sandboxWith(['password'], SMALL);
-    plant(sandbox.service);
-    // An answer cut short is quoted when it is asked for again: its shape, not its words.
-    const body = `[{"customer":{"name":"CANARY"},"ip":"${IP}","link":{"password":"secret-wo`;
-    sandbox.service.faults.add({ status: 200, body, match: { event: 'leads' } });
-    const { baseUrl, apiKey } = sandbox;
-    const source = `{ baseUrl: "${baseUrl}", apiKey: ${apiKey}, plan: enterprise, requestsPerSecond: 100 }`;
-    await place.config(
-      `sources: { main: ${source} }\nstate: { url: "\${DATABASE_URL}" }\nprivacy: { ip: hash, customer: drop, salt: "\${SALT}" }\n`,
-    );
-    const env = { DATABASE_URL: database.url, SALT, TRIBUTARY_LOG: 'trace' };
-    const runs = [
-      await place.run(['sync', '--config', 't.yaml'], env),
-      await place.run(['status', '--config', 't.yaml'], env),
-    ];
-    expect(runs.map(({ code }) => code)).toEqual([0, 0]);
-    const text = runs.map((run) => run.text).join('\n');
-    expect(text).toContain('set aside');
-    expect(text).toContain('which is not JSON');
-    expect(text).not.toMatch(/secret-|CANARY|203\.0\.113|a salt of/);
-    const db = connect({ url: database.url, max: 1 });
-    const stored = await dump(db);
-    await db.close();
-    await database.drop();
-    expect(linesWith(stored, /secret-|CANARY|203\.0\.113\.77|a salt of/)).toEqual([]);
-  });
 });

@@ -1,20 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { expect, it } from 'vitest';
 import { quarantine, type Rejected } from '../../src/cursor/quarantine.ts';
-import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
+import { openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { newSource } from '../support/sink-harness.ts';
 
-let home: TestDatabase;
-let db: Database;
-
-beforeAll(async () => {
-  home = await stateDatabase();
-  db = connect({ url: home.url });
-});
-afterAll(async () => {
-  await db.close();
-  await home.drop();
-});
+const { db } = await forThisFile(openEngine());
 
 interface Kept {
   reason: string;

@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { listRuns } from '../../src/cursor/runs.ts';
 import { observe } from '../../src/model/log.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { verifyStream } from '../../src/sync/maintain/verify.ts';
 import { repairStream } from '../../src/sync/maintain/verify-job.ts';
-import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { configFor, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { lately, TODAY, tenDays, withJob } from '../support/verifying.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const sql = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
 

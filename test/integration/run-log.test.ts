@@ -1,20 +1,17 @@
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { readRunLog } from '../../src/cursor/run-log.ts';
 import { listRuns, newRunId, startRun } from '../../src/cursor/runs.ts';
 import { heard, observed } from '../../src/model/log.ts';
 import { keepRunLog } from '../../src/sync/run-log.ts';
 import { syncStream } from '../../src/sync/sync-stream.ts';
-import { configFor, type Engine, openEngine } from '../support/engine.ts';
+import { configFor, openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { newSource } from '../support/sink-harness.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const log = heard(silentLog);
 

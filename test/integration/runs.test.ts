@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { emptyTally, finishRun, newRunId, removeOldHistory, startRun } from '../../src/cursor/runs.ts';
 import { RetryLater } from '../../src/model/errors.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { syncStream } from '../../src/sync/sync-stream.ts';
-import { configFor, type Engine, openEngine } from '../support/engine.ts';
+import { configFor, openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { newSource } from '../support/sink-harness.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 async function begin(source: string, stream: StreamName = 'clicks'): Promise<string> {
   const id = newRunId();

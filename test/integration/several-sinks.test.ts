@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { readCursor } from '../../src/cursor/cursors.ts';
 import { emptyTally, listRuns } from '../../src/cursor/runs.ts';
-import { configFor, type Engine, openEngine, sourceOf, statesOf, storedIds, sync } from '../support/engine.ts';
+import { configFor, openEngine, sourceOf, statesOf, storedIds, sync } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const clicks = { streams: ['clicks'] } as const;
 const FIRST = { first: { type: 'postgres', schema: 'first_sink' } };

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { connect } from '../../src/cursor/database/index.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { STREAMS } from '../../src/model/streams.ts';
@@ -6,8 +6,9 @@ import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { viewsOf } from '../../src/sinks/postgres/views.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 import { openFeed, recordOf } from '../support/feed.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { stateDatabase } from '../support/postgres.ts';
-import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
+import { postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 
 /** Tables that change under the feet of those who write them. Binary COPY would store other values without a word. */
@@ -16,11 +17,7 @@ const schema = 'attribution';
 const VIEWS = viewsOf({ schema, sink: 'warehouse', isStateHere: true })
   .map(({ name }) => `${schema}.${name}`)
   .join(', ');
-let place: PostgresPlace;
-beforeAll(async () => {
-  place = await postgresPlace({ schema });
-});
-afterAll(() => place.close());
+const place = await forThisFile(postgresPlace({ schema }));
 
 const feedInto = (sink: Sink, stream: 'clicks' | 'leads' | 'sales') =>
   openFeed({ state: place.state, sinks: [sink], stream });

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
-import { type S3Server, startS3 } from '../support/s3-server.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { startS3 } from '../support/s3-server.ts';
 import { sinkScenes, synced } from '../support/sink-scene.ts';
 
 /** A bucket keeps versions: somebody puts an earlier one back. */
 
 const scenes = sinkScenes();
-let server: S3Server;
-beforeAll(async () => {
-  server = await startS3();
-  Object.assign(process.env, server.environment);
-});
-afterAll(() => server.close());
+const server = await forThisFile(startS3());
+Object.assign(process.env, server.environment);
 
 it('an object of an earlier version is found by the daily listing, and what it lacks is read again', async () => {
   const scene = await synced(scenes, `sink: { type: parquet, path: "s3://${server.bucket}/SOURCE" }`, {

@@ -1,32 +1,22 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
-import { freshPlace, type Place } from '../support/cli.ts';
-import { configText } from '../support/engine.ts';
+import { expect, it } from 'vitest';
+import { connect } from '../../src/cursor/database/index.ts';
+import { freshPlace } from '../support/cli.ts';
+import { configText, emptyEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /** A name is one service: another one under it is refused until somebody says that it is the same. */
 
-let place: Place;
-let home: TestDatabase;
-let db: Database;
-let one: Sandbox;
-let other: Sandbox;
-beforeAll(async () => {
-  const rows = { clicks: 30, leads: 10, sales: 10 };
-  [place, home, one, other] = await Promise.all([
-    freshPlace(),
-    freshDatabase(),
-    smallSandbox({ rows, seed: 1 }),
-    smallSandbox({ rows, seed: 2 }),
-  ]);
-  db = connect({ url: home.url, max: 1 });
-});
-afterAll(async () => {
-  await db.close();
-  await home.drop();
-});
+const rows = { clicks: 30, leads: 10, sales: 10 };
+const [place, home, one, other] = await Promise.all([
+  freshPlace(),
+  forThisFile(emptyEngine()),
+  smallSandbox({ rows, seed: 1 }),
+  smallSandbox({ rows, seed: 2 }),
+]);
+const { db } = home;
 
 async function run(sandbox: Sandbox, baseUrl: string, ...args: string[]) {
   const config = configText(home, { ...sandbox, baseUrl }, { name: 'main' });

@@ -8,17 +8,14 @@ import { DAY_MS } from '../../src/model/window.ts';
 import { createS3Store } from '../../src/sinks/files/store/s3-store.ts';
 import { createParquetSink } from '../../src/sinks/parquet/parquet-sink.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { icebergS3Place, KEEP_NOTHING } from '../support/iceberg-place.ts';
 import { lakeOf, s3Place } from '../support/lake-place.ts';
-import { type S3Server, startS3 } from '../support/s3-server.ts';
+import { startS3 } from '../support/s3-server.ts';
 import { certified, createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-let server: S3Server;
-beforeAll(async () => {
-  server = await startS3();
-  Object.assign(process.env, server.environment);
-});
-afterAll(() => server.close());
+const server = await forThisFile(startS3());
+Object.assign(process.env, server.environment);
 
 interface Place {
   stateUrl: string;

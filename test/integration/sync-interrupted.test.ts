@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { StopStream } from '../../src/model/errors.ts';
 import {
   configFor,
-  type Engine,
   expectComplete,
   openEngine,
   sourceOf,
@@ -12,15 +11,12 @@ import {
   syncAllDone,
   withSmallPages,
 } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /** What stops a sync halfway, and what is there afterwards: all that was read, and a cursor that does not lie about it. */
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const PAGE = 25;
 const small = { rows: { clicks: 600, leads: 60, sales: 30 }, days: 12 };
@@ -122,14 +118,6 @@ it('leaves no table and no cursor behind where the very first request is refused
   } finally {
     await own.close();
   }
-});
-
-it('gets over answers that fail once', async () => {
-  const { sandbox, service, config } = await open();
-  service.faults.add({ status: 500, ...after(3) }, { drop: true, ...after(6) }, { cut: true, ...after(9) });
-  await syncAllDone(config);
-  expect(service.faults.pending).toBe(0);
-  await expectComplete(engine.db, config, sandbox);
 });
 
 it('loses nothing when it is interrupted, and says so', async () => {

@@ -1,27 +1,19 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Column } from '../../src/model/columns.ts';
-import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
-import type { Json, JsonObject } from '../../src/sandbox/data/types.ts';
+import { expect, it } from 'vitest';
+import { STREAM_NAMES } from '../../src/model/streams.ts';
 import {
   configFor,
-  type Engine,
   expectComplete,
   forgetProofs,
   openEngine,
-  sourceOf,
   sync,
   syncAllDone,
   tallies,
   versionsOf,
 } from '../support/engine.ts';
-import { readTable } from '../support/postgres-place.ts';
-import { at, sandboxWith, smallSandbox } from '../support/sandbox.ts';
+import { forThisFile } from '../support/for-this-file.ts';
+import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const ROWS = { clicks: 240, leads: 60, sales: 30 };
 const small = { rows: ROWS, days: 20 };
@@ -121,30 +113,3 @@ it('opens older time when since moves back', async () => {
 });
 
 const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
-
-it('fills every column with what the service said', async () => {
-  const sandbox = await smallSandbox(small);
-  const config = configFor(engine, sandbox);
-  await syncAllDone(config);
-  for (const name of STREAM_NAMES) {
-    const stream = STREAMS[name];
-    const rows = await readTable(engine.db, 'attribution', stream);
-    const records = sandbox.service.events(name);
-    for (const record of [records[0], records[Math.floor(records.length / 2)], records.at(-1)]) {
-      if (!record) throw new Error('the sandbox is empty');
-      const id = String(name === 'clicks' ? at(record, 'click.id') : record.eventId);
-      const row = rows.find((other) => other.event_id === id && other._source === sourceOf(config));
-      for (const column of stream.columns.filter((other) => other.name !== 'event_id')) {
-        expect(row?.[column.name], `${name}.${column.name}`).toEqual(expectedOf(column, record));
-      }
-      expect(row).toMatchObject({ _source: sourceOf(config), _extra: null });
-    }
-  }
-});
-
-function expectedOf({ from: [canonical, alias], ...column }: Column, record: JsonObject): Json {
-  // The password is not kept unless somebody asks for it.
-  if (column.personal === 'linkPassword') return null;
-  const said = at(record, (column.deprecated === undefined ? canonical?.path : alias?.path) ?? '') ?? null;
-  return column.kind === 'timestamp' && said !== null ? Date.parse(String(said)) : said;
-}

@@ -1,6 +1,7 @@
 import { gunzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { backfill, configFor, type Engine, openEngine, sync } from '../support/engine.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { backfill, configFor, openEngine, sync } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { serve } from '../support/http-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
@@ -20,11 +21,7 @@ interface Otlp {
   }>;
 }
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 afterEach(() => vi.unstubAllEnvs());
 
 /** A collector, as far as it takes what is sent. */

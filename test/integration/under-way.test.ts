@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { insertBackfills } from '../../src/cursor/backfills.ts';
 import { listBackfills } from '../../src/http/routes/backfills.ts';
 import { type Extent, paceOf, readSyncsUnderWay } from '../../src/http/routes/under-way.ts';
 import { DAY_MS, startOfDay } from '../../src/model/window.ts';
-import { type Engine, openEngine } from '../support/engine.ts';
+import { openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 
 /** What the control room says of a sync or a backfill while it reads, from the ledger that it leaves behind. */
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const TODAY = startOfDay(Date.now());
 const daysAgo = (days: number): string => new Date(TODAY - days * DAY_MS).toISOString();

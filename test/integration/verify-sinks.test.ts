@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { DAY_MS } from '../../src/model/window.ts';
@@ -9,22 +9,19 @@ import { abilityOf } from '../../src/sinks/sink.ts';
 import { isClean, totalOf } from '../../src/sync/maintain/comparison.ts';
 import { verifyBetween } from '../../src/sync/maintain/verify.ts';
 import { repairStream } from '../../src/sync/maintain/verify-job.ts';
-import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { configFor, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const change = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
 
-describe('the lake beside the warehouse', () => {
-  const places: string[] = [];
-  afterAll(() => Promise.all(places.map((path) => rm(path, { recursive: true, force: true }))));
+const places: string[] = [];
+afterAll(() => Promise.all(places.map((path) => rm(path, { recursive: true, force: true }))));
 
+describe('the lake beside the warehouse', () => {
   /** Both filled by one sync. */
   async function filled(): Promise<{ config: Config; sandbox: Sandbox }> {
     const path = await mkdtemp(join(tmpdir(), 'tributary-verify-'));
@@ -43,18 +40,21 @@ describe('the lake beside the warehouse', () => {
     });
 
   it('holds the same events, by the service and by each other', async () => {
-    const { config } = await filled();
+    const { config, sandbox } = await filled();
     const result = await verify(config);
     expect(result.sinks.map(totalOf)).toEqual([
       { events: 1300, missing: 0, extra: 0, different: 0 },
       { events: 1300, missing: 0, extra: 0, different: 0 },
     ]);
+    const asked = sandbox.service.stats().requests;
     for (const [from, to] of [
       ['warehouse', 'lake'],
       ['lake', 'warehouse'],
     ] as const) {
       expect(counts(await between(config, from, to))).toEqual({ events: 1300, missing: 0, extra: 0, different: 0 });
     }
+    // By each other: the service is not asked.
+    expect(sandbox.service.stats().requests).toBe(asked);
   });
 
   it('shows what one of them lacks, has too much of, or has otherwise; a repair fixes the one that differs', async () => {
@@ -89,9 +89,6 @@ describe('the lake beside the warehouse', () => {
 });
 
 describe('an event that moves to another day, after its stream is no longer read again', () => {
-  const places: string[] = [];
-  afterAll(() => Promise.all(places.map((path) => rm(path, { recursive: true, force: true }))));
-
   it('is found by verify in a lake and in Iceberg tables, and stored once after a repair', async () => {
     const path = await mkdtemp(join(tmpdir(), 'tributary-verify-'));
     places.push(path);
@@ -122,29 +119,4 @@ describe('an event that moves to another day, after its stream is no longer read
     );
     expect(attested.map(([held]) => held?.rows)).toEqual([1300, 1300, 1300]);
   });
-});
-
-it('compares two sinks without asking the service', async () => {
-  const sandbox = await tenDays();
-  const sinks = { one: { type: 'postgres', schema: 'sink_one' }, two: { type: 'postgres', schema: 'sink_two' } };
-  const config = configFor(engine, sandbox, { sinks });
-  await syncAllDone(config);
-  const asked = sandbox.service.stats().requests;
-  const between = () =>
-    withJob(config, 'clicks', (deps, job) => {
-      const [one, two] = deps.sinks;
-      if (!one || !two) throw new Error('two sinks');
-      return verifyBetween(deps, job, lately(), [one, two]);
-    });
-  expect(counts(await between())).toEqual({ events: 1300, missing: 0, extra: 0, different: 0 });
-  await change(
-    config,
-    `delete from sink_two.clicks where _source = $1 and event_id = (select min(event_id) from sink_two.clicks)`,
-  );
-  await change(
-    config,
-    `update sink_one.clicks set click_city = 'Elsewhere' where _source = $1 and event_id = (select max(event_id) from sink_one.clicks)`,
-  );
-  expect(counts(await between())).toEqual({ events: 1300, missing: 1, extra: 0, different: 1 });
-  expect(sandbox.service.stats().requests).toBe(asked);
 });

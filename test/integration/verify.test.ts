@@ -1,20 +1,17 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Config } from '../../src/config/index.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/model/window.ts';
 import { type Abilities, abilityOf } from '../../src/sinks/sink.ts';
 import { isClean } from '../../src/sync/maintain/comparison.ts';
 import { verifyStream } from '../../src/sync/maintain/verify.ts';
 import { repairStream, verifyJob } from '../../src/sync/maintain/verify-job.ts';
-import { configFor, type Engine, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { configFor, missingIn, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { rows } from '../support/sandbox.ts';
 import { counts, lately, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 import { isDeep } from '../tiers.ts';
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const change = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
 
@@ -229,23 +226,4 @@ it('what differs only at the first look is no difference: something arrived in b
   });
   expect(looks).toBeGreaterThan(1);
   expect(isClean(result)).toBe(true);
-});
-
-it('a clean range brings no row back from the sink', async () => {
-  const sandbox = await tenDays();
-  const config = configFor(engine, sandbox);
-  await syncAllDone(config);
-  const rowsBack: number[] = [];
-  await withJob(config, 'clicks', (deps, job) => {
-    const [sink] = deps.sinks;
-    if (!sink) throw new Error('a sink');
-    const compare: Abilities['compare'] = async (question) => {
-      const differences = await abilityOf(sink, 'compare')(question);
-      rowsBack.push(differences.length);
-      return differences;
-    };
-    return verifyStream({ ...deps, sinks: [{ ...sink, compare }] }, job, lately());
-  });
-  expect(rowsBack.reduce((a, b) => a + b, 0)).toBe(0);
-  expect(rowsBack.length).toBeGreaterThan(0);
 });

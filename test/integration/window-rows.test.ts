@@ -1,21 +1,18 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import type { Config } from '../../src/config/index.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { moveCursor, resetCursor } from '../../src/sync/maintain/move-cursor.ts';
 import { repairStream } from '../../src/sync/maintain/verify-job.ts';
-import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { configFor, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { counts, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 
 /** `tributary.windows.rows` is the number of rows of that window in the sink, whatever happened to it. */
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = await openEngine();
-});
-afterAll(() => engine.close());
+const engine = await forThisFile(openEngine());
 
 const sql = <T>(config: Config, text: string): Promise<T[]> =>
   engine.db.query<T & Record<string, unknown>>({ text, values: [sourceOf(config)] });

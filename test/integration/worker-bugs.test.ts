@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { withSyncApp } from '../../src/app/index.ts';
 import { scheduledStreamsOf } from '../../src/app/worker.ts';
-import type { Config } from '../../src/config/index.ts';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { type Backfill, enqueueBackfills, readBackfills } from '../../src/jobs/backfills.ts';
 import { createQueue, type JobQueue } from '../../src/jobs/bull.ts';
 import { recordWorkerTrouble } from '../../src/jobs/incidents.ts';
@@ -13,8 +11,8 @@ import type { Sink } from '../../src/sinks/sink.ts';
 import { backfillStream } from '../../src/sync/backfill/backfill-stream.ts';
 import type { StreamJob } from '../../src/sync/job.ts';
 import { windowsOf } from '../support/backfills.ts';
-import type { Sandbox } from '../support/odd-service/service.ts';
-import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
+import { openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { FAST, until, workerConfig } from '../support/workers.ts';
@@ -28,29 +26,21 @@ const WINDOW = { start: TODAY - 3 * DAY_MS, end: TODAY };
 type Ill = 'throws' | 'throws before its run' | 'hangs' | undefined;
 const never = (): Promise<never> => new Promise(() => {});
 
-let home: TestDatabase;
-let db: Database;
-let sandbox: Sandbox;
-let config: Config;
+const [{ db, url }, sandbox] = await Promise.all([
+  forThisFile(openEngine()),
+  smallSandbox({ rows: { clicks: 200 }, days: 4 }),
+]);
+const config = workerConfig({ stateUrl: url, queueUrl: undefined, sandboxes: { main: sandbox }, streams: ['clicks'] });
+for (const source of Object.values(config.sources)) source.since = new Date(TODAY).toISOString().slice(0, 10);
 /** What is wrong with syncs and with windows now. */
 const ill: { sync: Ill; window: Ill } = { sync: undefined, window: undefined };
 const errors: Array<{ text: string; err?: unknown }> = [];
 const bugs: string[] = [];
 
-beforeAll(async () => {
-  [home, sandbox] = await Promise.all([stateDatabase(), smallSandbox({ rows: { clicks: 200 }, days: 4 })]);
-  db = connect({ url: home.url, max: 3 });
-  config = workerConfig({ stateUrl: home.url, queueUrl: undefined, sandboxes: { main: sandbox }, streams: ['clicks'] });
-  for (const source of Object.values(config.sources)) source.since = new Date(TODAY).toISOString().slice(0, 10);
-});
 beforeEach(() => {
   errors.length = 0;
   bugs.length = 0;
   Object.assign(beside, { maintenance: undefined, schedulers: undefined });
-});
-afterAll(async () => {
-  await db.close();
-  await home.drop();
 });
 
 /** A job with an illness: bugs are not at hand in a sound program. */
@@ -89,7 +79,7 @@ async function withWorker(work: (queue: JobQueue) => Promise<void>): Promise<voi
   const log = { ...silentLog, error: (fields: object, text: string) => void errors.push({ ...fields, text }) };
   const stop = new AbortController();
   await withSyncApp({ config, log }, async (app) => {
-    const queue = await createQueue({ url: undefined, stateUrl: home.url, log });
+    const queue = await createQueue({ url: undefined, stateUrl: url, log });
     const worker = runWorker({
       ...app,
       log,

@@ -1,36 +1,27 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
-import { connect, type Database } from '../../src/cursor/database/index.ts';
 import { type Alert, findTroubles, watch } from '../../src/jobs/alerts.ts';
 import { byStreamKey, type ScheduledStream } from '../../src/jobs/schedule.ts';
 import { readStatus, type StreamStatus } from '../../src/sync/status.ts';
 import { dump } from '../support/dump.ts';
+import { openEngine } from '../support/engine.ts';
+import { forThisFile } from '../support/for-this-file.ts';
 import { serve } from '../support/http-server.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
-import { stateDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { FAST, until, workerConfig } from '../support/workers.ts';
 
 /** What a worker does when the service refuses, and whom it tells. */
 
-let home: TestDatabase;
-let db: Database;
-let good: Sandbox;
-let strict: Sandbox;
+const [{ db, url }, good, strict] = await Promise.all([
+  forThisFile(openEngine()),
+  smallSandbox(),
+  smallSandbox({ apiKey: 'right-key' }),
+]);
 const lines: string[] = [];
 const log = { ...silentLog, error: (_fields: object, message: string) => void lines.push(message) };
-
-beforeAll(async () => {
-  home = await stateDatabase();
-  db = connect({ url: home.url, max: 4 });
-  [good, strict] = await Promise.all([smallSandbox(), smallSandbox({ apiKey: 'right-key' })]);
-});
-afterAll(async () => {
-  await db.close();
-  await home.drop();
-});
 
 /** A worker in this process, for as long as the work takes. */
 async function withWorker<T>(config: Config, work: () => Promise<T>): Promise<T> {
@@ -46,7 +37,7 @@ async function withWorker<T>(config: Config, work: () => Promise<T>): Promise<T>
 
 const configWith = (apiKey: string, rest: Record<string, unknown> = {}): Config =>
   workerConfig({
-    stateUrl: home.url,
+    stateUrl: url,
     queueUrl: undefined,
     sandboxes: { good, strict: { baseUrl: strict.baseUrl, apiKey } },
     rest,

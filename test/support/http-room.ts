@@ -2,10 +2,10 @@ import { afterAll, expect } from 'vitest';
 import { z } from 'zod';
 import { runStartApp, type StartOptions } from '../../src/app/start.ts';
 import type { Config } from '../../src/config/index.ts';
-import type { LiveEvent } from '../../src/http/api-types.ts';
+import type { LiveEvent, Overview } from '../../src/http/api-types.ts';
 import type { Log } from '../../src/model/log.ts';
 import { silentLog } from './silent-log.ts';
-import { FAST } from './workers.ts';
+import { FAST, until } from './workers.ts';
 
 /** A control room, and how programs ask it. */
 
@@ -79,6 +79,16 @@ export async function startHttpRoom(config: Config, log?: Log) {
       await close();
     },
   };
+}
+
+/** The same, once every stream was synced. */
+export async function syncedRoom(config: Config): Promise<HttpRoom> {
+  const room = await startHttpRoom(config);
+  await until('every stream is synced', async () => {
+    const { streams } = await room.json<Overview>('/api/overview');
+    return streams.every(({ lastRun }) => lastRun?.state === 'done');
+  });
+  return room;
 }
 
 /** What tests look at of the API's description. */

@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { CUT } from '../../src/api/cancel.ts';
-import { type Client, createClient, type EventsQuery, type Page } from '../../src/api/client.ts';
+import type { Client, EventsQuery, Page } from '../../src/api/client.ts';
 import { createEventsApi } from '../../src/api/events-api.ts';
 import { createLimiter, type Lane } from '../../src/api/limiter.ts';
 import { Cancelled, ConfigError, type Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 import type { Log } from '../../src/model/log.ts';
-import { serve } from '../support/http-server.ts';
 import { silentLog } from '../support/silent-log.ts';
 
 const query: EventsQuery = { stream: 'sales', start: 0, end: 1000, sortOrder: 'asc', page: 3, limit: 10, filters: {} };
@@ -145,31 +144,5 @@ describe('pages of events', () => {
     const page = api.page(query, { lane: 'fresh', signal: AbortSignal.abort() });
     await expect(page).rejects.toBeInstanceOf(Cancelled);
     expect(api.stats().requests).toBe(0);
-  });
-});
-
-describe('against a server with a sliding limit', () => {
-  it('gets every page, and the key stays out of the log', async () => {
-    const times: number[] = [];
-    const refusedAt = new Set([3, 4]);
-    const server = await serve((_request, response) => {
-      times.push(performance.now());
-      if (refusedAt.has(times.length)) {
-        response
-          .writeHead(429, { 'retry-after': '1' })
-          .end('{"error":{"code":"rate_limit_exceeded","message":"key_9Q!"}}');
-      } else response.end('[{"id":1}]');
-    });
-    const lines: string[] = [];
-    const warn = (fields: object, message: string): void => void lines.push(JSON.stringify({ ...fields, message }));
-    const log: Log = { debug() {}, info() {}, error() {}, warn, child: () => log };
-    const client = createClient({ baseUrl: server.baseUrl, apiKey: 'key_9Q!' });
-    const limiter = createLimiter({ requestsPerSecond: 50 });
-    const api = createEventsApi({ client, limiter, log });
-    const pages = await Promise.all(Array.from({ length: 8 }, () => api.page(query, { lane: 'fresh' })));
-    expect(pages.every((page) => page.records.length === 1)).toBe(true);
-    expect(api.stats()).toMatchObject({ requests: 10, tooManyRequests: 2 });
-    expect(lines).toHaveLength(2);
-    expect(lines.join()).not.toContain('key_9Q!');
   });
 });

@@ -1,11 +1,8 @@
 import { setTimeout as delay, setImmediate as immediately } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Budget, createBudget, gapOf } from '../../src/api/budget.ts';
 import { createLimiter, type Lane } from '../../src/api/limiter.ts';
 import { Cancelled, ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
-
-const tooMany = (afterMs?: number) =>
-  new RetryLater('slow down', { afterMs, answer: { status: 429, code: 'rate_limit_exceeded', message: '' } });
 
 /** The most starts in any sliding stretch of the given length. */
 const densest = (starts: readonly number[], ms: number): number =>
@@ -77,51 +74,6 @@ describe('the limiter', () => {
       });
     await Promise.all(Array.from({ length: 15 }, one));
     expect(most).toBe(3);
-  });
-
-  it('makes one pause of the 429s of requests that were under way together', async () => {
-    const limiter = createLimiter({ requestsPerSecond: 50 });
-    await limiter.run('fresh', async () => {});
-    let refusedAt = Number.POSITIVE_INFINITY;
-    let underWay = 0;
-    let allLeft = (): void => {};
-    const together = new Promise<void>((resolve) => {
-      allLeft = resolve;
-    });
-    const failing = [0, 20, 40, 60].map((ms) =>
-      expect(
-        limiter.run('fresh', async () => {
-          if (++underWay === 4) allLeft();
-          await together.then(() => delay(ms));
-          refusedAt = Math.min(refusedAt, performance.now());
-          throw tooMany(400);
-        }),
-      ).rejects.toThrow('slow down'),
-    );
-    await failing[0];
-    const starts = [1, 2, 3].map(() => limiter.run('backfill', async () => performance.now() - refusedAt));
-    await Promise.all(failing);
-    expect(Math.min(...(await Promise.all(starts)))).toBeGreaterThan(390);
-    expect(limiter.usage().pauses).toBe(1);
-  });
-
-  it('lets exactly one probe through after a pause', async () => {
-    const budget = createBudget(100);
-    const limiter = createLimiter({ budget, requestsPerSecond: 100 });
-    void budget.tooMany(200);
-    let underWay = 0;
-    const seen: number[] = [];
-    const began = performance.now();
-    const one = () =>
-      limiter.run('fresh', async () => {
-        seen.push(++underWay);
-        await delay(seen.length === 1 ? 120 : 5);
-        underWay--;
-      });
-    await Promise.all(Array.from({ length: 4 }, one));
-    expect(performance.now() - began).toBeGreaterThan(300);
-    expect(seen[0]).toBe(1);
-    expect(seen[1]).toBe(1);
   });
 
   it('is not paused by other failures', async () => {
@@ -202,18 +154,6 @@ describe('the limiter', () => {
     await refused;
     await expect(limiter.run('fresh', async () => {})).rejects.toBeInstanceOf(Cancelled);
     expect(await first).toBe('done');
-  });
-
-  it('goes on when the clock on the wall is set back', async () => {
-    const limiter = createLimiter({ requestsPerSecond: 20 });
-    await limiter.run('fresh', async () => {});
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 });
-    try {
-      await expect(limiter.run('fresh', async () => 'gone', AbortSignal.timeout(5000))).resolves.toBe('gone');
-    } finally {
-      vi.useRealTimers();
-      limiter.close();
-    }
   });
 
   it('prints no warning about listeners when many tasks share a signal', async () => {

@@ -197,14 +197,3 @@ describe('what may be left out', () => {
     expect(() => loadConfig('config', {})).toThrow('the config file config cannot be read (EISDIR)');
   });
 });
-
-describe('deprecated filters', () => {
-  it.each([
-    ['clicks', 'qr: true', 'main/clicks: qr is deprecated: use trigger'],
-    ['leads', 'tagIds: a', 'main/leads: tagIds is deprecated: use tagId'],
-    ['sales', 'programId: p', 'main/sales: programId is deprecated: '],
-  ])('are accepted on %s with a warning: %s', (stream, filter, warning) => {
-    const { warnings } = parse(source(`    streams: { ${stream}: { filters: { ${filter} } } }\n`));
-    expect(warnings).toEqual([expect.stringContaining(warning)]);
-  });
-});

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DAY_MS, type Entry, gaps, overlay } from '../../src/model/window.ts';
+import { DAY_MS, type Entry, overlay } from '../../src/model/window.ts';
 
 /** Examples of the rules; test/property/coverage.test.ts compares `completeThrough` and `gaps` with counting hour by hour. */
 
@@ -21,25 +21,6 @@ const spans = (entries: readonly Entry[]): [number, number, boolean][] =>
   entries.map(({ start, end, certified }) => [start, end, certified]);
 
 describe('overlay', () => {
-  it('a newer proof takes the place of what was only read', () => {
-    const result = overlay([entry(0, 10, { certified: false })], entry(3, 6, { readAt: 2, runId: 'r2' }));
-    expect(spans(result)).toEqual([
-      [0, 3, false],
-      [3, 6, true],
-      [6, 10, false],
-    ]);
-    expect(result[1]?.runId).toBe('r2');
-  });
-
-  it('what was proven stays proven when a later reading fails to prove it', () => {
-    const result = overlay([entry(3, 6)], entry(0, 10, { certified: false, readAt: 2 }));
-    expect(spans(result)).toEqual([
-      [0, 3, false],
-      [3, 6, true],
-      [6, 10, false],
-    ]);
-  });
-
   it('neighbours of one day and one state become one entry', () => {
     const result = overlay([entry(0, 5, { rows: 7 })], entry(5, 9, { rows: 4, readAt: 2, provenAt: 2, runId: 'r2' }));
     expect(result).toEqual([entry(0, 9, { rows: 11, readAt: 2, provenAt: 1, runId: 'r2' })]);
@@ -58,20 +39,5 @@ describe('overlay', () => {
     expect(spans(entries)).toEqual([[0, 2000, true]]);
     // One row a millisecond; a piece that is cut off takes its share of them along.
     expect(entries[0]?.rows).toBe(2000);
-  });
-
-  it('an empty reading changes nothing', () => {
-    expect(overlay([entry(0, 10)], entry(5, 5, { rows: 0 }))).toEqual([entry(0, 10)]);
-  });
-});
-
-describe('gaps', () => {
-  it('are none in an empty window, and an empty entry makes none', () => {
-    expect(gaps([], { start: 5, end: 5 })).toEqual([]);
-    expect(gaps([{ start: 5, end: 5 }], { start: 0, end: 9 })).toEqual([{ start: 0, end: 9 }]);
-  });
-
-  it('are windows and nothing else, also of an entry', () => {
-    expect(gaps([], entry(0, 5))).toEqual([{ start: 0, end: 5 }]);
   });
 });

@@ -140,10 +140,8 @@ async function trial(make: Make, world: keyof typeof WORLDS): Promise<Outcome> {
   return out;
 }
 
-export interface Service {
-  name: string;
-  make: Make;
-  /** Worlds, by what is seen in them. */
+/** Worlds, by what is seen in them. */
+interface Seen {
   live?: string;
   stuck?: string;
   /** Whether they come to an end there was not asked. */
@@ -151,27 +149,28 @@ export interface Service {
   unsound?: string;
 }
 
-export function check(services: readonly Service[]): void {
+/** The tests of a service, world by world. */
+export const service = (name: string, seen: Seen, answers: Answers): void => remembering(name, seen, () => answers);
+
+/** Of one that remembers what it was asked. */
+export function remembering(name: string, { live, stuck, soundIn, unsound }: Seen, make: Make): void {
   const worlds = (names = ''): string[] => names.split(' ').filter(Boolean);
-  for (const { name, make, live, stuck, soundIn, unsound } of services) {
-    const sound = (outcome: Outcome): void => expect(outcome.isUnsound).toBe(false);
-    const complete = (outcome: Outcome): void => expect(outcome.certifiedAt ?? Number.NaN).toBeLessThanOrEqual(4);
-    for (const world of worlds(live)) {
-      test(`${name}: ${world}`, async () => {
-        const outcome = await trial(make, world);
-        sound(outcome);
-        complete(outcome);
-      });
-    }
-    for (const world of worlds(stuck)) {
-      const outcome = once(() => trial(make, world));
-      test(`${name}: ${world} is sound`, async () => sound(await outcome()));
-      test.fails(`${name}: ${world} is complete`, async () => complete(await outcome()));
-    }
-    for (const world of worlds(soundIn))
-      test(`${name}: ${world} is sound`, async () => sound(await trial(make, world)));
-    for (const world of worlds(unsound)) test.fails(`${name}: ${world}`, async () => sound(await trial(make, world)));
+  const sound = (outcome: Outcome): void => expect(outcome.isUnsound).toBe(false);
+  const complete = (outcome: Outcome): void => expect(outcome.certifiedAt ?? Number.NaN).toBeLessThanOrEqual(4);
+  for (const world of worlds(live)) {
+    test(`${name}: ${world}`, async () => {
+      const outcome = await trial(make, world);
+      sound(outcome);
+      complete(outcome);
+    });
   }
+  for (const world of worlds(stuck)) {
+    const outcome = once(() => trial(make, world));
+    test(`${name}: ${world} is sound`, async () => sound(await outcome()));
+    test.fails(`${name}: ${world} is complete`, async () => complete(await outcome()));
+  }
+  for (const world of worlds(soundIn)) test(`${name}: ${world} is sound`, async () => sound(await trial(make, world)));
+  for (const world of worlds(unsound)) test.fails(`${name}: ${world}`, async () => sound(await trial(make, world)));
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -32,13 +32,6 @@ describe('unproven', () => {
       { start: 20, end: 40 },
     ]);
   });
-
-  test('what could not be proven is tried again after an hour, not at every poll', () => {
-    const ledger = [entry(0, 10, { certified: false, provenAt: undefined, readAt: HOUR })];
-    const whole = { start: 0, end: 10 };
-    expect(unproven(ledger, whole, NOTHING, HOUR + 60_000)).toEqual([]);
-    expect(unproven(ledger, whole, NOTHING, 2 * HOUR + 1)).toEqual([whole]);
-  });
 });
 
 describe('resweeps', () => {

@@ -1,0 +1,44 @@
+import { type Finished, freshPlace } from './cli.ts';
+import { emptyEngine } from './engine.ts';
+import { forThisFile } from './for-this-file.ts';
+import type { SandboxOptions } from './odd-service/service.ts';
+import { smallSandbox } from './sandbox.ts';
+
+interface Commands {
+  /** The name of the source, and its further settings. */
+  source?: string;
+  settings?: object;
+  /** What else the config says, `state` left out: by default tables in the database of the state. */
+  rest?: object | ((url: string) => object);
+}
+
+/** Where somebody types commands: a folder with `t.yaml`, a service, and a database that nobody has written to. For a whole test file. */
+export async function commandsOn(
+  service: SandboxOptions,
+  { source = 'main', settings = { since: '30d' }, rest = {} }: Commands = {},
+) {
+  const [place, sandbox, { db, url }] = await Promise.all([
+    freshPlace(),
+    smallSandbox(service),
+    forThisFile(emptyEngine()),
+  ]);
+  const { baseUrl, apiKey } = sandbox;
+  await place.config(
+    JSON.stringify({
+      sources: { [source]: { baseUrl, apiKey, plan: 'enterprise', requestsPerSecond: 200, ...settings } },
+      sinks: { warehouse: { type: 'postgres' } },
+      state: { url },
+      ...(typeof rest === 'function' ? rest(url) : rest),
+    }),
+  );
+  return {
+    place,
+    sandbox,
+    db,
+    url,
+    /** In this process. */
+    tributary: (...args: string[]): Promise<Finished> => place.call([...args, '--config', 't.yaml']),
+    /** In a process of its own. */
+    run: (...args: string[]): Promise<Finished> => place.run([...args, '--config', 't.yaml']),
+  };
+}
