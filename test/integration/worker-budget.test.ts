@@ -15,7 +15,7 @@ it('three workers and a backfill of the command line share one budget, and the b
     requestsPerSecond: PER_SECOND,
     rows: { clicks: 30_000, leads: 50, sales: 50 },
     days: 20,
-    live: { perSecond: 2 },
+    perSecond: 2,
   });
   const database = await freshDatabase();
   const db = connect({ url: database.url, max: 2 });
