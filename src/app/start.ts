@@ -19,12 +19,9 @@ import { STATE_DIR } from './index.ts';
 import { type Closers, closeAll } from './resources.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
-/** Runs the control room beside the worker. */
-
 export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
   /** Called with the page's URL, and with a link that signs in. */
   onListening?(url: string, room: ControlRoom): void;
-  /** For tests. */
   liveTimings?: LiveTimings;
   /** The folder of the generated token, if the config names none. */
   tokenFolder?: string;
@@ -33,7 +30,6 @@ export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
 export interface ControlRoom {
   /** With the token after the `#`, which no server or proxy sees. Undefined: the config names the tokens. */
   link: string | undefined;
-  /** Replaces the tokens by those of a reloaded config. */
   reload(http: Config['http']): Promise<void>;
 }
 

@@ -11,8 +11,6 @@ import { backfillStream } from '../sync/backfill/backfill-stream.ts';
 import { type SyncApp, withApp, withSyncApp } from './index.ts';
 import { type Closers, withClosers } from './resources.ts';
 
-/** Builds the worker from the config. */
-
 export interface WorkerAppOptions extends Pick<WorkerDeps, 'log' | 'signal' | 'onRun' | 'onBug' | 'timings'> {
   config: Config;
   onReady?(about: { streams: number; queue: string; state: string }): void;
@@ -20,7 +18,6 @@ export interface WorkerAppOptions extends Pick<WorkerDeps, 'log' | 'signal' | 'o
   beside?(app: WorkerApp): Promise<() => Promise<void>>;
 }
 
-/** The worker's parts, for what runs beside it. */
 export interface WorkerApp extends SyncApp {
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
@@ -57,7 +54,6 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
   return withSyncApp({ config, log }, run);
 }
 
-/** For commands that use the queue. */
 export function withQueue<T>(
   { config, log }: { config: Config; log: Log },
   work: (deps: BackfillDeps & { queue: JobQueue }) => Promise<T>,

@@ -7,7 +7,6 @@ import type { World } from './data/world.ts';
 import type { Listed } from './listing.ts';
 import { paramReader } from './params.ts';
 
-/** A row of the listing. */
 type LinkListed = Listed & { link: Link };
 
 const MAX_PAGE_SIZE = 100;
@@ -44,9 +43,7 @@ export function createLinkListing(
   };
 
   return {
-    /** All links there are now, oldest first. */
     all: () => sorted().map(({ link }) => link),
-    /** Makes a quiet link, created now. */
     make(): Link {
       const [link] = generateLinks(random, now(), historyStart, 1);
       if (!link) throw new Error('one link was asked for');
@@ -54,7 +51,6 @@ export function createLinkListing(
       quiet.push(Object.assign(link, { createdAt: now(), updatedAt: now() }));
       return link;
     },
-    /** Removes a quiet link. */
     remove(id: string): boolean {
       const index = quiet.findIndex((link) => link.id === id);
       if (index < 0) return false;

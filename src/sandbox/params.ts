@@ -158,7 +158,6 @@ const yesOrNo =
     return (event) => isSo(event) === wanted;
   };
 
-/** Every parameter that selects events. */
 const FILTERS: Record<string, FilterBy> = {
   ...fields(['domain', 'tenantId', 'folderId', 'url'], ({ link }) => link),
   ...fields(['utm_source', 'utm_medium', 'utm_campaign', 'utm_term', 'utm_content'], ({ link }) => link.utm),
@@ -208,7 +207,6 @@ function metadataValue({ metadata }: StoredEvent, key: string): string | undefin
   return Object.hasOwn(metadata, key) ? String(metadata[key]) : undefined;
 }
 
-/** The nine errors of the contract. */
 const ERROR_STATUS = {
   bad_request: 400,
   unauthorized: 401,

@@ -19,7 +19,6 @@ export interface ServiceOptions {
   /** Where the generated history ends (default: now). */
   historyEnd?: number | undefined;
   traits?: Traits | undefined;
-  /** New events while it runs. */
   perSecond?: number | undefined;
   /** Links that never had an event (default 24). */
   quietLinks?: number | undefined;
@@ -107,7 +106,6 @@ export function createService<T extends object>(options: Omit<ServiceOptions, 't
     },
     /** What `GET /links` is about: every link, and how to make and remove quiet ones. */
     linkListing,
-    /** Answers `GET /links` in the same way. */
     listLinks(params: URLSearchParams) {
       arrivals.catchUp(now());
       reads += 1;

@@ -75,7 +75,6 @@ export async function syncAndReport(
   return report(outcomes, app, { terminal, document, json });
 }
 
-/** Prints the result of a sync or a backfill, and returns its exit code. */
 export function report(
   outcomes: readonly Outcome[],
   app: SyncApp,
@@ -137,7 +136,6 @@ interface FigureColumn {
   of: (tally: Tally) => number;
   /** Shown only if it is not zero: such a column deserves attention. */
   isRare?: true;
-  /** As of `FittedColumn`. */
   spare?: number;
 }
 
@@ -194,7 +192,6 @@ export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window
   return [...budgets, ...grouped(outcomes, asked), ...places, `state in ${app.stateName} · times in UTC`];
 }
 
-/** Joins notes that several streams share. */
 function grouped(outcomes: readonly Outcome[], asked: Window | undefined): string[] {
   const all = outcomes.flatMap((outcome) =>
     notesOn(outcome, asked).map((note) => ({ note, name: `${outcome.source}/${outcome.stream}` })),
@@ -236,7 +233,6 @@ export const describeSinks = (sinks: Record<string, SinkTally>): string =>
     .map(([sink, { new: added, changed }]) => `${sink} ${figure(added)} new, ${figure(changed)} changed`)
     .join(' · ');
 
-/** The same for machines. */
 export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object {
   return {
     streams: outcomes.map(({ source, stream, report, fault }) => ({

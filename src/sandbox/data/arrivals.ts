@@ -26,7 +26,6 @@ export function createArrivals(
 
   return {
     take,
-    /** How many have happened and are not visible yet. */
     waiting: (): number => hidden.length,
     /** Generates the events that are due until now, and stores those that have become visible. */
     catchUp(now: number): void {

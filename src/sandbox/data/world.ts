@@ -25,7 +25,6 @@ interface WorldOptions {
   rows: Record<StreamName, number>;
 }
 
-/** The workspace: its links, its customers, its events. */
 export type World = ReturnType<typeof createWorld>;
 
 export function createWorld({ random, now, days, rows }: WorldOptions) {
@@ -33,7 +32,6 @@ export function createWorld({ random, now, days, rows }: WorldOptions) {
   const store = createStore();
   const links = generateLinks(random, now, historyStart);
   const customers: Customer[] = [];
-  /** Makes an event without storing it. */
   const make = createGenerator({
     random,
     links,
@@ -153,7 +151,6 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     return created;
   }
 
-  /** What leads and sales have in common. */
   const made = (stream: StreamName, at: number, who: Customer, from: Click, names: readonly string[]): NewEvent => ({
     stream,
     at,
