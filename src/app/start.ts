@@ -16,7 +16,7 @@ import { isOfEvents } from '../sync/job.ts';
 import { examine } from './doctor.ts';
 import { ownVersion } from './environment.ts';
 import { STATE_DIR } from './index.ts';
-import { type Closers, closeAll } from './resources.ts';
+import type { Closers } from './resources.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
 export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
@@ -55,34 +55,27 @@ export async function runStartApp({
       metrics?.broke(where);
       onBug?.(where);
     },
-    async beside(app) {
-      const closers: Closers = [];
-      try {
-        const deps = controlDeps(config, app, { log: options.log, signal }, closers);
-        metrics = createMetrics(deps);
-        closers.push(() => metrics?.close());
-        const { token: _, tokens: __, ...settings } = config.http;
-        const own = namesTokens(config.http) ? undefined : await ownToken(tokenFolder);
-        const server = await serveHttp(deps, metrics, {
-          ...settings,
-          tokens: tokensIn(config.http, own),
-          onlyLoopbackNames: own !== undefined,
-          ...(liveTimings && { liveTimings }),
-        });
-        closers.push(() => server.close());
-        onListening?.(server.url, {
-          link: own && `${server.url}/#token=${own}`,
-          async reload(http) {
-            checkBinding(http);
-            server.replaceTokens(tokensIn(http, namesTokens(http) ? undefined : await ownToken(tokenFolder)));
-          },
-        });
-        return () => closeAll(closers);
-      } catch (error) {
-        // Recovery: closes what was opened so far, which would keep the process alive.
-        await closeAll(closers).catch(() => {});
-        throw error;
-      }
+    async beside(app, closers) {
+      const deps = controlDeps(config, app, { log: options.log, signal }, closers);
+      metrics = createMetrics(deps);
+      closers.push(() => metrics?.close());
+      const { token: _, tokens: __, ...settings } = config.http;
+      const ownIn = async (http: Config['http']) => (namesTokens(http) ? undefined : ownToken(tokenFolder));
+      const own = await ownIn(config.http);
+      const server = await serveHttp(deps, metrics, {
+        ...settings,
+        tokens: tokensIn(config.http, own),
+        onlyLoopbackNames: own !== undefined,
+        ...(liveTimings && { liveTimings }),
+      });
+      closers.push(() => server.close());
+      onListening?.(server.url, {
+        link: own && `${server.url}/#token=${own}`,
+        async reload(http) {
+          checkBinding(http);
+          server.replaceTokens(tokensIn(http, await ownIn(http)));
+        },
+      });
     },
   });
 }

@@ -14,8 +14,8 @@ import { type Closers, withClosers } from './resources.ts';
 export interface WorkerAppOptions extends Pick<WorkerDeps, 'log' | 'signal' | 'onRun' | 'onBug' | 'timings'> {
   config: Config;
   onReady?(about: { streams: number; queue: string; state: string }): void;
-  /** Something that runs beside the worker, such as its web page. The function it returns is called at the end. */
-  beside?(app: WorkerApp): Promise<() => Promise<void>>;
+  /** Something that runs beside the worker, such as its web page. */
+  beside?(app: WorkerApp, closers: Closers): Promise<void>;
 }
 
 export interface WorkerApp extends SyncApp {
@@ -30,8 +30,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
     withClosers(async (closers) => {
       const queue = await openQueue(config, { log, stateUrl: app.stateUrl }, closers);
       const scheduled = scheduledStreamsOf(config, app);
-      const leave = await beside?.({ ...app, queue, scheduled });
-      if (leave) closers.push(leave);
+      await beside?.({ ...app, queue, scheduled }, closers);
       const either = eitherSignal(signal, app.lost);
       closers.push(async () => either.release());
       await runWorker({

@@ -136,7 +136,7 @@ export function parseWindow({ from, to = 'now' }: Options, now: Instant = Date.n
   });
 }
 
-/** Stream names as typed; every unknown one is named at once. */
+/** As typed; every unknown one is named at once. */
 export const parseStreams = (names: readonly string[]): StreamName[] => parseNames(names, STREAM_NAMES);
 
 /** The same for what can be synced: also the listing of all links. */

@@ -83,18 +83,11 @@ export function report(
   if (json) terminal.out(document(summaryJson(outcomes, app), { error: mostSevereFault(outcomes) }));
   // If nothing was read, the error message is enough.
   else if (outcomes.some(({ report: done, fault }) => !fault || done?.tally.read)) {
-    const range = asked ? [describeRange(asked), ''] : [];
     const under = notes(outcomes, app, asked).map((line) =>
       line.startsWith('note') ? wrap(line, 9, terminal.columns) : line,
     );
-    terminal.say(
-      [
-        ...range,
-        summaryTable(outcomes, { width: terminal.columns, ...(asked && { last: CERTIFIED }) }),
-        '',
-        ...under,
-      ].join('\n'),
-    );
+    const summary = summaryTable(outcomes, { width: terminal.columns, ...(asked && { last: CERTIFIED }) });
+    terminal.say([...(asked ? [describeRange(asked), ''] : []), summary, '', ...under].join('\n'));
   }
   for (const message of messages(outcomes)) terminal.err(`${message}\n`);
   return mostSevere(outcomes.map(codeOf));
@@ -131,12 +124,10 @@ function messages(outcomes: readonly Outcome[]): string[] {
 
 type Tally = StreamReport['tally'];
 
-interface FigureColumn {
-  header: string;
+interface FigureColumn extends Omit<FittedColumn<Tally>, 'of'> {
   of: (tally: Tally) => number;
   /** Shown only if it is not zero: such a column deserves attention. */
   isRare?: true;
-  spare?: number;
 }
 
 const FIGURES: readonly FigureColumn[] = [
@@ -149,14 +140,12 @@ const FIGURES: readonly FigureColumn[] = [
   { header: '429s', of: (tally) => tally.tooManyRequests, isRare: true },
 ];
 
-type LastColumn = FittedColumn<StreamReport>;
-
-const COMPLETE_THROUGH: LastColumn = {
+const COMPLETE_THROUGH: FittedColumn<StreamReport> = {
   header: 'complete through',
   of: ({ cursor }) => minute(isoOrNull(cursor?.completeThrough)) || 'not certified yet',
 };
 /** A backfill is about a range, which the watermark says nothing about. */
-const CERTIFIED: LastColumn = {
+const CERTIFIED: FittedColumn<StreamReport> = {
   header: 'certified',
   of: ({ range }) => (range ? percent(range.certified) : 'not all'),
 };
@@ -164,7 +153,7 @@ const CERTIFIED: LastColumn = {
 /** The summary of a sync or a backfill: what was read, what changed, what is complete. Times are UTC. */
 export function summaryTable(
   outcomes: readonly Outcome[],
-  { last = COMPLETE_THROUGH, width = 80 }: { last?: LastColumn; width?: number } = {},
+  { last = COMPLETE_THROUGH, width = 80 }: { last?: FittedColumn<StreamReport>; width?: number } = {},
 ): string {
   const isNeeded = ({ of, isRare }: FigureColumn): boolean =>
     !isRare || outcomes.some(({ report }) => report && of(report.tally) > 0);
