@@ -26,7 +26,7 @@ import type { Log } from '../model/log.ts';
 import { STREAMS } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { AnyJob, LinksJob, StreamJob } from '../sync/job.ts';
-import { logOfEnvironment, ownVersion, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
+import { logOfEnvironment, ownVersion, serviceName, variables, wantsTraces } from './environment.ts';
 import type { Choice } from './parts.ts';
 import { type Closers, withClosers } from './resources.ts';
 
@@ -35,7 +35,6 @@ const loadParts = () => import('./parts.ts');
 
 export const environment = {
   log: logOfEnvironment,
-  noColour: wantsNoColour,
   /** For commands that need a source. */
   config: (path: string): LoadedConfig => withSources(loadConfig(path, variables()), path),
   /** For commands that ask no service: no API key is needed. */

@@ -19,7 +19,7 @@ import { STATE_DIR } from './index.ts';
 import type { Closers } from './resources.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
-export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
+export interface StartOptions extends Omit<WorkerAppOptions, 'beside' | 'onBug'> {
   /** Called with the page's URL, and with a link that signs in. */
   onListening?(url: string, room: ControlRoom): void;
   liveTimings?: LiveTimings;
@@ -37,7 +37,6 @@ export async function runStartApp({
   onListening,
   liveTimings,
   onRun,
-  onBug,
   tokenFolder = STATE_DIR,
   ...options
 }: StartOptions): Promise<void> {
@@ -51,10 +50,7 @@ export async function runStartApp({
       metrics?.ran(report);
       onRun?.(report);
     },
-    onBug(where) {
-      metrics?.broke(where);
-      onBug?.(where);
-    },
+    onBug: (where) => metrics?.broke(where),
     async beside(app, closers) {
       const deps = controlDeps(config, app, { log: options.log, signal }, closers);
       metrics = createMetrics(deps);

@@ -66,7 +66,7 @@ function list({ sink, links: rows }, by, q) {
 
 /** @param {TopLink} link @param {number} share */
 const ranked = ({ linkId, shortLink }, share) =>
-  html`<span class="stack">
+  html`<span class="stack ranked">
     ${shortLink === null ? html`<code>${linkId}</code>` : html`<b title=${linkId}>${shortLink}</b>`}
     <span class="bar" aria-hidden="true" vars=${{ '--share': share }}></span>
   </span>`;
