@@ -57,7 +57,6 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   return findings;
 }
 
-/** What a check found; where it failed, its error. */
 const found = (subject: string, check: Promise<Finding[]>): Promise<Finding[]> =>
   check.catch((error: unknown) => [findingOf(subject, error)]);
 
@@ -74,7 +73,6 @@ async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Findi
   return queueFindings(redisPlace(url), await readInfo(url));
 }
 
-/** Connections without TLS. */
 export function clearFindings({ state, sinks, queue }: Config): Finding[] {
   const says = 'is on another machine, and the connection is not encrypted';
   const databases = { state: state.url } as Record<string, string | undefined>;
@@ -166,7 +164,6 @@ const GIB = 2 ** 30;
 const LITTLE = 2 * GIB;
 const TOO_LITTLE = GIB / 4;
 
-/** The free space at a folder that exists or will be created. */
 export async function checkDisk(folder: string): Promise<Finding> {
   let there = resolve(folder);
   while (!existsSync(there)) there = dirname(there);

@@ -57,7 +57,6 @@ export const serviceName = (): string => process.env.OTEL_SERVICE_NAME || 'tribu
 
 export const wantsNoColour = (): boolean => (process.env.NO_COLOR ?? '') !== '' || process.env.TERM === 'dumb';
 
-/** This package's version. */
 export function ownVersion(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(file) as { version: string }).version;

@@ -2,7 +2,13 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import type { Usage } from '../api/limiter.ts';
-import { type Config, type LoadedConfig, loadConfig, loadConfigOrDefaults } from '../config/index.ts';
+import {
+  type Config,
+  type LoadedConfig,
+  loadConfig,
+  loadConfigOrDefaults,
+  type SourceConfig,
+} from '../config/index.ts';
 import { recordAudit } from '../cursor/audit.ts';
 import { readEvolved } from '../cursor/columns.ts';
 import { addressOf } from '../cursor/database/errors.ts';
@@ -21,20 +27,15 @@ import type { Log } from '../model/log.ts';
 import { STREAMS } from '../model/streams.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { AnyJob, LinksJob, StreamJob } from '../sync/job.ts';
-import { logOfEnvironment, ownVersion, serviceName, variables, wantsNoColour, wantsTraces } from './environment.ts';
-import type { Choice, ChosenStream } from './jobs.ts';
+import { logOfEnvironment, ownVersion, serviceName, variables, wantsTraces } from './environment.ts';
+import type { Choice } from './parts.ts';
 import { type Closers, withClosers } from './resources.ts';
-import type { ChosenSink } from './sinks.ts';
-
-/** The only place that wires the parts together. */
 
 /** Reader, limiter and sinks are loaded on demand: a command that only reads the state starts without them. */
-const loadJobs = () => import('./jobs.ts');
-const loadSinks = () => import('./sinks.ts');
+const loadParts = () => import('./parts.ts');
 
 export const environment = {
   log: logOfEnvironment,
-  noColour: wantsNoColour,
   /** For commands that need a source. */
   config: (path: string): LoadedConfig => withSources(loadConfig(path, variables()), path),
   /** For commands that ask no service: no API key is needed. */
@@ -71,11 +72,9 @@ export function stateNameOf({ state: { url } }: Config): string {
 
 export type App = Awaited<ReturnType<typeof openState>>;
 
-/** An app with streams and sinks. */
 export interface SyncApp extends App {
   sinks: readonly Sink[];
   jobs: readonly StreamJob[];
-  /** Listings of all links. */
   links: readonly LinksJob[];
   /** One of the streams with additional filters, on the same budget. */
   narrow(job: Pick<StreamJob, 'source' | 'stream'>, filters: Readonly<Record<string, string>>): StreamJob;
@@ -98,28 +97,27 @@ export async function withSyncApp<T>(
   { config, log, choice = {}, adopt = false, beside = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
-  const { chooseLinks, chooseStreams, createJob, createLinksJob, openBudgets } = await loadJobs();
-  const { chooseSinks, openSinks } = await loadSinks();
-  const streams = chooseStreams(config, choice);
-  const links = chooseLinks(config, choice);
-  const sinks = chooseSinks(config, choice.sink);
+  const parts = await loadParts();
+  const streams = parts.chooseStreams(config, choice);
+  const links = parts.chooseLinks(config, choice);
+  const sinks = parts.chooseSinks(config, choice.sink);
   return withClosers(async (closers) => {
     await openTraces(closers);
     const app = await openState(config, { log, attach: beside }, closers);
     const addresses = addressesOf([...streams, ...links]);
     await (adopt ? adopted(app.state, addresses) : checkSources(app.state, addresses));
     await removeOldHistory(app.state, config.state.retention);
-    const budgets = openBudgets(config, app.state);
+    const budgets = parts.openBudgets(config, app.state);
     closers.push(() => budgets.close());
     return work({
       ...app,
-      sinks: await openSinks(sinks, { config, state: app.state, closers, log }),
-      jobs: streams.map((stream) => createJob(stream, budgets, config, log)),
-      links: links.map((chosen) => createLinksJob(chosen, budgets, config, log)),
+      sinks: await parts.openSinks(sinks, { config, state: app.state, closers, log }),
+      jobs: streams.map((stream) => parts.createJob(stream, budgets, config, log)),
+      links: links.map((chosen) => parts.createLinksJob(chosen, budgets, config, log)),
       narrow: ({ source, stream }, filters) => {
         const chosen = streams.find((one) => one.name === source && one.stream === stream);
         if (!chosen) throw new Error(`no job of ${source}/${stream}`);
-        return createJob(chosen, budgets, config, log, filters);
+        return parts.createJob(chosen, budgets, config, log, filters);
       },
       usage: (name) => {
         const source = config.sources[name];
@@ -130,7 +128,7 @@ export async function withSyncApp<T>(
   });
 }
 
-const addressesOf = (streams: ReadonlyArray<Pick<ChosenStream, 'name' | 'source'>>): SourceAddress[] => [
+const addressesOf = (streams: ReadonlyArray<{ name: string; source: SourceConfig }>): SourceAddress[] => [
   ...new Map(streams.map(({ name, source: { baseUrl } }) => [name, { name, baseUrl }])).values(),
 ];
 
@@ -146,7 +144,7 @@ export async function withJobs<T>(
   { config, log, choice }: { config: Config; log: Log; choice: Choice },
   work: (jobs: readonly StreamJob[]) => Promise<T>,
 ): Promise<T> {
-  const { chooseStreams, createJob, openBudgets } = await loadJobs();
+  const { chooseStreams, createJob, openBudgets } = await loadParts();
   const streams = chooseStreams(config, choice);
   return withClosers(async (closers) => {
     const budgets = openBudgets(config);
@@ -169,8 +167,7 @@ export async function readExportRules(
 ): Promise<{ scrub(rows: readonly Row[]): Promise<readonly Row[]>; evolved: readonly EvolvedColumn[] }> {
   if (!hasState(config)) return { scrub: async (rows) => rows, evolved: [] };
   return withClosers(async (closers) => {
-    const state = connect({ url: await stateUrl(config, { log, attach: true }, closers) });
-    closers.push(() => state.close());
+    const { state } = await connectState(config, { log, attach: true }, closers);
     const forgotten = await ifTable(state, 'forgotten', () => readForgotten(state, source));
     const evolved = await ifTable(state, 'columns', () => readEvolved(state, stream));
     const scrub = createScrub(STREAMS[stream], forgotten);
@@ -183,7 +180,7 @@ export async function withSinks<T>(
   { config, log }: { config: Config; log: Log },
   work: (app: Pick<SyncApp, 'state' | 'sinks'>) => Promise<T>,
 ): Promise<T> {
-  const { chooseSinks, openSinks } = await loadSinks();
+  const { chooseSinks, openSinks } = await loadParts();
   return withClosers(async (closers) => {
     const { state } = await openState(config, { log, attach: true }, closers);
     return work({ state, sinks: await openSinks(chooseSinks(config, undefined), { config, state, closers, log }) });
@@ -200,18 +197,14 @@ export async function withUntouched<T>(
   { config, log, stateUrl: known }: { config: Config; log: Log; stateUrl?: string | undefined },
   work: (app: { state: Database; sink(name: string): Promise<Sink> }) => Promise<T>,
 ): Promise<T> {
-  const { chooseSinks, openSink } = await loadSinks();
+  const { chooseSinks, openSinks } = await loadParts();
   return withClosers(async (closers) => {
     const isNew = known === undefined && !hasState(config);
     const dir = isNew ? await mkdtemp(`${STATE_DIR}-doctor-`) : STATE_DIR;
     if (isNew) closers.push(() => rm(dir, { recursive: true, force: true }));
-    const state = connect({ url: known ?? (await stateUrl(config, { log, attach: true, dir }, closers)) });
-    closers.push(() => state.close());
-    const open = ([chosen]: readonly ChosenSink[]): Promise<Sink> => {
-      if (!chosen) throw new Error('a sink of the config');
-      return openSink(chosen, { config, state, closers });
-    };
-    return work({ state, sink: async (name) => open(chooseSinks(config, name)) });
+    const { state } = await connectState(config, { log, attach: true, dir, known }, closers);
+    const sink = async (name: string) => (await openSinks(chooseSinks(config, name), { config, state, closers }))[0];
+    return work({ state, sink: sink as (name: string) => Promise<Sink> });
   });
 }
 
@@ -226,13 +219,12 @@ interface StateOptions {
   log: Log;
   attach: boolean;
   dir?: string;
+  /** The URL, for a process that has the state open. */
+  known?: string | undefined;
 }
 
 async function openState(config: Config, options: StateOptions, closers: Closers) {
-  const lost = new AbortController();
-  const url = await stateUrl(config, options, closers, (reason) => lost.abort(reason));
-  const state = connect({ url });
-  closers.push(() => state.close());
+  const { state, url, lost } = await connectState(config, options, closers);
   await migrate(state, MIGRATIONS, { schema: 'tributary' });
   return {
     state,
@@ -240,19 +232,17 @@ async function openState(config: Config, options: StateOptions, closers: Closers
     /** With the password: for connections to that database, never for messages. */
     stateUrl: url,
     /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
-    lost: lost.signal as AbortSignal,
+    lost,
   };
 }
 
-async function stateUrl(
-  config: Config,
-  { dir = STATE_DIR, ...options }: StateOptions,
-  closers: Closers,
-  onLost: (reason: unknown) => void = () => {},
-): Promise<string> {
-  if (config.state.url !== undefined) return config.state.url;
-  const embedded = await openEmbedded({ dir, ...options });
-  embedded.lost.addEventListener('abort', () => onLost(embedded.lost.reason));
-  closers.push(() => embedded.close());
-  return embedded.url;
+/** What only lasts as long as an embedded server is `lost` with it. */
+async function connectState(config: Config, { dir = STATE_DIR, known, ...options }: StateOptions, closers: Closers) {
+  const url = known ?? config.state.url;
+  const nothing = { lost: new AbortController().signal, close: async () => {} };
+  const server = url === undefined ? await openEmbedded({ dir, ...options }) : { url, ...nothing };
+  closers.push(() => server.close());
+  const state = connect({ url: server.url });
+  closers.push(() => state.close());
+  return { state, url: server.url, lost: server.lost };
 }

@@ -17,7 +17,7 @@ export async function withClosers<T>(work: (closers: Closers) => Promise<T>): Pr
 }
 
 /** Every closer runs, even if others fail; the first error is thrown when all are done. */
-export async function closeAll(closers: Closers): Promise<void> {
+async function closeAll(closers: Closers): Promise<void> {
   const failures: unknown[] = [];
   for (const closer of closers.splice(0).reverse()) {
     try {

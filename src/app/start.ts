@@ -16,15 +16,12 @@ import { isOfEvents } from '../sync/job.ts';
 import { examine } from './doctor.ts';
 import { ownVersion } from './environment.ts';
 import { STATE_DIR } from './index.ts';
-import { type Closers, closeAll } from './resources.ts';
+import type { Closers } from './resources.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
-/** Runs the control room beside the worker. */
-
-export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
+export interface StartOptions extends Omit<WorkerAppOptions, 'beside' | 'onBug'> {
   /** Called with the page's URL, and with a link that signs in. */
   onListening?(url: string, room: ControlRoom): void;
-  /** For tests. */
   liveTimings?: LiveTimings;
   /** The folder of the generated token, if the config names none. */
   tokenFolder?: string;
@@ -33,7 +30,6 @@ export interface StartOptions extends Omit<WorkerAppOptions, 'beside'> {
 export interface ControlRoom {
   /** With the token after the `#`, which no server or proxy sees. Undefined: the config names the tokens. */
   link: string | undefined;
-  /** Replaces the tokens by those of a reloaded config. */
   reload(http: Config['http']): Promise<void>;
 }
 
@@ -41,7 +37,6 @@ export async function runStartApp({
   onListening,
   liveTimings,
   onRun,
-  onBug,
   tokenFolder = STATE_DIR,
   ...options
 }: StartOptions): Promise<void> {
@@ -55,38 +50,28 @@ export async function runStartApp({
       metrics?.ran(report);
       onRun?.(report);
     },
-    onBug(where) {
-      metrics?.broke(where);
-      onBug?.(where);
-    },
-    async beside(app) {
-      const closers: Closers = [];
-      try {
-        const deps = controlDeps(config, app, { log: options.log, signal }, closers);
-        metrics = createMetrics(deps);
-        closers.push(() => metrics?.close());
-        const { token: _, tokens: __, ...settings } = config.http;
-        const own = namesTokens(config.http) ? undefined : await ownToken(tokenFolder);
-        const server = await serveHttp(deps, metrics, {
-          ...settings,
-          tokens: tokensIn(config.http, own),
-          onlyLoopbackNames: own !== undefined,
-          ...(liveTimings && { liveTimings }),
-        });
-        closers.push(() => server.close());
-        onListening?.(server.url, {
-          link: own && `${server.url}/#token=${own}`,
-          async reload(http) {
-            checkBinding(http);
-            server.replaceTokens(tokensIn(http, namesTokens(http) ? undefined : await ownToken(tokenFolder)));
-          },
-        });
-        return () => closeAll(closers);
-      } catch (error) {
-        // Recovery: closes what was opened so far, which would keep the process alive.
-        await closeAll(closers).catch(() => {});
-        throw error;
-      }
+    onBug: (where) => metrics?.broke(where),
+    async beside(app, closers) {
+      const deps = controlDeps(config, app, { log: options.log, signal }, closers);
+      metrics = createMetrics(deps);
+      closers.push(() => metrics?.close());
+      const { token: _, tokens: __, ...settings } = config.http;
+      const ownIn = async (http: Config['http']) => (namesTokens(http) ? undefined : ownToken(tokenFolder));
+      const own = await ownIn(config.http);
+      const server = await serveHttp(deps, metrics, {
+        ...settings,
+        tokens: tokensIn(config.http, own),
+        onlyLoopbackNames: own !== undefined,
+        ...(liveTimings && { liveTimings }),
+      });
+      closers.push(() => server.close());
+      onListening?.(server.url, {
+        link: own && `${server.url}/#token=${own}`,
+        async reload(http) {
+          checkBinding(http);
+          server.replaceTokens(tokensIn(http, await ownIn(http)));
+        },
+      });
     },
   });
 }

@@ -11,16 +11,13 @@ import { backfillStream } from '../sync/backfill/backfill-stream.ts';
 import { type SyncApp, withApp, withSyncApp } from './index.ts';
 import { type Closers, withClosers } from './resources.ts';
 
-/** Builds the worker from the config. */
-
 export interface WorkerAppOptions extends Pick<WorkerDeps, 'log' | 'signal' | 'onRun' | 'onBug' | 'timings'> {
   config: Config;
   onReady?(about: { streams: number; queue: string; state: string }): void;
-  /** Something that runs beside the worker, such as its web page. The function it returns is called at the end. */
-  beside?(app: WorkerApp): Promise<() => Promise<void>>;
+  /** Something that runs beside the worker, such as its web page. */
+  beside?(app: WorkerApp, closers: Closers): Promise<void>;
 }
 
-/** The worker's parts, for what runs beside it. */
 export interface WorkerApp extends SyncApp {
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
@@ -33,8 +30,7 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
     withClosers(async (closers) => {
       const queue = await openQueue(config, { log, stateUrl: app.stateUrl }, closers);
       const scheduled = scheduledStreamsOf(config, app);
-      const leave = await beside?.({ ...app, queue, scheduled });
-      if (leave) closers.push(leave);
+      await beside?.({ ...app, queue, scheduled }, closers);
       const either = eitherSignal(signal, app.lost);
       closers.push(async () => either.release());
       await runWorker({
@@ -57,7 +53,6 @@ export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
   return withSyncApp({ config, log }, run);
 }
 
-/** For commands that use the queue. */
 export function withQueue<T>(
   { config, log }: { config: Config; log: Log },
   work: (deps: BackfillDeps & { queue: JobQueue }) => Promise<T>,

@@ -7,7 +7,6 @@ import { STREAM_NAMES, type StreamName, type SyncName } from '../model/streams.t
 import { parseDate, type Window } from '../model/window.ts';
 import type { Terminal } from './terminal.ts';
 
-/** What every command gets. */
 export interface Context {
   terminal: Terminal;
   log: Log;
@@ -17,12 +16,8 @@ export interface Context {
   document(body: object, options?: DocumentOptions): string;
 }
 
-interface DocumentOptions {
-  /** On one line, as one of many results. */
-  isLine?: boolean;
-  /** What kept the command from doing everything. */
-  error?: Fault | undefined;
-}
+/** `isLine`: as one of many results. `error`: what kept the command from doing everything. */
+type DocumentOptions = { isLine?: boolean; error?: Fault | undefined };
 
 /** `--json` of every command: these three fields, and the command's own. Fields may be added; none changes its meaning. */
 export function documentOf(command: string, body: object, { isLine = false, error }: DocumentOptions = {}): string {
@@ -55,7 +50,6 @@ type OptionParts =
   | [flags: string, does: string, usual?: string]
   | [string, string, (text: string) => unknown, unknown?];
 
-/** A command as data. */
 export interface Definition {
   does: string;
   takes?: readonly [flags: string, does: string];
@@ -63,7 +57,6 @@ export interface Definition {
   options: ReadonlyArray<keyof Options | Option | OptionParts>;
   /** What the help says below the options: examples first. */
   more: string;
-  /** Returns the exit code. */
   run?(context: Context, ...args: never[]): Promise<ExitCode>;
   commands?: Readonly<Record<string, Definition>>;
 }
@@ -82,7 +75,6 @@ export const command =
     if (run) made.action(action(run as (context: Context, ...args: unknown[]) => Promise<ExitCode>));
   };
 
-/** A command adds itself to the program. */
 export type Register = (program: Command, action: Action) => void;
 export type Action = <A extends unknown[]>(
   work: (context: Context, ...args: A) => Promise<ExitCode>,
@@ -122,7 +114,6 @@ export function mostSevere(codes: readonly ExitCode[]): ExitCode {
 /** The forms of a date, for help and errors. Durations count back from now. */
 const DATES = '2026-11-01, 2026-11-01T10:00Z, yesterday, 7d, 1mo';
 
-/** Options that several commands share. */
 const SHARED: Readonly<Record<keyof Options, [flags: string, does: string, usual?: string]>> = {
   config: ['--config <FILE>', 'the config file (default: config/tributary.yaml)'],
   source: ['--source <NAME>', 'only this source'],
@@ -136,7 +127,6 @@ const SHARED: Readonly<Record<keyof Options, [flags: string, does: string, usual
 
 const FROM = 'say where the range begins, such as --from 7d: see --help';
 
-/** `[from, to)` in UTC. */
 export function parseWindow({ from, to = 'now' }: Options, now: Instant = Date.now()): Window {
   if (from === undefined) throw new ConfigError("required option '--from <DATE>' not specified", { next: FROM });
   const window = { start: parseDateOption('--from', from, now), end: parseDateOption('--to', to, now) };
@@ -146,7 +136,7 @@ export function parseWindow({ from, to = 'now' }: Options, now: Instant = Date.n
   });
 }
 
-/** Stream names as typed; every unknown one is named at once. */
+/** As typed; every unknown one is named at once. */
 export const parseStreams = (names: readonly string[]): StreamName[] => parseNames(names, STREAM_NAMES);
 
 /** The same for what can be synced: also the listing of all links. */
@@ -183,7 +173,6 @@ export function parseDateOption(flag: string, text: string, now: Instant = Date.
   });
 }
 
-/** The parser of an option that is a whole number. */
 export const parseWhole =
   (flag: string, most: number, { least = 0, meant = '' } = {}) =>
   (text: string): number => {
@@ -192,6 +181,5 @@ export const parseWhole =
     throw new ConfigError(`--${flag} must be a whole number from ${least}${meant} to ${most}`);
   };
 
-export const limitOf = (usual: number, does = 'how many at most'): OptionParts => [
-  ...(['--limit <N>', does, parseWhole('limit', 999_999, { least: 1 }), usual] as const),
-];
+export const limitOf = (usual: number, does = 'how many at most') =>
+  ['--limit <N>', does, parseWhole('limit', 999_999, { least: 1 }), usual] satisfies OptionParts;

@@ -40,6 +40,5 @@ export function withStored<T>(
   });
 }
 
-/** "Nothing found" would mislead if the source is only mistyped. */
 export const checkKnown = async (state: Database, config: Config, source: string | undefined): Promise<void> =>
   checkSource(source, [...Object.keys(config.sources), ...(source === undefined ? [] : await knownSources(state))]);

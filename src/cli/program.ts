@@ -114,7 +114,6 @@ function inFull(given: readonly string[]): readonly string[] {
   return isBare && Object.hasOwn(BARE, name) ? [name, BARE[name] ?? '', ...typed.slice(1)] : typed;
 }
 
-/** Such as `cursor set`: the command without `tributary`. */
 const pathOf = (command: Command): string =>
   command.parent ? `${pathOf(command.parent)} ${command.name()}`.trimStart() : '';
 

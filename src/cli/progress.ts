@@ -28,7 +28,11 @@ export function createProgressLine(terminal: Terminal, streams: number) {
 const BAR = 20;
 
 /** Progress of a backfill: how much of the range is covered, how fast, and the time left. */
-export function createBackfillLine(terminal: Terminal, streams: number, budgetShare: () => number | undefined) {
+export function createBackfillLine(
+  terminal: Terminal,
+  streams: number,
+  budgetShare: () => number | undefined = () => undefined,
+) {
   const began = performance.now();
   return createLine(terminal, (all) => {
     const done = doneOf(all, streams);
@@ -94,13 +98,20 @@ function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) =>
         terminal.err(`${forms([...latest.values()])[0]?.join(' · ')}\n`);
       }
     },
-    /** Removes every line. */
     clear: () => terminal.live(),
   };
 }
 
 const nameOf = ({ source, stream }: { source?: string; stream?: string }): string =>
   [source, stream].filter(Boolean).join('/');
+
+/** Prints for whom a stream is waited for, and what could be done instead. */
+export const waitsTo =
+  (terminal: Terminal, instead = ''): NonNullable<SyncDeps['onWait']> =>
+  ({ source, stream, holder }) => {
+    terminal.live();
+    terminal.err(`${source}/${stream}: waits for ${holder}, which has the stream${instead}\n`);
+  };
 
 /** Prints what a person should hear of while the work goes on. */
 export const noticesTo =
@@ -112,7 +123,6 @@ export const noticesTo =
 interface Retry {
   source?: string;
   stream?: string;
-  /** The attempt that failed. */
   attempt?: number;
   waitMs?: number;
   status?: number;

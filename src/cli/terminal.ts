@@ -121,7 +121,6 @@ export function cut(text: string, room: number): string {
 
 const width = (text: string): number => [...text].length;
 
-/** A column of a table that may be dropped on narrow terminals. */
 export interface FittedColumn<T> {
   header: string;
   of(row: T): string;
@@ -143,9 +142,6 @@ export function fittedTable<T>(columns: ReadonlyArray<FittedColumn<T>>, rows: re
   }
 }
 
-/** Times and durations: short, and in UTC. */
-
-/** `2026-11-15 04:20`; empty for null. */
 export const minute = (iso: string | null | undefined): string => iso?.slice(0, 16).replace('T', ' ') ?? '';
 
 /** A share as a percentage; 100% only if it is exactly all. */
@@ -178,7 +174,6 @@ export function describeTerm(term: string, meaning: string, indent: number): str
   return `${start.padEnd(indent)}${text}`;
 }
 
-/** Whether a person can answer a prompt. */
 export const canAsk = ({ isInteractive }: Terminal): boolean => isInteractive && process.stdin.isTTY === true;
 
 /** Asks on the terminal. Ctrl-C and a closed terminal end the command with nothing done. */

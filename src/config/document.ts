@@ -19,13 +19,11 @@ interface DocumentFault {
   message: string;
   /** The environment variable that is not set, if that is the fault. */
   variable?: string;
-  /** The key that the value belongs to. */
   key?: string | undefined;
   /** `form`: invalid YAML, so the content cannot be checked. */
   kind: 'form' | 'value';
 }
 
-/** Data as YAML, for people to read. */
 export const writeYaml = (value: unknown): string => stringify(value, { lineWidth: 100 }).trimEnd();
 
 type Path = ReadonlyArray<string | number>;

@@ -93,12 +93,7 @@ function warningsOf(config: Config): string[] {
 
 type Path = ReadonlyArray<string | number>;
 
-interface Finding {
-  path: Path;
-  message: string;
-}
-
-function findings(issue: ConfigIssue, config: unknown): Finding[] {
+function findings(issue: ConfigIssue, config: unknown): Array<{ path: Path; message: string }> {
   const path = issue.path.map((name) => (typeof name === 'number' ? name : String(name)));
   if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue, valueAt(config, path)) }];
   return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, keysAt(path)) }));
@@ -123,7 +118,6 @@ function unknownKey(key: string, known: readonly string[]): string {
   return `is not a key of the config${near ? `: did you mean ${near}?` : ''}`;
 }
 
-/** The keys that the config has at a place. */
 function keysAt(path: Path): string[] {
   type Part = { properties?: Record<string, Part>; additionalProperties?: Part; anyOf?: Part[]; oneOf?: Part[] };
   let parts: Part[] = [configJsonSchema() as Part];
@@ -202,7 +196,7 @@ function misplacedSecrets(config: unknown, secrets: readonly string[]): string[]
   return [
     ...parts.filter(({ name }) => holds(name)).map(({ kind }) => `${kind}: a name`),
     ...['baseUrl', 'path', 'schema']
-      .filter((key) => parts.some(({ settings }) => holds(at(settings, key))))
+      .filter((key) => parts.some(({ settings }) => holds(valueAt(settings, [key]))))
       .map((key) => `a ${key}`),
   ].map((place) => `${place} holds a key, salt or token of this config, which would be shown in logs and tables`);
 }
@@ -210,5 +204,3 @@ function misplacedSecrets(config: unknown, secrets: readonly string[]): string[]
 /** Faults quote keys of the file, and a key may be a secret by mistake. */
 const withoutSecrets = (text: string, secrets: readonly string[]): string =>
   secrets.reduce((masked, secret) => masked.replaceAll(secret, '***'), text);
-
-const at = (value: unknown, key: string): unknown => (isObject(value) ? value[key] : undefined);

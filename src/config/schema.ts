@@ -241,7 +241,6 @@ export type Config = z.output<typeof configSchema>;
 /** The config as it is written, in a file or as an object for the library. */
 export type ConfigInput = z.input<typeof configSchema>;
 export const configJsonSchema = () => z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' });
-/** Why a text is not a valid `since`, if it is not. */
 export const sinceFault = (text: string): string | undefined => since.safeParse(text).error?.issues[0]?.message;
 export type SourceConfig = Config['sources'][string];
 export type LinksConfig = z.output<typeof links>;

@@ -14,8 +14,6 @@ import {
   schemaName,
 } from './values.ts';
 
-/** The sinks of the config, by their type. */
-
 const keep = duration
   .optional()
   .describe('how long events are kept, such as 400d; older ones are deleted; absent: for ever');
@@ -77,16 +75,14 @@ interface ReadAgain {
   resweep?: number | undefined;
 }
 
-interface ReadBack {
-  streams: Readonly<Record<string, ReadAgain | undefined>>;
-}
-
-/** How far back a stream is read again. */
 export const readAgainMs = ({ lookback = 0, resweep = 0 }: Partial<ReadAgain> = {}): number =>
   Math.max(SHORTEST_KEEP_MS, lookback, resweep);
 
 /** What is read again and again must be kept, or it would be deleted and come back every night. */
-export function keepFault(keep: number, sources: Readonly<Record<string, ReadBack>>): string | undefined {
+export function keepFault(
+  keep: number,
+  sources: Readonly<Record<string, { streams: Readonly<Record<string, ReadAgain | undefined>> }>>,
+): string | undefined {
   if (keep < SHORTEST_KEEP_MS) return 'must be at least 4d: each day is read again two days later';
   for (const [name, { streams }] of Object.entries(sources)) {
     for (const [stream, settings] of Object.entries(streams)) {

@@ -6,9 +6,6 @@ import { addressOf } from '../cursor/database/errors.ts';
 import { ConfigError } from '../model/errors.ts';
 import { parseDuration, parseInstant } from '../model/instant.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
-import { A_TOKEN, isToken } from './token-strength.ts';
-
-/** Value types that several parts of the config share. */
 
 /** Keys with names like these hold secrets, in any part of the config. `linkPassword` says what happens to passwords. */
 export const isSecretKey = (key: string): boolean =>
@@ -105,6 +102,33 @@ const isProxy = (text: string): boolean => {
   return isNetwork || ['loopback', 'linklocal', 'uniquelocal'].includes(text);
 };
 
+const SHORTEST_TOKEN = 16;
+const FEWEST_CHARACTERS = 8;
+/** Characters that must be guessed one by one. */
+const FEWEST_SURPRISES = 10;
+
+const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters, ${FEWEST_CHARACTERS} of them different, and be no word, sequence or repetition: openssl rand -hex 32 makes a good one`;
+
+const WORDS = /change.?me|pass.?word|letmein|welcome|default|example|secret|tributary|token|admin|test|hello/g;
+/** Whoever walks along one of these, in either direction, surprises nobody. */
+const TRACKS = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm'];
+const STEPS = new Set(
+  TRACKS.flatMap((track) =>
+    [...track].flatMap((from, i) => [from + track[i + 1], `${track[i + 1]}${from}`, from + from]),
+  ),
+);
+
+/** Whether a token cannot be guessed: what is left of it without common words, repetitions and sequences is long enough. */
+function isToken(token: string): boolean {
+  if (token.length < SHORTEST_TOKEN || new Set(token).size < FEWEST_CHARACTERS) return false;
+  const rest = token
+    .toLowerCase()
+    .replace(WORDS, ' ')
+    .replace(/(.{2,}?)\1+/gs, '$1');
+  const surprises = [...rest].filter((letter, i, all) => letter !== all[i - 1] && !STEPS.has(`${all[i - 1]}${letter}`));
+  return surprises.length >= FEWEST_SURPRISES;
+}
+
 const namedToken = z.strictObject({
   token: z.string().refine(isToken, A_TOKEN).describe('the secret; take it from the environment'),
   role: z
@@ -164,7 +188,6 @@ export const http = httpFields.superRefine(({ token, tokens }, context) => {
   }
 });
 
-/** Where a lake or the tables of a catalog live. */
 export const place = z
   .string()
   .min(1, 'must not be empty')

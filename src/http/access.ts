@@ -7,7 +7,6 @@ import { ConfigError } from '../model/errors.ts';
 import { HttpError } from './answers.ts';
 import { isSame, ROLES, type Role, type Token } from './tokens.ts';
 
-/** An authenticated client. */
 export interface Visitor {
   name: string;
   role: Role;
@@ -29,7 +28,6 @@ const COOKIE = 'tributary_session';
 /** How soon a server notices that another one ended a session. */
 const REFRESH_MS = 2000;
 
-/** Authentication and its checks. */
 export function createAccess(state: Queryable, options: AccessOptions, now: () => number = Date.now) {
   const { basePath = '', onlyLoopbackNames = false } = options;
   let all = options.tokens;
@@ -79,7 +77,6 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
         next: 'open it from the page of this server',
       });
     },
-    /** Throws for a Host header that does not name this server. */
     checkHost(headers: IncomingHttpHeaders): void {
       if (!onlyLoopbackNames || isLoopback(hostName(headers.host ?? ''))) return;
       throw new HttpError(403, 'this server answers only to localhost', {
@@ -128,7 +125,6 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     onChange(listener: () => void): void {
       onChange = listener;
     },
-    /** Reads which sessions were ended by other servers. */
     refresh,
   };
 }
@@ -149,11 +145,9 @@ export function checkBinding(http: { host: string; token?: string | undefined; t
   });
 }
 
-/** 127.0.0.0/8, ::1 and localhost. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
-/** The host name of a Host header, without its port. */
 const hostName = (host: string): string => host.toLowerCase().replace(/^\[(.*)\](:\d+)?$|:\d+$/, '$1');
 
 /** The origin of the requesting page, as the browser states it. */
@@ -190,7 +184,6 @@ export function createSessions(
     createHmac('sha256', keyOf(token)).update(text).digest('base64url');
 
   return {
-    /** The value of a new cookie. */
     open(token: Token): string {
       const expiresAt = Math.min(now() + SESSION_HOURS * 3_600_000, token.expiresAt ?? Number.POSITIVE_INFINITY);
       const name = Buffer.from(token.name).toString('base64url');

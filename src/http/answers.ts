@@ -43,7 +43,6 @@ export const track = z.enum([...STREAM_NAMES, 'links']);
 /** Of which stream something is said, and of which range. */
 export const of = { source: z.string(), stream };
 export const range = { from: moment, to: moment.describe('exclusive') };
-/** Which streams a request is about. */
 export const choice = {
   source: shortText.optional().describe('default: all sources'),
   streams: z.array(stream).max(3).optional().describe('default: all streams'),
@@ -67,7 +66,6 @@ export const date = z
 
 export const limit = (usual: number) => z.int().min(1).max(500).default(usual);
 
-/** Every named schema, with references between them. */
 export function componentSchemas(): Record<string, JsonSchema> {
   const { schemas } = z.toJSONSchema(names, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
   return Object.fromEntries(

@@ -8,7 +8,6 @@ export type { LiveEvent, Topic } from './live.ts';
 export type * from './routes/analytics.ts';
 export type * from './routes/backfills.ts';
 export type * from './routes/coverage.ts';
-export type * from './routes/coverage-days.ts';
 export type * from './routes/diagnostics.ts';
 export type * from './routes/maintain.ts';
 export type * from './routes/overview.ts';

@@ -119,11 +119,9 @@ export interface ControlDeps {
   /** A pool of its own: views must not wait for syncs, nor make syncs wait. */
   state: Database;
   queue: JobQueue;
-  /** Whether the state and the queue answer. */
   dependencies: ReturnType<typeof createDependencies>;
   sinks: readonly Sink[];
   streams: readonly ConfiguredStream[];
-  /** The sources whose links are listed. */
   listings: ReadonlyArray<{ source: string; stream: 'links'; maxLagMs: number | undefined }>;
   /** The sources of each API key's budget: a key is named by its sources, never by itself. */
   keys: ReadonlyArray<{ hash: string; sources: readonly string[] }>;
@@ -131,19 +129,14 @@ export interface ControlDeps {
   warehouse: { name: string; db: Database; schema: string } | undefined;
   /** A stream with additional filters, on the budget that all requests of its key share. */
   narrow(of: Pick<StreamJob, 'source' | 'stream'>, filters: Readonly<Record<string, string>>): StreamJob;
-  /** Checks everything that a sync needs. */
   examine(signal: AbortSignal): Promise<Finding[]>;
-  /** The config as it was understood, with every secret masked. */
   config: object;
   log: Log;
   version: string;
-  /** Aborted when the process ends. */
   signal: AbortSignal;
 }
 
-interface ConfiguredStream {
-  source: string;
-  stream: StreamName;
+interface ConfiguredStream extends Pick<StreamJob, 'source' | 'stream'> {
   job: StreamJob;
   /** How records become rows under the present config. */
   flatten: Flatten;
@@ -179,11 +172,9 @@ export const targetOf = ({
   streams?: string[] | undefined;
 }) => streams.map((name) => `${source}/${name}`).join(', ');
 
-/** Warnings about the filters of these streams. */
 export const warningsOf = (streams: ReadonlyArray<{ job: StreamJob }>): string[] =>
   streams.flatMap(({ job }) => job.warnings);
 
-/** The named sink, or all of them. */
 export function chooseSinks(sinks: readonly Sink[], only: string | undefined): readonly Sink[] {
   const chosen = sinks.filter(({ name }) => name === (only ?? name));
   if (chosen.length > 0) return chosen;
@@ -203,13 +194,10 @@ export function chooseWindow(
     end: to === undefined ? usual.end : chooseDate('to', to, now),
   };
   if (window.start < window.end) return window;
-  throw new HttpError(
-    409,
-    `from (${describeInstant(window.start)}) is not before to (${describeInstant(window.end)})`,
-    {
-      next: 'to is exclusive: for one day, give the next day as to',
-    },
-  );
+  const [first, last] = [describeInstant(window.start), describeInstant(window.end)];
+  throw new HttpError(409, `from (${first}) is not before to (${last})`, {
+    next: 'to is exclusive: for one day, give the next day as to',
+  });
 }
 
 export function chooseDate(name: string, value: string, now: Instant = Date.now()): Instant {
@@ -220,7 +208,6 @@ export function chooseDate(name: string, value: string, now: Instant = Date.now(
   });
 }
 
-/** Whether a value is the one that was asked for, or any was. */
 export const isOr = (wanted: string | undefined, is: string): boolean => wanted === undefined || wanted === is;
 
 export const isoDay = (at: Instant): string => toIso(startOfDay(at)).slice(0, 10);

@@ -38,17 +38,12 @@ const GRACE_MS = 60_000;
 const KEPT_EVENTS = 200;
 const KEPT_CHARACTERS = 400_000;
 
-interface Published {
-  number: number;
-  text: string;
-}
-
 /** Publishes changes to all subscribers. The state is polled once for all of them, and not at all without any. */
 export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimings = LIVE_TIMINGS) {
   // Numbers start over with every process, so ids carry the name of the process.
   const processId = randomBytes(4).toString('hex');
   const subscribers = new Set<(text: string) => void>();
-  const recent: Published[] = [];
+  const recent: Array<{ number: number; text: string }> = [];
   let count = 0;
   let keptCharacters = 0;
   let polling: AbortController | undefined;
@@ -144,7 +139,7 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
   }
 
   /** Undefined: what was missed is no longer kept, or the browser is new. */
-  function missedSince(lastId: string | undefined): Published[] | undefined {
+  function missedSince(lastId: string | undefined) {
     const [process, number] = lastId?.split('.') ?? [];
     if (process !== processId || !polling || !/^\d+$/.test(number ?? '')) return undefined;
     const from = Number(number);

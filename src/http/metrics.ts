@@ -49,7 +49,6 @@ export function createMetrics(deps: Deps) {
   });
 
   return {
-    /** A run of this process ended. */
     ran({ source, stream: name, state, tally }: StreamReport) {
       for (const outcome of ['new', 'changed', 'unchanged', 'quarantined'] as const)
         rows.inc({ source, stream: name, outcome }, tally[outcome]);
@@ -58,7 +57,6 @@ export function createMetrics(deps: Deps) {
     /** A bug ended a run of this process, which has no report. */
     broke: ({ source, stream: name }: Pick<StreamReport, 'source' | 'stream'>) =>
       runs.inc({ source, stream: name, state: 'failed' }),
-    /** In the text format of Prometheus. */
     async text() {
       await gauges();
       return registry.metrics();
@@ -109,7 +107,6 @@ function gaugesOf(deps: Deps, registry: Registry): () => Promise<void> {
   };
 }
 
-/** The event loop's delay since the last scrape. */
 function measureLoop(registry: Registry): ReturnType<typeof monitorEventLoopDelay> {
   const histogram = monitorEventLoopDelay({ resolution: 20 });
   histogram.enable();

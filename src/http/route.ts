@@ -9,7 +9,6 @@ export interface Route {
   /** As OpenAPI writes it: `/api/backfills/{id}`. */
   path: string;
   summary: string;
-  /** The lowest role that may call it. */
   role: Role | 'open';
   /** The shapes of the path's parameters; by default each is a short text. */
   id?: z.ZodType<string> | undefined;
@@ -19,7 +18,6 @@ export interface Route {
   answer?: z.ZodType | undefined;
   /** The content types of an answer that is not JSON: see `FileAnswer`. */
   media?: readonly string[] | undefined;
-  /** 200 by default. */
   status?: number | undefined;
   /** The dependencies it needs; by default only the state. */
   uses?: ReadonlyArray<'state' | 'queue'> | undefined;
@@ -55,14 +53,11 @@ export function route<
   return { role: method === 'GET' ? 'read' : 'operator', ...definition, method, path } as unknown as Route;
 }
 
-/** The request, checked against the shapes of the route. */
 export interface RouteRequest<Q, B> {
-  /** The path's parameters. */
   id: string;
   query: Q;
   body: B;
   visitor: Visitor | undefined;
-  /** Where the request came from. */
   address: string;
   /** Whether the connection, or the one to the proxy, is encrypted. */
   isSecure: boolean;
@@ -75,7 +70,6 @@ export interface RouteRequest<Q, B> {
 
 export const pathId = shortText.min(1);
 
-/** An answer that is not JSON. */
 export class FileAnswer {
   readonly file: {
     type: string;
@@ -90,7 +84,6 @@ export class FileAnswer {
   }
 }
 
-/** The routes as an OpenAPI 3.1 document, for client generators. */
 export function describeApi(routes: readonly Route[], { version, base }: { version: string; base: string }): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {

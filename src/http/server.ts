@@ -28,7 +28,6 @@ interface HttpOptions extends AccessOptions {
   port: number;
   /** Which proxies may state a client's address: Fastify's `trustProxy`. */
   trustProxy?: boolean | string[];
-  /** For tests: how often the state is polled. */
   liveTimings?: LiveTimings;
 }
 
@@ -47,7 +46,16 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
   const events = createEvents(live, access);
   const verifications = createVerificationRuns(deps, () => live.changed('verifications'));
   const routes = [
-    ...ROUTES.flatMap((routesOf) => routesOf(deps)),
+    ...overviewRoutes(deps),
+    ...coverageRoutes(deps),
+    ...analyticsRoutes(deps),
+    ...runsRoutes(deps),
+    ...backfillRoutes(deps),
+    ...quarantineRoutes(deps),
+    ...syncRoutes(deps),
+    ...exportRoutes(deps),
+    ...maintainRoutes(deps),
+    ...diagnosticsRoutes(deps),
     ...verificationRoutes(deps, verifications),
     ...sessionRoutes(access, deps),
   ];
@@ -68,7 +76,6 @@ export async function serveHttp(deps: ControlDeps, metrics: Metrics, options: Ht
 
   const url = await listen(app, options);
   return {
-    /** The URL to open. */
     url: url + base,
     replaceTokens: access.replaceTokens,
     async close() {
@@ -123,7 +130,6 @@ function createRefusal({ log, dependencies }: ControlDeps, base: string): Refuse
   };
 }
 
-/** What every request passes before its route. */
 function addChecks(
   app: FastifyInstance,
   deps: ControlDeps,
@@ -180,7 +186,6 @@ const addEvents = (app: FastifyInstance, events: ReturnType<typeof createEvents>
     if (request.visitor) events.serve(reply.hijack().raw, request.visitor, lastId, SECURITY_HEADERS);
   });
 
-/** What other machines ask for. */
 function addProbes(app: FastifyInstance, { dependencies }: ControlDeps, metrics: Metrics): void {
   app.get('/healthz', OPEN, (_, reply) => reply.header('cache-control', 'no-store').send({ alive: true }));
   app.get('/readyz', OPEN, async (request, reply) => {
@@ -241,17 +246,3 @@ async function listen(app: FastifyInstance, { host, port }: HttpOptions): Promis
     });
   }
 }
-
-/** Every route under /api except those of the session and of verifications, the events and the OpenAPI document. */
-const ROUTES = [
-  overviewRoutes,
-  coverageRoutes,
-  analyticsRoutes,
-  runsRoutes,
-  backfillRoutes,
-  quarantineRoutes,
-  syncRoutes,
-  exportRoutes,
-  maintainRoutes,
-  diagnosticsRoutes,
-];

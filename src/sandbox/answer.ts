@@ -78,7 +78,6 @@ export const PLAN_LIMITS = {
 } as const;
 export type Plan = keyof typeof PLAN_LIMITS;
 
-/** So many requests in any second, or minute. */
 export function createLimiter(span = SECOND): Limiter {
   let granted: number[] = [];
   return {

@@ -18,7 +18,6 @@ export interface Behaviour<T extends object = Traits> {
   hides?(event: StoredEvent): boolean;
   /** How much later than they happen new events become visible. */
   latenessMs(): number;
-  /** How far the service's clock is ahead. */
   aheadMs?(): number;
   /** Called at the start and whenever traits have changed. */
   plant?(world: World, now: number): void;

@@ -3,29 +3,22 @@ import { generateLinks } from './data/links.ts';
 import { createRandom } from './data/random.ts';
 import { type Reading, readLink } from './data/shape.ts';
 import type { Link } from './data/types.ts';
+import type { World } from './data/world.ts';
 import type { Listed } from './listing.ts';
 import { paramReader } from './params.ts';
 
-/** A row of the listing. */
 type LinkListed = Listed & { link: Link };
-
-interface ListingOptions {
-  /** Links that had events; others may change them. */
-  active: readonly Link[];
-  quiet: number;
-  seed: number;
-  historyStart: number;
-  now(): number;
-  page: Behaviour['page'];
-}
 
 const MAX_PAGE_SIZE = 100;
 const SORTS = ['createdAt', 'updatedAt', 'clicks'] as const;
 const DAY = 86_400_000;
 
 /** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
-export function createLinkListing(options: ListingOptions) {
-  const { active, quiet: count, seed, historyStart, now, page: pageOf } = options;
+export function createLinkListing(
+  /** Its links had events; others may change them. */
+  { links: active, historyStart }: Pick<World, 'links' | 'historyStart'>,
+  { count, seed, now, page: pageOf }: { count: number; seed: number; now(): number; page: Behaviour['page'] },
+) {
   // A generator of its own: how many quiet links there are must not change the events.
   const random = createRandom(seed ^ 0x51e7);
   const quiet = generateLinks(random, now(), historyStart, count).map(withAge);
@@ -39,20 +32,18 @@ export function createLinkListing(options: ListingOptions) {
   }
 
   /** Sorted once for as long as no link comes or goes: there may be a hundred thousand. */
-  let known: { of: string; links: Link[]; rows: LinkListed[] } | undefined;
+  let known: { of: string; rows: LinkListed[] } | undefined;
   let changes = 0;
-  const sorted = (): { links: Link[]; rows: LinkListed[] } => {
+  const sorted = (): LinkListed[] => {
     const of = `${changes} ${active.length}`;
-    if (known?.of === of) return known;
+    if (known?.of === of) return known.rows;
     const links = [...active, ...quiet].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
-    known = { of, links, rows: links.map((link) => ({ id: link.id, at: link.createdAt, link })) };
-    return known;
+    known = { of, rows: links.map((link) => ({ id: link.id, at: link.createdAt, link })) };
+    return known.rows;
   };
 
   return {
-    /** All links there are now, oldest first. */
-    all: () => [...sorted().links],
-    /** Makes a quiet link, created now. */
+    all: () => sorted().map(({ link }) => link),
     make(): Link {
       const [link] = generateLinks(random, now(), historyStart, 1);
       if (!link) throw new Error('one link was asked for');
@@ -60,7 +51,6 @@ export function createLinkListing(options: ListingOptions) {
       quiet.push(Object.assign(link, { createdAt: now(), updatedAt: now() }));
       return link;
     },
-    /** Removes a quiet link. */
     remove(id: string): boolean {
       const index = quiet.findIndex((link) => link.id === id);
       if (index < 0) return false;
@@ -73,9 +63,9 @@ export function createLinkListing(options: ListingOptions) {
       const { sortBy, ...query } = readQuery(params);
       const rows =
         sortBy === 'createdAt'
-          ? sorted().rows
+          ? sorted()
           : sorted()
-              .rows.map((row) => ({ ...row, at: row.link[sortBy] }))
+              .map((row) => ({ ...row, at: row.link[sortBy] }))
               .sort((a, b) => a.at - b.at);
       const shown = pageOf(rows, query, { seed, request: requests, now: now() });
       return { body: JSON.stringify(shown.map(({ link }) => readLink(link, reading))), rows: shown.length };

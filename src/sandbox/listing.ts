@@ -25,9 +25,7 @@ export interface Moment {
   now: number;
 }
 
-/** What a listing needs to know besides the rows. */
 export interface RowFacts<R> {
-  /** Whether the filters of the query let it through. */
   filter?: ((row: R) => boolean) | undefined;
   /** The size of its JSON. */
   bytes?: ((row: R) => number) | undefined;

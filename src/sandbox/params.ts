@@ -1,25 +1,12 @@
+import { parseInstant } from '../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
-import type { Customer, StoredEvent } from './data/types.ts';
+import type { Click, Customer, StoredEvent } from './data/types.ts';
 
 const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'] as const;
-export type Interval = (typeof INTERVALS)[number];
 const CONTINENTS = ['AF', 'AN', 'AS', 'EU', 'NA', 'OC', 'SA'];
 const TRIGGER_VALUES = ['qr', 'link', 'pageview'];
 const MAX_LIMIT = 1000;
 const MAX_QUERY_LENGTH = 10_000;
-
-export interface EventsQuery {
-  stream: StreamName;
-  /** All filters as one predicate, or undefined without filters: then a page needs no scan. */
-  filter: Predicate | undefined;
-  interval: Interval | undefined;
-  start: string | undefined;
-  end: string | undefined;
-  timezone: string;
-  page: number;
-  limit: number;
-  ascending: boolean;
-}
 
 type Predicate = (event: StoredEvent) => boolean;
 
@@ -41,9 +28,10 @@ export function paramReader(params: URLSearchParams) {
   };
 }
 
-/** Reads and checks the query, as strictly as the contract's table says. Unknown parameters are ignored. */
-export function readQuery(params: URLSearchParams, customers: readonly Customer[]): EventsQuery {
-  const { text, oneOf, whole } = paramReader(params);
+/** Reads and checks the query of `GET /events`, as strictly as the contract's table says. Unknown parameters are ignored. */
+export function readQuery(params: URLSearchParams, customers: readonly Customer[], now: number) {
+  const read = paramReader(params);
+  const { text, oneOf, whole } = read;
   const stream = oneOf('event', STREAM_NAMES) ?? 'clicks';
   const tests = Object.entries(FILTERS).flatMap(([name, filterBy]) => {
     const given = text(name);
@@ -54,11 +42,9 @@ export function readQuery(params: URLSearchParams, customers: readonly Customer[
   const order = oneOf('order', ['asc', 'desc']);
   return {
     stream,
-    filter: tests.length === 0 ? undefined : (event) => tests.every((test) => test(event)),
-    interval: oneOf('interval', INTERVALS),
-    start: text('start'),
-    end: text('end'),
-    timezone: readTimezone(text('timezone')),
+    /** Undefined without filters: then a page needs no scan. */
+    filter: tests.length === 0 ? undefined : (event: StoredEvent) => tests.every((test) => test(event)),
+    ...readWindow(read, now),
     // Whether there is a page 0 is for the listing to say.
     page: whole('page', 1, 0, Number.MAX_SAFE_INTEGER),
     limit: whole('limit', 100, 1, MAX_LIMIT),
@@ -80,6 +66,56 @@ function readTimezone(given = 'UTC'): string {
     return invalid('timezone', `"${given}" is no IANA time zone`);
   }
 }
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** By its bounds, its interval or the default. */
+function readWindow({ text, oneOf }: ReturnType<typeof paramReader>, now: number): { start: number; end: number } {
+  const interval = oneOf('interval', INTERVALS) ?? '24h';
+  const timezone = readTimezone(text('timezone'));
+  const [from, to] = [text('start'), text('end')];
+  const end = to === undefined ? now : readTime('end', to, now);
+  const start = from === undefined ? startOf(interval, end, timezone) : readTime('start', from, now);
+  if (from !== undefined && start > end) invalid('start', 'it is after end');
+  return { start, end };
+}
+
+/** Dates, instants, `now` and phrases such as `3 hours ago`. */
+function readTime(name: string, text: string, now: number): number {
+  if (text === 'now') return now;
+  const phrase = /^(\d+) (minute|hour|day|week)s? ago$/.exec(text);
+  if (phrase) {
+    const unit = { minute: 60_000, hour: HOUR, day: DAY, week: 7 * DAY }[phrase[2] ?? ''] ?? 0;
+    return now - Number(phrase[1]) * unit;
+  }
+  // In a query a + of an offset arrives as a space.
+  return (
+    parseInstant(text.replace(/ (\d{2}:?\d{2})$/, (whole, zone) => (text.includes('T') ? `+${zone}` : whole))) ??
+    invalid(name, `"${text}" is not a date and time`)
+  );
+}
+
+const DAYS = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '1y': 365 } as const;
+
+function startOf(interval: (typeof INTERVALS)[number], end: number, timezone: string): number {
+  if (interval === 'all') return Number.MIN_SAFE_INTEGER;
+  if (interval === 'mtd' || interval === 'qtd' || interval === 'ytd') return calendarStart(interval, end, timezone);
+  return end - DAYS[interval] * DAY;
+}
+
+/** The first instant of the month, quarter or year that holds the instant, on the calendar of the time zone. */
+function calendarStart(interval: 'mtd' | 'qtd' | 'ytd', at: number, timezone: string): number {
+  const [year = 0, month = 1] = localParts(at, timezone);
+  const first = interval === 'ytd' ? 1 : interval === 'qtd' ? month - ((month - 1) % 3) : month;
+  const asUtc = Date.UTC(year, first - 1, 1);
+  const [y = 0, m = 1, d = 1, hour = 0, minute = 0, second = 0] = localParts(asUtc, timezone);
+  return asUtc - (Date.UTC(y, m - 1, d, hour, minute, second) - asUtc);
+}
+
+/** Year, month, day, hour, minute and second: the calendar of Sweden writes them in this order. */
+const localParts = (at: number, timeZone: string): number[] =>
+  [...new Date(at).toLocaleString('sv-SE', { timeZone }).matchAll(/\d+/g)].map(Number);
 
 interface Asked {
   name: string;
@@ -111,6 +147,10 @@ function holds(value: Value, wanted: ReadonlySet<string>): boolean {
   return typeof value === 'string' ? wanted.has(value) : value.some((one) => wanted.has(one));
 }
 
+/** Filters by fields of their own names. */
+const fields = <K extends string>(names: readonly K[], holder: (click: Click) => Record<K, Value>) =>
+  Object.fromEntries(names.map((name) => [name, advanced(({ click }) => holder(click)[name])]));
+
 const yesOrNo =
   (isSo: Predicate): FilterBy =>
   (given, { name }) => {
@@ -118,32 +158,19 @@ const yesOrNo =
     return (event) => isSo(event) === wanted;
   };
 
-/** Every parameter that selects events. */
 const FILTERS: Record<string, FilterBy> = {
-  domain: advanced(({ click }) => click.link.domain),
+  ...fields(['domain', 'tenantId', 'folderId', 'url'], ({ link }) => link),
+  ...fields(['utm_source', 'utm_medium', 'utm_campaign', 'utm_term', 'utm_content'], ({ link }) => link.utm),
+  ...fields(['country', 'city', 'region'], ({ place }) => place),
+  ...fields(['device', 'browser', 'os'], ({ agent }) => agent),
+  ...fields(['referer', 'refererUrl'], (click) => click),
   linkId: advanced(({ click }) => click.link.id),
-  tenantId: advanced(({ click }) => click.link.tenantId),
   tagId: advanced(({ click }) => click.link.tags.map((tag) => tag.id)),
-  folderId: advanced(({ click }) => click.link.folderId),
   partnerTagId: advanced(({ click }) => click.link.partner?.tagIds),
   groupId: advanced(({ click }) => click.link.partner?.groupId),
   partnerId: advanced(({ click }) => click.link.partner?.id),
-  country: advanced(({ click }) => click.place.country),
-  city: advanced(({ click }) => click.place.city),
-  region: advanced(({ click }) => click.place.region),
   continent: advanced(({ click }) => click.place.continent, CONTINENTS),
-  device: advanced(({ click }) => click.agent.device),
-  browser: advanced(({ click }) => click.agent.browser),
-  os: advanced(({ click }) => click.agent.os),
   trigger: advanced(({ click }) => click.trigger, TRIGGER_VALUES),
-  referer: advanced(({ click }) => click.referer),
-  refererUrl: advanced(({ click }) => click.refererUrl),
-  url: advanced(({ click }) => click.link.url),
-  utm_source: advanced(({ click }) => click.link.utm.utm_source),
-  utm_medium: advanced(({ click }) => click.link.utm.utm_medium),
-  utm_campaign: advanced(({ click }) => click.link.utm.utm_campaign),
-  utm_term: advanced(({ click }) => click.link.utm.utm_term),
-  utm_content: advanced(({ click }) => click.link.utm.utm_content),
   key: (given) => (event) => event.click.link.key === given,
   programId: (given) => (event) => event.click.link.partner?.programId === given,
   root: yesOrNo(({ click }) => click.link.key === '_root'),
@@ -180,7 +207,6 @@ function metadataValue({ metadata }: StoredEvent, key: string): string | undefin
   return Object.hasOwn(metadata, key) ? String(metadata[key]) : undefined;
 }
 
-/** The nine errors of the contract. */
 const ERROR_STATUS = {
   bad_request: 400,
   unauthorized: 401,

@@ -19,7 +19,6 @@ export interface FaultRule {
   hang?: boolean;
   /** Send half of the true answer, then break the connection. */
   cut?: boolean;
-  /** Break the connection without an answer. */
   drop?: boolean;
   /** For how many requests (default 1). */
   times?: number;
@@ -49,7 +48,6 @@ export function createFaults() {
     clear(): void {
       queue = [];
     },
-    /** How many faulty answers are left. */
     get pending(): number {
       return queue.reduce((sum, { left }) => sum + left, 0);
     },

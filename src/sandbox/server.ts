@@ -39,7 +39,6 @@ const HOST = '127.0.0.1';
 export const startSandbox = (options: SandboxOptions = {}): Promise<Sandbox> =>
   serve(createSandboxService(options), options);
 
-/** Serves it over HTTP. */
 export async function serve<S extends SandboxService>(service: S, options: Omit<SandboxOptions, keyof ServiceOptions>) {
   const { apiKey = 'sandbox-key', plan = 'business', limiter = createLimiter() } = options;
   const granted = PLAN_LIMITS[plan];
@@ -147,7 +146,6 @@ function checkKey(request: IncomingMessage, apiKey: string): void {
   if (given !== `Bearer ${apiKey}`) throw new HttpError('unauthorized', 'Invalid API key or access token.');
 }
 
-/** The endpoints have budgets of their own. */
 interface Budget {
   limit: number | null;
   limiter: Limiter;

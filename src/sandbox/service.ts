@@ -10,7 +10,6 @@ import { createLinkListing } from './link-listing.ts';
 import { readQuery } from './params.ts';
 import { createFaults, createRequestLog } from './requests.ts';
 import type { Traits } from './traits.ts';
-import { askedWindow } from './window.ts';
 
 export interface ServiceOptions {
   seed?: number | undefined;
@@ -20,7 +19,7 @@ export interface ServiceOptions {
   /** Where the generated history ends (default: now). */
   historyEnd?: number | undefined;
   traits?: Traits | undefined;
-  live?: { perSecond: number } | undefined;
+  perSecond?: number | undefined;
   /** Links that never had an event (default 24). */
   quietLinks?: number | undefined;
 }
@@ -29,7 +28,6 @@ export interface ServiceOptions {
 export type SandboxService<T extends object = object> = ReturnType<typeof createService<T>>;
 
 const DEFAULT_ROWS = { clicks: 12_000, leads: 1_500, sales: 500 };
-const QUIET_LINKS = 24;
 
 export const createSandboxService = ({ traits, ...options }: ServiceOptions = {}) =>
   createService(options, createBehaviour(traits));
@@ -46,21 +44,9 @@ export function createService<T extends object>(options: Omit<ServiceOptions, 't
     rows: { ...DEFAULT_ROWS, ...options.rows },
   });
   const { store } = world;
-  const arrivals = createArrivals({
-    world,
-    random,
-    perSecond: options.live?.perSecond ?? 0,
-    startedAt: now(),
-    latenessMs: behaviour.latenessMs,
-  });
-  const linkListing = createLinkListing({
-    active: world.links,
-    quiet: options.quietLinks ?? QUIET_LINKS,
-    seed,
-    historyStart: world.historyStart,
-    now,
-    page: behaviour.page,
-  });
+  const { latenessMs } = behaviour;
+  const arrivals = createArrivals(world, random, { perSecond: options.perSecond ?? 0, startedAt: now(), latenessMs });
+  const linkListing = createLinkListing(world, { count: options.quietLinks ?? 24, seed, now, page: behaviour.page });
   behaviour.plant?.(world, now());
   const faults = createFaults();
   const log = createRequestLog();
@@ -107,24 +93,19 @@ export function createService<T extends object>(options: Omit<ServiceOptions, 't
     list(params: URLSearchParams) {
       arrivals.catchUp(now());
       reads += 1;
-      const query = readQuery(params, world.customers);
-      const { stream } = query;
+      const { stream, filter, ...query } = readQuery(params, world.customers, now());
       requests[stream] += 1;
       const moment = reading();
       // Only records that a test inserted can hold integers that JSON.stringify refuses.
       const text = (event: StoredEvent): string =>
         event.raw ? stringifyJson(event.raw) : JSON.stringify(render(event, moment));
-      const page = behaviour.page(
-        store.all(stream),
-        { ...query, ...askedWindow(query, now()) },
-        { seed, request: requests[stream], now: now() },
-        { filter: query.filter, bytes: (event) => Buffer.byteLength(text(event)) },
-      );
+      const place = { seed, request: requests[stream], now: now() };
+      const bytes = (event: StoredEvent): number => Buffer.byteLength(text(event));
+      const page = behaviour.page(store.all(stream), query, place, { filter, bytes });
       return { body: `[${page.map(text).join(',')}]`, rows: page.length };
     },
     /** What `GET /links` is about: every link, and how to make and remove quiet ones. */
     linkListing,
-    /** Answers `GET /links` in the same way. */
     listLinks(params: URLSearchParams) {
       arrivals.catchUp(now());
       reads += 1;
@@ -142,12 +123,11 @@ export function createService<T extends object>(options: Omit<ServiceOptions, 't
       const times = Array.from({ length: number }, () => random.int(span.from, span.to)).sort((a, b) => a - b);
       const events = times.map((at) => world.make(stream, at));
       arrivals.take(events, now());
-      return events.map((event) => event.id);
+      return events.map(({ id }) => id);
     },
     stats() {
       const rows = { clicks: visible('clicks').length, leads: visible('leads').length, sales: visible('sales').length };
-      const pendingFaults = faults.pending;
-      const waiting = arrivals.waiting();
+      const [pendingFaults, waiting] = [faults.pending, arrivals.waiting()];
       return { rows, ...log.totals(), pendingFaults, waiting, now: new Date(now()).toISOString() };
     },
   };

@@ -12,7 +12,6 @@ export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now' | '
   return { baseUrl, apiKey, close: async () => void (await thread.terminate()) };
 }
 
-/** The thread runs this same file. */
 if (!isMainThread && workerData?.sandbox) {
   void startSandbox(workerData.sandbox as SandboxOptions).then(({ baseUrl, apiKey }) =>
     parentPort?.postMessage({ baseUrl, apiKey }),

@@ -65,7 +65,6 @@ type ValueOf<R> = R extends TraitRow<infer T> ? T : never;
 export type TraitsOf<S> = { -readonly [K in keyof S]?: ValueOf<S[K]> | undefined };
 export type Traits = TraitsOf<typeof SWITCHES>;
 
-/** For help texts: one line for each trait. */
 export const TRAITS = Object.entries(SWITCHES).map(([name, { kind, doc }]) => ({ name, ...kind, doc }));
 
 /** Reads `name`, `name=value` or `name=` (off) into the traits and returns them. */

@@ -105,7 +105,7 @@ describe('the service in hand', () => {
 
   test('live: events appear as time goes by', async () => {
     let now = Date.UTC(2026, 0, 1);
-    const sandbox = await plainSandbox({ now: () => now, live: { perSecond: 5 } });
+    const sandbox = await plainSandbox({ now: () => now, perSecond: 5 });
     const before = sandbox.service.stats().rows;
     now += 60_000;
     const { rows: after } = sandbox.service.stats();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DayState } from '../../src/http/api-types.ts';
-import { dayRuns } from '../../src/http/routes/coverage-days.ts';
+import { dayRuns } from '../../src/http/routes/coverage.ts';
 import { type CoverageSpan, DAY_MS } from '../../src/model/window.ts';
 
 const BEGIN = Date.parse('2026-03-01T00:00:00Z');

@@ -13,14 +13,8 @@ import { parseTraits } from '../support/odd-service/traits.ts';
 async function list(count: number, traits: string[], { seed = 1, hadLinks = false, change = NOTHING } = {}) {
   let now = Date.UTC(2026, 10, 1);
   const flatten = createFlattenLink();
-  const service = createLinkListing({
-    active: [],
-    quiet: count,
-    seed,
-    historyStart: now,
-    now: () => now,
-    page: createOddBehaviour(parseTraits(traits)).page,
-  });
+  const { page } = createOddBehaviour(parseTraits(traits));
+  const service = createLinkListing({ links: [], historyStart: now }, { count, seed, now: () => now, page });
   const idsNow = (): Set<string> => new Set(service.all().map(({ id }) => id));
   /** Every id set there was, in order. */
   const states = [idsNow()];

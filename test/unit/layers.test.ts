@@ -149,7 +149,7 @@ describe('the layers', () => {
     expect(layers.filter((layer) => !named.includes(layer))).toEqual([]);
     // The three ways in, found from the first table: a field, a sink, the pace.
     const start = text.slice(0, text.indexOf('## Layers'));
-    for (const path of ['src/model/streams.ts', 'src/app/sinks.ts', 'src/config/sinks.ts', 'src/api/budget.ts']) {
+    for (const path of ['src/model/streams.ts', 'src/app/parts.ts', 'src/config/sinks.ts', 'src/api/budget.ts']) {
       expect(start).toContain(path);
     }
   });

@@ -42,7 +42,7 @@ it.each(['cli/setup/schema.ts', 'cli/setup/completion.ts', 'cli/setup/sandbox.ts
 );
 
 it('the seer of this test sees: a sync loads them all', () => {
-  const packages = ['cli/commands/sync.ts', 'app/jobs.ts'].flatMap((file) => [...loadedBy(file).packages]);
+  const packages = ['cli/commands/sync.ts', 'app/parts.ts'].flatMap((file) => [...loadedBy(file).packages]);
   expect(packages).toEqual(expect.arrayContaining(['pg', 'zod', 'yaml', 'bottleneck', 'p-retry']));
 });
 

@@ -3,21 +3,31 @@ import { byCommand, environment, type SyncApp, withSyncApp } from '../../app/ind
 import { withClosers } from '../../app/resources.ts';
 import { DEFAULT_CONFIG } from '../../config/index.ts';
 import { type AuditEntry, audited, recordAudit } from '../../cursor/audit.ts';
+import { type Backfill, readBackfills } from '../../cursor/backfills.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
+import { isoOrNull } from '../../cursor/database/sql.ts';
 import { Cancelled } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeRange } from '../../model/window.ts';
 import { costOf, type Price, priceBackfill, reportPrices, sourcesOf } from '../../sync/backfill/price.ts';
 import { type BackfillRequest, unreadChunks } from '../../sync/backfill/unread.ts';
 import { sum } from '../../sync/estimate.ts';
-import type { StreamJob, SyncDeps } from '../../sync/job.ts';
+import type { StreamJob } from '../../sync/job.ts';
 import { backfillAll } from '../../sync/sync-stream.ts';
 import { rangeOf } from '../../sync/windows-to-read.ts';
-import { type Context, command, type ExitCode, type Options, parseStreams, parseWindow, show } from '../command.ts';
-import { configFor } from '../config.ts';
-import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
-import { counted, duration, figure, minute, percent, table } from '../terminal.ts';
-import { QUEUED } from './backfills.ts';
+import {
+  type Context,
+  command,
+  type Definition,
+  type ExitCode,
+  type Options,
+  parseStreams,
+  parseWindow,
+  show,
+} from '../command.ts';
+import { configFor, readState } from '../config.ts';
+import { createBackfillLine, noticesTo, waitsTo, withRetryLines } from '../progress.ts';
+import { counted, duration, type FittedColumn, figure, fittedTable, minute, percent, table } from '../terminal.ts';
 import { report } from './sync.ts';
 
 const EXAMPLES = `Examples:
@@ -33,6 +43,45 @@ Ctrl-C loses nothing: run it again to continue. A range before "since" is shown
 as also complete in tributary status and in coverage.`;
 
 type BackfillOptions = Options & { plan?: boolean; queue?: boolean; force?: boolean; wait?: boolean };
+
+const LIST_EXAMPLES = `Examples:
+  tributary backfill list              queued backfills and their progress
+  tributary backfill list --json
+
+tributary backfill --queue adds one. What a backfill has read stays, even if it
+is cancelled. "certified" is the share of the range that is certified in every
+sink. "to" is exclusive. Times are UTC.`;
+
+const VERBS = {
+  pause: { does: 'pause after the current page; the rest waits', done: 'is paused' },
+  resume: { does: 'resume a paused backfill', done: 'goes on' },
+  cancel: { does: 'cancel a backfill permanently; what it has read stays', done: 'is cancelled' },
+  retry: { does: 'read only the failed windows again', done: 'tries its failed windows again' },
+} as const;
+
+type Verb = keyof typeof VERBS;
+
+/** The commands for what `backfill --queue` has added. */
+const QUEUED: Readonly<Record<string, Definition>> = {
+  list: {
+    does: 'queued backfills and their progress',
+    options: ['config', 'json'],
+    more: LIST_EXAMPLES,
+    run: listAll,
+  },
+  ...Object.fromEntries(
+    Object.entries(VERBS).map(([verb, { does }]) => [
+      verb,
+      {
+        does,
+        takes: ['<id>', 'as tributary backfill list shows it'],
+        options: ['config', 'json'],
+        more: `Example:\n  tributary backfill ${verb} 20261113180000-3fa9c1`,
+        run: (context: Context, id: string, options: Options) => steer(context, verb as Verb, id, options),
+      } satisfies Definition,
+    ]),
+  ),
+};
 
 export const registerBackfill = command('backfill', {
   does: 'read a range of dates into the sinks',
@@ -107,15 +156,12 @@ async function enqueue(context: Context, app: SyncApp, request: BackfillRequest,
     const ids = await audited(app.state, entryOf(app.jobs, request), () =>
       enqueueBackfills({ state: app.state, queue }, requests),
     );
-    const queued = requests.map(({ chunks, source, stream }, i) => ({
-      id: ids[i],
-      source,
-      stream,
-      windows: chunks.length,
-    }));
-    const lines = queued.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
+    const backfills = requests.map(({ chunks, source, stream }, i) => {
+      return { id: ids[i], source, stream, windows: chunks.length };
+    });
+    const lines = backfills.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
     const text = [...lines, 'next: tributary backfill list shows how far they are'].join('\n');
-    return show(context, options, { backfills: queued }, () => text);
+    return show(context, options, { backfills }, () => text);
   });
 }
 
@@ -133,26 +179,18 @@ async function backfill(
 ): Promise<ExitCode> {
   const { state, sinks, jobs } = app;
   const line = createBackfillLine(terminal, jobs.length, () => app.usage(jobs[0]?.source ?? '').share);
-  const onWait: SyncDeps['onWait'] = ({ source, stream, holder }) => {
-    line.clear();
-    const instead = '--queue would leave it to the workers';
-    terminal.err(`${source}/${stream}: waits for ${holder}, which has the stream; ${instead}\n`);
-  };
+  const onWait = waitsTo(terminal, '; --queue would leave it to the workers');
   const watched = { onProgress: line.update, isWatched: terminal.isInteractive };
   const deps = { state, sinks, log, signal, holder: holderOf('backfill'), ...watched };
   await recordAudit(state, entryOf(jobs, request));
-  const outcomes = await backfillAll(
-    { ...deps, onNotice: noticesTo(terminal), ...(wait && { onWait }) },
-    jobs,
-    request,
-  );
+  const told = { onNotice: noticesTo(terminal), ...(wait && { onWait }) };
+  const outcomes = await backfillAll({ ...deps, ...told }, jobs, request);
   line.clear();
   return report(outcomes, app, { terminal, document, json, asked: request.window });
 }
 
 const GUESSED = '~ is a guess, from how closely events follow each other here and there';
 
-/** What a backfill will cost. */
 function describePrices(
   prices: readonly Price[],
   jobs: readonly StreamJob[],
@@ -191,3 +229,51 @@ function describeSource(source: string, prices: readonly Price[], jobs: readonly
     `  syncs go first (about ${Math.max(1, Math.round(pollShare * 100))}% of the budget) and wait for one request at most`,
   ];
 }
+
+async function listAll(context: Context, options: Options): Promise<ExitCode> {
+  const all = await readState(context, options, () => [], readBackfills);
+  return show(context, options, { backfills: all.map(toJson) }, () => describeQueued(all, context.terminal.columns));
+}
+
+async function steer(context: Context, verb: Verb, id: string, options: Options): Promise<ExitCode> {
+  const { log } = context;
+  const { config } = environment.configOrDefaults(options.config);
+  const { withQueue } = await import('../../app/worker.ts');
+  const { steerBackfill } = await import('../../jobs/backfills.ts');
+  const [after] = await withQueue({ config, log }, async (deps) => {
+    await audited(deps.state, { ...byCommand(), action: `backfill.${verb}`, target: id }, () =>
+      steerBackfill(deps, id, verb),
+    );
+    return readBackfills(deps.state, id);
+  });
+  const body = { backfills: after ? [toJson(after)] : [] };
+  return show(context, options, body, () => `backfill ${id} ${VERBS[verb].done}`);
+}
+
+const COLUMNS: ReadonlyArray<FittedColumn<Backfill>> = [
+  { header: 'id', of: ({ id }) => id },
+  { header: 'stream', of: ({ source, stream }) => `${source}/${stream}` },
+  { header: 'from', of: ({ start }) => toIso(start).slice(0, 10) },
+  { header: 'to', of: ({ end }) => toIso(end).slice(0, 10) },
+  { header: 'state', of: ({ state }) => state },
+  {
+    header: 'windows',
+    of: ({ windows: { queued, running, done, failed } }) => `${done}/${queued + running + done + failed}`,
+    spare: 2,
+  },
+  { header: 'rows', of: ({ rows }) => figure(rows), spare: 1 },
+  { header: 'certified', of: ({ certified }) => percent(certified) },
+];
+
+function describeQueued(all: readonly Backfill[], columns: number): string {
+  if (all.length === 0) return 'no backfill was ever given to the queue\nnext: tributary backfill --queue';
+  const failed = all.filter(({ message }) => message !== null).map(({ id, message }) => `${id}: ${message}`);
+  return [fittedTable(COLUMNS, all, columns), ...failed].join('\n');
+}
+
+const toJson = ({ start, end, createdAt, finishedAt, ...backfill }: Backfill): object => ({
+  ...backfill,
+  ...rangeOf({ start, end }),
+  createdAt: toIso(createdAt),
+  finishedAt: isoOrNull(finishedAt),
+});

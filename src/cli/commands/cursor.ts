@@ -159,10 +159,9 @@ const COLUMNS: ReadonlyArray<FittedColumn<KnownTrack>> = [
 
 function describeChange(before: readonly KnownTrack[], after: readonly KnownTrack[], columns: number): string {
   const rows = before.map((track) => {
-    const now = after.find(
-      ({ source, stream, sink }) => `${source}/${stream}/${sink}` === `${track.source}/${track.stream}/${track.sink}`,
-    );
-    return [`${track.source}/${track.stream}`, track.sink, throughOf(track), now ? throughOf(now) : 'forgotten'];
+    const { source, stream, sink } = track;
+    const [now] = chooseTracks(after, { source, streams: [stream], sink });
+    return [`${source}/${stream}`, sink, throughOf(track), now ? throughOf(now) : 'forgotten'];
   });
   const streams = [...new Set(before.map(({ stream }) => stream))].join(' ');
   return [

@@ -93,7 +93,7 @@ async function write(
     ? createStreamTarget(process.stdout)
     : await createFileTarget(options.out, { replace: options.force === true });
   const file = createRowFile(format, job.stream, target, { keepFormulas: options.keepFormulas === true, evolved });
-  const line = createBackfillLine(terminal, 1, () => undefined);
+  const line = createBackfillLine(terminal, 1);
   // A pipe gets rows as they are read; only a file can wait for the newest version of each.
   const spool = isPipe ? undefined : await createSpool(options.out);
   const watching = { signal, onProgress: line.update, isWatched: terminal.isInteractive };
@@ -118,9 +118,9 @@ function formatOf(out: string): Format {
   });
 }
 
-/** For people: what is in the file, and how much of it is certified. */
 export function describeExport(report: ExportReport, out: string, window: Window): string {
   const { certified, rows, requests, doubts, rejected, changed, settledThrough } = report;
+  const kept = out === '-' ? 'first was printed' : 'newest is in the file';
   return [
     `${figure(rows)} events in ${out === '-' ? 'standard output' : out}, requests: ${figure(requests)}`,
     `range: ${describeRange(window)}`,
@@ -134,15 +134,10 @@ export function describeExport(report: ExportReport, out: string, window: Window
       ? [`note: events since ${minute(toIso(settledThrough))} may still arrive late`]
       : []),
     ...(rejected > 0 ? [`note: ${figure(rejected)} records could not be used and were left out`] : []),
-    ...(changed > 0
-      ? [
-          `note: ${figure(changed)} events came twice with different times; the ${out === '-' ? 'first was printed' : 'newest is in the file'}`,
-        ]
-      : []),
+    ...(changed > 0 ? [`note: ${figure(changed)} events came twice with different times; the ${kept}`] : []),
   ].join('\n');
 }
 
-/** The same for machines. */
 const exportJson = ({ doubts, settledThrough, ...figures }: ExportReport, out: string, window: Window): object => ({
   out,
   ...rangeOf(window),

@@ -56,10 +56,8 @@ export const registerForget = command('forget', {
       const what = erasure.kind === 'source' ? `everything of ${erasure.source}` : `this ${erasure.kind}`;
       await confirm(context, `Erase ${what} from ${sinks.map(({ place }) => place).join(' and ')}, for good?`, options);
       return audited(state, { ...byCommand(), ...auditNoteOf(erasure) }, async () => {
-        const found = await (options.unseen ? forget : forgetSeen)(
-          { state, sinks, holder: holderOf('forget') },
-          erasure,
-        );
+        const deps = { state, sinks, holder: holderOf('forget') };
+        const found = await (options.unseen ? forget : forgetSeen)(deps, erasure);
         if (!found) throw unseen(erasure.kind);
         return found;
       });
@@ -106,9 +104,9 @@ function describePreview(touched: Touched, columns: number): string {
 function describe(kind: Erasure['kind'], touched: Touched, columns: number): string {
   const isFound = Object.values(touched).some((n) => n > 0);
   const stays = 'later syncs leave it out';
-  const end = {
-    found: kind === 'source' ? 'the source is gone' : `the ${kind} is forgotten, and ${stays}`,
-    unknown: kind === 'source' ? 'there was nothing of it' : `no row had this ${kind}; should one come, ${stays}`,
-  };
-  return [tableOf(touched, columns), '', isFound ? end.found : end.unknown].join('\n');
+  const [found, unknown] =
+    kind === 'source'
+      ? ['the source is gone', 'there was nothing of it']
+      : [`the ${kind} is forgotten, and ${stays}`, `no row had this ${kind}; should one come, ${stays}`];
+  return [tableOf(touched, columns), '', isFound ? found : unknown].join('\n');
 }

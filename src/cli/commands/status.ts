@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { environment, hasState, stateNameOf, withApp } from '../../app/index.ts';
+import type { Config } from '../../config/index.ts';
 import { ConfigError } from '../../model/errors.ts';
-import { describeRange } from '../../model/window.ts';
+import { type CoverageSpan, type CoverageState, describeRange } from '../../model/window.ts';
 import {
   findUnmet,
   type Need,
@@ -15,8 +16,17 @@ import {
   unfilledOf,
 } from '../../sync/status.ts';
 import { type Context, checkSource, command, EXIT, type ExitCode, firstStep, type Options } from '../command.ts';
-import { bars } from '../coverage-bar.ts';
-import { counted, duration, type FittedColumn, figure, fittedTable, minute, type Terminal, wrap } from '../terminal.ts';
+import {
+  counted,
+  cut,
+  duration,
+  type FittedColumn,
+  figure,
+  fittedTable,
+  minute,
+  type Terminal,
+  wrap,
+} from '../terminal.ts';
 
 const EXAMPLES = `Examples:
   tributary status
@@ -59,7 +69,6 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
   const { config } = environment.configOrDefaults(options.config);
   if (options.check && Object.keys(config.sources).length === 0)
     throw new ConfigError('there is nothing to check: no source is configured', { next: firstStep(config) });
-  const [stateName, configured] = [stateNameOf(config), Object.keys(config.sources)];
   const perSecond = new Map(Object.entries(config.sources).map(([name, source]) => [name, source.requestsPerSecond]));
   const maxLags = new Map(
     Object.entries(config.sources).flatMap(([name, { streams, links }]) =>
@@ -69,7 +78,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     ),
   );
   const show = ({ unmet, ...all }: Omit<Snapshot, 'needs'> & { unmet: readonly Unmet[] }): ExitCode => {
-    checkSource(options.source, [...configured, ...all.streams.map(({ source }) => source)]);
+    checkSource(options.source, [...Object.keys(config.sources), ...all.streams.map(({ source }) => source)]);
     const isAsked = ({ source }: { source: string }): boolean =>
       options.source === undefined || source === options.source;
     const streams = all.streams.filter(isAsked);
@@ -84,7 +93,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     const snapshot = { streams, sources: all.sources.filter(isAsked), needs };
     if (options.watch && terminal.isScreen) terminal.out('\x1b[2J\x1b[H');
     if (options.json) terminal.out(document(snapshot, { isLine: options.watch === true }));
-    else terminal.say(describeStatus(snapshot, { stateName, columns: terminal.columns, next: firstStep(config) }));
+    else terminal.say(describeStatus(snapshot, config, terminal.columns));
     return options.check && snapshot.needs.length > 0 ? EXIT.incomplete : EXIT.done;
   };
   if (!hasState(config) && !options.watch) return show({ streams: [], sources: [], unmet: [] });
@@ -108,22 +117,18 @@ async function pause(terminal: Terminal, signal: AbortSignal): Promise<boolean> 
   return !signal.aborted;
 }
 
-interface StatusView {
-  stateName: string;
-  columns: number;
-  /** If there is nothing to show. */
-  next: string;
-}
-
-function describeStatus({ streams, sources, needs }: Snapshot, { stateName, columns, next }: StatusView): string {
-  if (streams.length === 0) return `nothing has been synced yet (state: ${stateName})\nnext: ${next}`;
+function describeStatus({ streams, sources, needs }: Snapshot, config: Config, columns: number): string {
+  const stateName = stateNameOf(config);
+  if (streams.length === 0) return `nothing has been synced yet (state: ${stateName})\nnext: ${firstStep(config)}`;
+  const isMany = new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;
+  const shown = COLUMNS.filter(({ header }) => isMany || header !== 'sink');
   const notes = [
     ...streams.flatMap((status) => notesOn(status, streams).map((text) => ({ ...status, text }))),
     ...needs.map((need) => ({ ...need, text: needText(need) })),
   ];
   return [
-    tableOf(streams, columns),
-    ...bars(streams, columns, hasSeveralSinks(streams)),
+    fittedTable(shown, streams, columns),
+    ...bars(streams, columns, isMany),
     ...[...sources.flatMap(useOf), ...joinedNotes(notes, streams)].map((line) => wrap(line, 2, columns)),
     '',
     `state: ${stateName} · times in UTC`,
@@ -149,17 +154,6 @@ function lagOf({ firstSync, lagSeconds }: StreamStatus): string {
   if (firstSync) return 'first sync';
   return lagSeconds === null ? '' : duration(lagSeconds);
 }
-
-/** The sink is a column only if there are several. */
-const tableOf = (streams: readonly StreamStatus[], width: number): string =>
-  fittedTable(
-    COLUMNS.filter(({ header }) => header !== 'sink' || hasSeveralSinks(streams)),
-    streams,
-    width,
-  );
-
-const hasSeveralSinks = (streams: readonly StreamStatus[]): boolean =>
-  new Set(streams.flatMap(({ sink }) => sink ?? [])).size > 1;
 
 function useOf({ source, requestsLastHour, tooManyRequestsLastHour, ...use }: SourceUse): string[] {
   if (requestsLastHour === 0) return [];
@@ -266,4 +260,46 @@ const shortened = (filters: string): string =>
 
 function describeUncertified({ reason, tries, nextTryAt, ...range }: StreamStatus['uncertified'][number]): string {
   return `not certified: ${rangeOf(range)}: ${reason ?? 'no reason is known'} (${tries === 1 ? 'tried once' : `tried ${tries} times`}, again ${minute(nextTryAt)})`;
+}
+
+const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncertified: '▒', gap: '·', open: '─' };
+
+const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} could not be certified  ${MARKS.gap} gap  ${MARKS.open} not certified yet`;
+
+/** These states show even if they fill only a part of a cell: a bar must not hide a gap. */
+const SEVERE: readonly CoverageState[] = ['gap', 'uncertified'];
+
+/** Time from left to right, in cells of equal length. */
+export function coverageBar(spans: readonly CoverageSpan[], width: number): string {
+  const start = spans[0]?.start ?? 0;
+  const step = ((spans.at(-1)?.end ?? start) - start) / width;
+  if (step === 0) return '';
+  return Array.from({ length: width }, (_, i) => {
+    const cell = { start: start + i * step, end: start + (i + 1) * step };
+    const parts = spans.map((span) => ({
+      state: span.state,
+      time: Math.min(span.end, cell.end) - Math.max(span.start, cell.start),
+    }));
+    const present = parts.filter(({ time }) => time > 0).sort((a, b) => b.time - a.time);
+    const severe = SEVERE.find((state) => present.some((part) => part.state === state));
+    return MARKS[severe ?? present[0]?.state ?? 'open'];
+  }).join('');
+}
+
+const LEAST_BAR = 10;
+
+/** One bar for each stream and sink, from its beginning to now. */
+function bars(streams: readonly StreamStatus[], columns: number, isMany: boolean): string[] {
+  const named = streams
+    .filter(({ coverage }) => coverage.length > 0)
+    .map((s) => ({ name: `${s.source}/${s.stream}${isMany ? ` ${s.sink}` : ''}`, ...s }));
+  if (named.length === 0) return [];
+  const rest = '  2026-11-01    now'.length;
+  const wide = Math.min(columns - LEAST_BAR - rest, Math.max(...named.map(({ name }) => name.length)));
+  const room = Math.max(LEAST_BAR, Math.min(columns, 120) - wide - rest);
+  const lines = named.map(({ name, since, coverage }) => {
+    const spans = coverage.map(({ start, end, state }) => ({ start: Date.parse(start), end: Date.parse(end), state }));
+    return `${cut(name, wide).padEnd(wide)}  ${since?.slice(0, 10)}  ${coverageBar(spans, room)}  now`;
+  });
+  return ['', ...lines, COVERAGE_LEGEND, ''];
 }

@@ -75,7 +75,6 @@ export async function syncAndReport(
   return report(outcomes, app, { terminal, document, json });
 }
 
-/** Prints the result of a sync or a backfill, and returns its exit code. */
 export function report(
   outcomes: readonly Outcome[],
   app: SyncApp,
@@ -84,18 +83,11 @@ export function report(
   if (json) terminal.out(document(summaryJson(outcomes, app), { error: mostSevereFault(outcomes) }));
   // If nothing was read, the error message is enough.
   else if (outcomes.some(({ report: done, fault }) => !fault || done?.tally.read)) {
-    const range = asked ? [describeRange(asked), ''] : [];
     const under = notes(outcomes, app, asked).map((line) =>
       line.startsWith('note') ? wrap(line, 9, terminal.columns) : line,
     );
-    terminal.say(
-      [
-        ...range,
-        summaryTable(outcomes, { width: terminal.columns, ...(asked && { last: CERTIFIED }) }),
-        '',
-        ...under,
-      ].join('\n'),
-    );
+    const summary = summaryTable(outcomes, { width: terminal.columns, ...(asked && { last: CERTIFIED }) });
+    terminal.say([...(asked ? [describeRange(asked), ''] : []), summary, '', ...under].join('\n'));
   }
   for (const message of messages(outcomes)) terminal.err(`${message}\n`);
   return mostSevere(outcomes.map(codeOf));
@@ -132,13 +124,10 @@ function messages(outcomes: readonly Outcome[]): string[] {
 
 type Tally = StreamReport['tally'];
 
-interface FigureColumn {
-  header: string;
+interface FigureColumn extends Omit<FittedColumn<Tally>, 'of'> {
   of: (tally: Tally) => number;
   /** Shown only if it is not zero: such a column deserves attention. */
   isRare?: true;
-  /** As of `FittedColumn`. */
-  spare?: number;
 }
 
 const FIGURES: readonly FigureColumn[] = [
@@ -151,14 +140,12 @@ const FIGURES: readonly FigureColumn[] = [
   { header: '429s', of: (tally) => tally.tooManyRequests, isRare: true },
 ];
 
-type LastColumn = FittedColumn<StreamReport>;
-
-const COMPLETE_THROUGH: LastColumn = {
+const COMPLETE_THROUGH: FittedColumn<StreamReport> = {
   header: 'complete through',
   of: ({ cursor }) => minute(isoOrNull(cursor?.completeThrough)) || 'not certified yet',
 };
 /** A backfill is about a range, which the watermark says nothing about. */
-const CERTIFIED: LastColumn = {
+const CERTIFIED: FittedColumn<StreamReport> = {
   header: 'certified',
   of: ({ range }) => (range ? percent(range.certified) : 'not all'),
 };
@@ -166,7 +153,7 @@ const CERTIFIED: LastColumn = {
 /** The summary of a sync or a backfill: what was read, what changed, what is complete. Times are UTC. */
 export function summaryTable(
   outcomes: readonly Outcome[],
-  { last = COMPLETE_THROUGH, width = 80 }: { last?: LastColumn; width?: number } = {},
+  { last = COMPLETE_THROUGH, width = 80 }: { last?: FittedColumn<StreamReport>; width?: number } = {},
 ): string {
   const isNeeded = ({ of, isRare }: FigureColumn): boolean =>
     !isRare || outcomes.some(({ report }) => report && of(report.tally) > 0);
@@ -194,7 +181,6 @@ export function notes(outcomes: readonly Outcome[], app: SyncApp, asked?: Window
   return [...budgets, ...grouped(outcomes, asked), ...places, `state in ${app.stateName} · times in UTC`];
 }
 
-/** Joins notes that several streams share. */
 function grouped(outcomes: readonly Outcome[], asked: Window | undefined): string[] {
   const all = outcomes.flatMap((outcome) =>
     notesOn(outcome, asked).map((note) => ({ note, name: `${outcome.source}/${outcome.stream}` })),
@@ -236,7 +222,6 @@ export const describeSinks = (sinks: Record<string, SinkTally>): string =>
     .map(([sink, { new: added, changed }]) => `${sink} ${figure(added)} new, ${figure(changed)} changed`)
     .join(' · ');
 
-/** The same for machines. */
 export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object {
   return {
     streams: outcomes.map(({ source, stream, report, fault }) => ({

@@ -1,12 +1,11 @@
 import { byCommand, type SyncApp, withSyncApp } from '../../app/index.ts';
-import { unknownName } from '../../app/jobs.ts';
+import { unknownName } from '../../app/parts.ts';
 import { recordAudit } from '../../cursor/audit.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import { describeInstant, describeRange, type Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
-import type { SyncDeps } from '../../sync/job.ts';
 import { isClean, type SinkResult, totalOf, type VerifyResult } from '../../sync/maintain/comparison.ts';
 import { THE_SERVICE } from '../../sync/maintain/verify.ts';
 import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify-job.ts';
@@ -23,7 +22,7 @@ import {
   show,
 } from '../command.ts';
 import { configFor } from '../config.ts';
-import { createBackfillLine, noticesTo, withRetryLines } from '../progress.ts';
+import { createBackfillLine, noticesTo, waitsTo, withRetryLines } from '../progress.ts';
 import { counted, figure, table } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
@@ -66,13 +65,9 @@ export const registerVerify = command('verify', {
 async function verify(context: Context, app: SyncApp, window: Window, options: VerifyOptions): Promise<ExitCode> {
   const { terminal, log, signal } = context;
   const { state, sinks, jobs } = app;
-  const line = createBackfillLine(terminal, jobs.length, () => undefined);
-  const onWait: SyncDeps['onWait'] = ({ source, stream, holder }) => {
-    line.clear();
-    terminal.err(`${source}/${stream}: waits for ${holder}, which has the stream\n`);
-  };
-  const told = { onProgress: line.update, onWait, onNotice: noticesTo(terminal) };
-  const deps: SyncDeps = { state, sinks, log, signal, holder: holderOf('verify'), ...told };
+  const line = createBackfillLine(terminal, jobs.length);
+  const told = { onProgress: line.update, onWait: waitsTo(terminal), onNotice: noticesTo(terminal) };
+  const deps = { state, sinks, log, signal, holder: holderOf('verify'), ...told };
   const between = options.between && pairOf(options.between, sinks);
   const { repair = false } = options;
   const results: Repair[] = [];
@@ -89,23 +84,16 @@ function codeOf(repair: Repair): ExitCode {
   return isSound(repair) ? EXIT.done : EXIT.incomplete;
 }
 
+/** Of two names, which the command has checked. */
 function pairOf(names: readonly string[], sinks: readonly Sink[]): [Sink, Sink] {
-  const [first, second] = names.map((name) => {
-    const sink = sinks.find((each) => each.name === name);
-    if (sink) return sink;
-    throw unknownName(
-      'sink',
-      name,
-      sinks.map((each) => each.name),
-    );
-  });
-  if (!first || !second) throw new Error('two names, two sinks');
-  return [first, second];
+  const known = sinks.map(({ name }) => name);
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw unknownName('sink', unknown, known);
+  return names.map((name) => sinks[known.indexOf(name)]) as [Sink, Sink];
 }
 
 const SHOWN = 5;
 
-/** The differences found, and the result of the repair. */
 function describeRepair({ before, after, fault }: Repair): string {
   // Where nothing could be compared, the fault is all there is to say.
   if (fault && before.sinks.length === 0) return fault.describe();
@@ -124,20 +112,17 @@ function describeResult(result: VerifyResult): string {
   return [
     `${source}/${stream} ${describeRange(window)}`,
     `  ${against}: ${counted(events, 'event')}${cost}`,
-    ...sinks.map((sink) => describeSink(sink)),
+    ...sinks.map(describeSink),
     ...doubts.map((doubt) => `  not comparable: ${describeRange(doubt)}: ${doubt.note}`),
   ].join('\n');
 }
 
 function describeSink(result: SinkResult): string {
   const { sink, days, examples, windows, neverRead } = result;
-  const miscounted = [...describeForeign(result), ...describeMiscounts(result)];
+  const others = describeOthers(result);
   if (windows.length === 0) {
-    const match =
-      result.foreign.length === 0
-        ? [`  ${sink}: ${days.length === 1 ? 'the day matches' : `all ${days.length} days match`}`]
-        : [];
-    return [...match, ...miscounted].join('\n');
+    const match = `  ${sink}: ${days.length === 1 ? 'the day matches' : `all ${days.length} days match`}`;
+    return [...(result.foreign.length === 0 ? [match] : []), ...others].join('\n');
   }
   const total = totalOf(result);
   const rows = days
@@ -153,27 +138,24 @@ function describeSink(result: SinkResult): string {
     }),
     ...neverRead.map((window) => `  never read into ${sink}: ${describeRange(window)}`),
     ...(neverRead.length > 0 ? ['  what is missing there comes with a sync, a backfill or --repair'] : []),
-    ...miscounted,
+    ...others,
   ].join('\n');
 }
 
-function describeForeign({ sink, foreign }: SinkResult): string[] {
-  const more = foreign.length - SHOWN;
-  const shown = foreign.slice(0, SHOWN).map(({ what, ...day }) => `  ${sink}, ${describeRange(day)}: ${what}`);
-  return [...shown, ...(more > 0 ? [`  and ${more} more`] : [])];
-}
+/** The first of them, and how many more there are. */
+const someOf = <T>(all: readonly T[], describe: (one: T) => string[]): string[] => [
+  ...all.slice(0, SHOWN).flatMap(describe),
+  ...(all.length > SHOWN ? [`  and ${all.length - SHOWN} more`] : []),
+];
 
-function describeMiscounts({ sink, miscounted }: SinkResult): string[] {
-  if (miscounted.length === 0) return [];
-  const shown = miscounted
-    .slice(0, SHOWN)
-    .flatMap((window) => [
-      `  tributary.windows is wrong about ${sink}, ${describeRange(window)}:`,
-      `    ${figure(window.ledger)} rows by the ledger, ${figure(window.sink)} in the sink`,
-    ]);
-  const more = miscounted.length - SHOWN;
-  return [...shown, ...(more > 0 ? [`  and ${more} more`] : []), '  --repair counts again'];
-}
+const describeOthers = ({ sink, foreign, miscounted }: SinkResult): string[] => [
+  ...someOf(foreign, ({ what, ...day }) => [`  ${sink}, ${describeRange(day)}: ${what}`]),
+  ...someOf(miscounted, (window) => [
+    `  tributary.windows is wrong about ${sink}, ${describeRange(window)}:`,
+    `    ${figure(window.ledger)} rows by the ledger, ${figure(window.sink)} in the sink`,
+  ]),
+  ...(miscounted.length > 0 ? ['  --repair counts again'] : []),
+];
 
 const figures = (of: { events: number; missing: number; extra: number; different: number }): string[] =>
   [of.events, of.missing, of.extra, of.different].map(figure);

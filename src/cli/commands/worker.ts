@@ -5,7 +5,7 @@ import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type Context, command, EXIT, type ExitCode, type Options, parseWhole } from '../command.ts';
-import { counted, figure } from '../terminal.ts';
+import { counted, figure, minute } from '../terminal.ts';
 
 const WORKER_EXAMPLES = `Examples:
   tributary worker                        keeps every stream of the config fresh
@@ -25,7 +25,6 @@ export const registerWorker = command('worker', {
 /** A run that does not end must not keep the process alive: its lease expires, and what it read is read again. */
 const EXIT_WITHIN_MS = 24_000;
 
-/** Runs the worker until the signal. */
 async function work(context: Context, options: Options): Promise<ExitCode> {
   const { terminal, log, signal } = context;
   const config = await configOf(terminal, options.config ?? DEFAULT_CONFIG);
@@ -52,7 +51,6 @@ export function exitInTime(signal: AbortSignal): void {
   else signal.addEventListener('abort', leave);
 }
 
-/** The worker's log lines. */
 const reporters = ({ terminal, document }: Context, { json }: Options) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
     terminal.err(`at work on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
@@ -64,12 +62,12 @@ function runLine({ source, stream, state, tally, cursor, fault }: StreamReport):
   const parts = [
     `${toIso(Date.now()).slice(0, 19)}Z ${source}/${stream} ${state}`,
     `${figure(tally.new)} new`,
-    ...(tally.changed > 0 ? [`${figure(tally.changed)} changed`] : []),
+    tally.changed > 0 && `${figure(tally.changed)} changed`,
     counted(tally.requests, 'request'),
-    ...(through === undefined ? [] : [`complete through ${toIso(through).slice(0, 16).replace('T', ' ')}`]),
-    ...(fault && fault.message !== state ? [fault.message] : []),
+    through !== undefined && `complete through ${minute(toIso(through))}`,
+    fault && fault.message !== state && fault.message,
   ];
-  return parts.join(' · ');
+  return parts.filter(Boolean).join(' · ');
 }
 
 const runJson = ({ source, stream, runId, state, tally, cursor, fault }: StreamReport) => ({

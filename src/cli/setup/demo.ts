@@ -83,11 +83,5 @@ async function firstLook(app: App): Promise<string> {
   });
   const rows = links.map(({ link, clicks, leads, sales }) => [link, figure(clicks), figure(leads), figure(sales)]);
   const top = table(['link', 'clicks', 'leads', 'sales'], rows);
-  return [
-    '',
-    'top links by clicks:',
-    top,
-    '',
-    'next: tributary status; tributary demo --remove removes everything again',
-  ].join('\n');
+  return `\ntop links by clicks:\n${top}\n\nnext: tributary status; tributary demo --remove removes everything again`;
 }

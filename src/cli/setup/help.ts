@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Action } from '../command.ts';
 import { HELP_FILE } from '../help.ts';
 import { loadProgram, run } from '../program.ts';
-import type { Terminal } from '../terminal.ts';
+import { createTerminal, type Terminal } from '../terminal.ts';
 
 /** The last step of the build: writes the help of every command into one file, as the commands themselves print it. */
 export async function writeHelp(): Promise<void> {
@@ -24,17 +24,8 @@ const pathsOf = (command: Command): string[][] => [
   ...command.commands.flatMap((child) => pathsOf(child).map((path) => [child.name(), ...path])),
 ];
 
-const printTo = (lines: string[]): Terminal => ({
-  out: (text) => void lines.push(text),
-  say: () => {},
-  err: () => {},
-  hasReader: () => true,
-  isInteractive: false,
-  live: () => {},
-  isScreen: false,
-  columns: 80,
-  resized: async () => {},
-});
+const terminal = createTerminal(true);
+const printTo = (lines: string[]): Terminal => ({ ...terminal, out: (text) => void lines.push(text) });
 
 const nobodyLogs = (): never => {
   throw new Error('a help text needs no log');

@@ -151,7 +151,6 @@ const isThere = (file: string): ConfigError =>
     next: 'edit it, or write another: in a folder of its own, or with --config FILE',
   });
 
-/** The values from flags and answers. */
 export type Answers = Partial<Record<keyof Choices, string>>;
 
 interface Question {

@@ -56,7 +56,7 @@ export const registerSandbox = command('sandbox', {
       rows: { clicks, leads, sales },
       quietLinks: links,
       days,
-      live: { perSecond: live },
+      perSecond: live,
       traits: (flags.trait ?? []).reduce((traits: Traits, text) => readTrait(text, traits), {}),
     });
     const { baseUrl, apiKey } = sandbox;

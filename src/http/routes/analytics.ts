@@ -157,7 +157,6 @@ export function analyticsRoutes({ state, warehouse }: Pick<ControlDeps, 'state' 
   ];
 }
 
-/** The most columns that a chart shows. */
 const MOST_POINTS = 1100;
 
 async function readRows(read: RowReader, query: z.infer<typeof RowsQuery>): Promise<Rows> {
@@ -178,7 +177,7 @@ async function readRows(read: RowReader, query: z.infer<typeof RowsQuery>): Prom
     one.points.push({ at: at.toISOString(), ...figures });
     series.set(key, one);
   }
-  const inOrder = [...series.values()].sort((a, b) => (`${a.source}/${a.stream}` < `${b.source}/${b.stream}` ? -1 : 1));
+  const inOrder = [...series].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
   return { per, from: toIso(window.start), to: toIso(window.end), series: inOrder };
 }
 

@@ -31,8 +31,14 @@ import { type ControlDeps, chooseStreams, chooseWindow, targetOf, warningsOf } f
 import { type Route, route } from '../route.ts';
 import { type Extent, paceOf, readBackfillExtents } from './under-way.ts';
 
-const BACKFILL_ACTIONS = ['pause', 'resume', 'cancel', 'retry'] as const;
-export type BackfillAction = (typeof BACKFILL_ACTIONS)[number];
+/** Each with its summary. */
+const ACTIONS = {
+  pause: 'Stops after the current page; the rest waits.',
+  resume: 'Goes on where it was paused.',
+  cancel: 'This cannot be undone. What it has read stays.',
+  retry: 'Reads again the windows that failed, and only those.',
+} as const;
+export type BackfillAction = keyof typeof ACTIONS;
 
 const Backfill = named('Backfill', {
   id: z.string(),
@@ -51,7 +57,7 @@ const Backfill = named('Backfill', {
   rowsPerSecond: figure.nullable(),
   etaSeconds: figure.nullable().describe('null if it is not running, or has hardly begun'),
   message: z.string().nullable(),
-  actions: z.array(z.enum(BACKFILL_ACTIONS)).describe('what can be done with it now'),
+  actions: z.array(z.enum(Object.keys(ACTIONS) as BackfillAction[])).describe('what can be done with it now'),
 });
 const Backfills = named('Backfills', { backfills: z.array(Backfill) });
 const BackfillsStarted = named('BackfillsStarted', { backfills: z.array(Backfill), warnings });
@@ -104,13 +110,6 @@ export type BackfillStart = z.infer<typeof BackfillStart>;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'sinks' | 'streams'>;
 
-const SUMMARIES: Readonly<Record<BackfillAction, string>> = {
-  pause: 'Stops after the current page; the rest waits.',
-  resume: 'Goes on where it was paused.',
-  cancel: 'This cannot be undone. What it has read stays.',
-  retry: 'Reads again the windows that failed, and only those.',
-};
-
 export const backfillRoutes = (deps: Deps): Route[] => [
   route('GET /api/backfills', {
     summary: 'Queued and finished backfills, newest first.',
@@ -145,9 +144,9 @@ export const backfillRoutes = (deps: Deps): Route[] => [
     answer: Backfill,
     handle: ({ id }) => readBackfill(deps.state, id),
   }),
-  ...BACKFILL_ACTIONS.map((action) =>
+  ...(Object.keys(ACTIONS) as BackfillAction[]).map((action) =>
     route(`POST /api/backfills/{id}/${action}`, {
-      summary: SUMMARIES[action],
+      summary: ACTIONS[action],
       uses: ['state', 'queue'],
       answer: Backfill,
       audit: ({ id }) => ({ action: `backfill.${action}`, target: id }),
@@ -197,15 +196,11 @@ async function readBackfill(state: Queryable, id: string): Promise<Backfill> {
 export async function listBackfills(state: Queryable, id?: string): Promise<Backfill[]> {
   const found = await readBackfills(state, id);
   const extents = found.some(({ finishedAt }) => finishedAt === null) ? await readBackfillExtents(state) : [];
-  return found.map((backfill) =>
-    toBackfill(
-      backfill,
-      extents.find((extent) => extent.id === backfill.id),
-    ),
-  );
+  const extentOf = new Map(extents.map((extent) => [extent.id, extent]));
+  return found.map((backfill) => toBackfill(backfill, extentOf.get(backfill.id)));
 }
 
-const ACTIONS: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
+const ACTIONS_IN: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
   queued: ['pause', 'cancel'],
   paused: ['resume', 'cancel'],
   failed: ['retry'],
@@ -229,6 +224,6 @@ function toBackfill(stored: StoredBackfill, extent: (Extent & { paused: boolean 
     ...(extent
       ? paceOf(extent)
       : { progress: ended === all ? 1 : ended / all, rows, rowsPerSecond: null, etaSeconds: null }),
-    actions: ACTIONS[state],
+    actions: ACTIONS_IN[state],
   };
 }

@@ -1,6 +1,6 @@
 import { chooseTracks, knownTracks } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
-import { instantOf, isoOrNull, sql } from '../../cursor/database/sql.ts';
+import { instantOf, isoOf, isoOrNull, sql } from '../../cursor/database/sql.ts';
 import { readLedger, type Track } from '../../cursor/ledger.ts';
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
@@ -13,12 +13,22 @@ import {
   startOfDay,
   type Window,
 } from '../../model/window.ts';
+import { groupBy } from '../../sinks/files/group-by.ts';
 import { count, date, day, HttpError, listOf, moment, named, of, shortText, stream, z } from '../answers.ts';
 import { type ControlDeps, chooseWindow, endOfDays, isoDay } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
-import { DayRun, dayRuns, EventRows, readDayRows, readEventRows } from './coverage-days.ts';
 
 const track = { ...of, sink: z.string() };
+
+/**
+ * Consecutive days of one state. A day's state is the worst of its windows': gap (never read, though later ones were), uncertified
+ * (read, not proven), quarantined (complete, but records were set aside), open (not reached yet), certified.
+ */
+const WORST_FIRST = ['gap', 'uncertified', 'quarantined', 'open', 'certified'] as const;
+
+const DayRun = named('DayRun', { date: day, count, state: z.enum(WORST_FIRST) });
+export type DayRun = z.infer<typeof DayRun>;
+export type DayState = DayRun['state'];
 
 const Coverage = named('Coverage', {
   from: day,
@@ -52,6 +62,15 @@ const CoverageWindows = named('CoverageWindows', {
   windows: z.array(WindowDetail).describe('in order, without holes'),
   quarantined: z.array(count).describe('ids of records of these days that were set aside'),
 });
+
+const EventRows = named('EventRows', {
+  from: moment,
+  to: moment,
+  series: listOf({ source: shortText, stream, points: listOf({ at: moment, rows: count }) }).describe(
+    'days without events have no point',
+  ),
+});
+export type EventRows = z.infer<typeof EventRows>;
 
 export type Coverage = z.infer<typeof Coverage>;
 export type TrackCoverage = Coverage['tracks'][number];
@@ -164,13 +183,7 @@ async function readLedgers(state: Queryable) {
     select source, stream, sink, state = 'certified' as certified,
       ${instantOf('min(start_at)')} as start, ${instantOf('max(end_at)')} as "end"
     from numbered group by source, stream, sink, number, state order by min(start_at)`);
-  const ledgers = new Map<string, Array<Window & { certified: boolean }>>();
-  for (const row of rows) {
-    const entries = ledgers.get(keyOf(row));
-    if (entries) entries.push(row);
-    else ledgers.set(keyOf(row), [row]);
-  }
-  return ledgers;
+  return groupBy(rows, keyOf);
 }
 
 /**
@@ -197,7 +210,6 @@ const historyBefore = (entries: ReadonlyArray<Window & { certified: boolean }>, 
       state: certified ? 'certified' : 'uncertified',
     }));
 
-/** The parts of spans that lie in a window. */
 const within = (spans: readonly CoverageSpan[], { start, end }: Window): CoverageSpan[] =>
   spans
     .map((span) => ({ ...span, start: Math.max(span.start, start), end: Math.min(span.end, end) }))
@@ -223,3 +235,50 @@ const toUnread = ({ start, end, state }: CoverageSpan): WindowDetail => ({
 const isOf = (a: { source: string; stream: string }, b: { source: string; stream: string }): boolean =>
   a.source === b.source && a.stream === b.stream;
 const keyOf = ({ source, stream, sink }: Track): string => [source, stream, sink].join('/');
+
+/** The days that spans touch, with equal neighbours joined. `setAside` are the days that have records in quarantine. */
+export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<Instant>): DayRun[] {
+  const days = new Map<Instant, DayState>();
+  for (const { start, end, state } of spans)
+    for (let day = startOfDay(start); day < end; day += DAY_MS)
+      days.set(day, worse(days.get(day) ?? (setAside.has(day) ? 'quarantined' : 'certified'), state));
+  const runs: Array<{ from: Instant; to: Instant; state: DayState }> = [];
+  for (const [day, state] of days) {
+    const run = runs.at(-1);
+    if (run?.state === state && run.to === day) run.to = day + DAY_MS;
+    else runs.push({ from: day, to: day + DAY_MS, state });
+  }
+  return runs.map(({ from, to, state }) => ({ date: isoDay(from), count: (to - from) / DAY_MS, state }));
+}
+
+const worse = (a: DayState, b: DayState): DayState => (WORST_FIRST.indexOf(a) < WORST_FIRST.indexOf(b) ? a : b);
+
+/** By the ledger: counting the rows themselves would read millions. How the rows of a window of several days are spread is not known. */
+const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 'sink'>, { start, end }: Window) =>
+  state.query<{ sink: string; date: string; rows: number | null }>(sql`
+    select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
+      case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows
+    from tributary.windows w
+    cross join lateral generate_series(
+      greatest(date_trunc('day', w.start_at, 'UTC'), ${toIso(start)}),
+      least(w.end_at - interval '1 microsecond', ${toIso(end)}), interval '1 day'
+    ) d (day)
+    where w.source = ${source} and w.stream = ${stream} and w.rows > 0 and w.end_at > ${toIso(start)} and w.start_at < ${toIso(end)}
+    group by w.sink, d.day order by d.day`);
+
+/** Sinks that have the same events count once. A window of several days counts for its first: its rows are not known by day. */
+function readEventRows(
+  state: Queryable,
+  { source, stream: name }: { source?: string | undefined; stream?: string | undefined },
+  { start, end }: Window,
+): Promise<EventRows['series']> {
+  return state.query<EventRows['series'][number]>(sql`
+    select source, stream, json_agg(json_build_object('at', ${isoOf('at')}, 'rows', rows) order by at) as points from (
+      select source, stream, at, max(rows)::bigint as rows from (
+        select source, stream, sink, date_trunc('day', start_at, 'UTC') as at, sum(rows) as rows from tributary.windows
+        where rows > 0 and start_at >= ${toIso(start)} and start_at < ${toIso(end)}
+          and (${source}::text is null or source = ${source}) and (${name}::text is null or stream = ${name})
+        group by 1, 2, 3, 4
+      ) by_sink group by 1, 2, 3
+    ) by_day group by 1, 2 order by 1, 2`);
+}

@@ -6,8 +6,6 @@ import { count, figure, limit, listOf, moment, named, of, stream, z } from '../a
 import type { ControlDeps } from '../dependencies.ts';
 import { FileAnswer, type Route, route } from '../route.ts';
 
-/** About the installation: doctor, config, schema, and the history of the schema. */
-
 const Diagnosis = named('Diagnosis', {
   findings: listOf({
     level: z.enum(['ok', 'note', 'fault']),

@@ -1,9 +1,9 @@
-import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
+import { chooseTracks, knownTracks, reportTrack } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
 import type { Erasure } from '../../sinks/sink.ts';
 import { auditNoteOf, forget } from '../../sync/maintain/forget.ts';
-import { checkMove, type Move, type MoveDeps, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
+import { checkMove, type Move, moveCursor, resetCursor } from '../../sync/maintain/move-cursor.ts';
 import { date, HttpError, listOf, longText, moment, named, of, shortText, stream, tally, z } from '../answers.ts';
 import { type ControlDeps, checkConfirmed, chooseDate, targetOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
@@ -92,7 +92,7 @@ export const maintainRoutes = (deps: Deps): Route[] => [
         throw new HttpError(409, 'to lies in the future', {
           next: 'give a moment that has passed: nothing later can be complete',
         });
-      return change(deps, body, (moving, track) => moveCursor(moving, track, { to, force }), { to, force });
+      return change(deps, body, { to, force });
     },
   }),
   route('POST /api/cursors/reset', {
@@ -101,11 +101,7 @@ export const maintainRoutes = (deps: Deps): Route[] => [
     body: CursorReset,
     answer: Cursors,
     audit: ({ body }) => noteOf('cursor.reset', body),
-    handle: ({ body }) =>
-      change(deps, body, (moving, track) => {
-        checkConfirmed(body.confirm, track.source);
-        return resetCursor(moving, track);
-      }),
+    handle: ({ body }) => change(deps, body, body.confirm),
   }),
   route('POST /api/forget', {
     summary: 'Erases a customer, a click or a whole source from every sink and the state. It cannot be undone.',
@@ -120,11 +116,11 @@ export const maintainRoutes = (deps: Deps): Route[] => [
   }),
 ];
 
+/** Moves cursors, or resets those of a confirmed source. */
 async function change(
   { state, sinks }: Deps,
   { source, streams, sink }: CursorRequest,
-  work: (deps: MoveDeps, track: KnownTrack) => Promise<void>,
-  move?: Move,
+  how: Move | string,
 ): Promise<Cursors> {
   const tracks = chooseTracks(await knownTracks(state), { source, streams, sink });
   if (tracks.length === 0) throw new HttpError(404, 'there is no such cursor', { next: 'see GET /api/cursors' });
@@ -132,8 +128,11 @@ async function change(
   // Several sinks of one source make sense; several sources are probably a mistake.
   if (sources.size > 1)
     throw new HttpError(409, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
-  if (move) for (const track of tracks) await checkMove(state, track, move);
-  for (const track of tracks) await work({ state, sinks, holder: holderOf('control room') }, track);
+  for (const track of tracks)
+    if (typeof how === 'string') checkConfirmed(how, track.source);
+    else await checkMove(state, track, how);
+  const deps = { state, sinks, holder: holderOf('control room') };
+  for (const track of tracks) await (typeof how === 'string' ? resetCursor(deps, track) : moveCursor(deps, track, how));
   return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
 }
 

@@ -30,7 +30,6 @@ const AuditTrail = named('AuditTrail', {
 
 export type AuditTrail = z.infer<typeof AuditTrail>;
 
-/** Signing in and out, and what everybody did. */
 export function sessionRoutes(access: Access, { state }: Pick<ControlDeps, 'state'>): Route[] {
   const describe = (visitor: Visitor | undefined): Session => ({
     signedIn: visitor !== undefined,

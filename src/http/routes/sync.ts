@@ -48,13 +48,9 @@ export const syncRoutes = (deps: Deps): Route[] => [
     audit: ({ body }) => ({ action: 'sync.start', target: targetOf(body) }),
     async handle({ body, signal }) {
       const asked = { at: Date.now(), streams: chooseTracks(deps, body) };
-      return waitUntilDone(deps, asked, {
-        seconds: body.wait,
-        signal,
-        // The scheduler skips a stream that a backfill holds, so the request is repeated until the stream has a run.
-        async start(streams) {
-          for (const { source, stream: name } of streams) await syncNow(deps, { source, stream: name });
-        },
+      // The scheduler skips a stream that a backfill holds, so the request is repeated until the stream has a run.
+      return waitUntilDone(deps, asked, { seconds: body.wait, signal }, async (streams) => {
+        for (const { source, stream: name } of streams) await syncNow(deps, { source, stream: name });
       });
     },
   }),
@@ -71,16 +67,11 @@ interface Asked {
   streams: ReadonlyArray<{ source: string; stream: SyncName }>;
 }
 
-interface Waiting {
-  seconds: number;
-  signal: AbortSignal;
-  start?(streams: Asked['streams']): Promise<void>;
-}
-
 async function waitUntilDone(
   { state, streams }: Pick<Deps, 'state' | 'streams'>,
   asked: Asked,
-  { seconds, signal, start }: Waiting,
+  { seconds, signal }: { seconds: number; signal: AbortSignal },
+  start?: (streams: Asked['streams']) => Promise<void>,
 ): Promise<SyncStarted> {
   const isRequested = ({ source, stream: name }: Asked['streams'][number]): boolean =>
     asked.streams.some((one) => one.source === source && one.stream === name);

@@ -19,7 +19,6 @@ export const Activity = named('Activity', {
 });
 export type Activity = z.infer<typeof Activity>;
 
-/** What is done and what is left, by time and by rows. */
 export interface Extent {
   /** Of the time that is read. */
   doneMs: number;

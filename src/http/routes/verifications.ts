@@ -3,9 +3,8 @@ import { eitherSignal } from '../../api/cancel.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { Cancelled, Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
-import type { Window } from '../../model/window.ts';
 import type { Sink } from '../../sinks/sink.ts';
-import type { StreamJob, SyncDeps } from '../../sync/job.ts';
+import type { SyncDeps } from '../../sync/job.ts';
 import { isSound, type Repair, reportRepair, verifyJob } from '../../sync/maintain/verify-job.ts';
 import {
   choice,
@@ -81,24 +80,13 @@ const Verification = named(
 );
 export type Verification = z.infer<typeof Verification>;
 
-interface VerifyJob {
-  jobs: readonly StreamJob[];
-  sinks: readonly Sink[];
-  window: Window;
-  repair: boolean;
-  between: readonly [Sink, Sink] | undefined;
-}
+type VerifyJob = ReturnType<typeof jobOf>;
 
 const KEPT = 20;
-/** How often progress is published. */
 const TELL_EVERY_MS = 2000;
 
-interface Entry {
-  /** Replaced as a whole on every change. */
-  now: Verification;
-  stop: AbortController;
-  done: Promise<void>;
-}
+/** `now` is replaced as a whole on every change. */
+type Entry = { now: Verification; stop: AbortController; done: Promise<void> };
 
 type VerificationRuns = ReturnType<typeof createVerificationRuns>;
 
@@ -258,7 +246,7 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
   }),
 ];
 
-function jobOf(deps: Deps, body: z.infer<typeof VerifyRequest>): VerifyJob {
+function jobOf(deps: Deps, body: z.infer<typeof VerifyRequest>) {
   const { source, streams, sink, repair, between } = body;
   if (between && repair)
     throw new HttpError(409, 'two sinks cannot repair each other', { next: 'leave out repair, or between' });

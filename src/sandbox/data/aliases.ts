@@ -43,7 +43,6 @@ export function dropCanonical(record: JsonObject): void {
   for (const [, part, field] of aliasesOf(record)) delete part[field];
 }
 
-/** An object inside of a record. */
 export function part(record: JsonObject, name: string): JsonObject {
   const value = record[name];
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError(`${name} is no object`);

@@ -6,31 +6,26 @@ import type { World } from './world.ts';
 /** Bounds the arrivals that are generated at once after a long pause. */
 const MOST_AT_ONCE = 50_000;
 
-interface ArrivalsParts {
-  world: World;
-  random: Random;
-  perSecond: number;
-  startedAt: number;
-  latenessMs(): number;
-}
-
 /** Events that happen while the sandbox runs. There is no timer: they are generated when somebody reads. */
-export function createArrivals({ world, random, perSecond, startedAt, latenessMs }: ArrivalsParts) {
+export function createArrivals(
+  world: World,
+  random: Random,
+  { perSecond, startedAt, latenessMs }: { perSecond: number; startedAt: number; latenessMs(): number },
+) {
   let hidden: { event: NewEvent; visibleAt: number }[] = [];
   let happenedUntil = startedAt;
 
   const streamOf = (roll: number): StreamName => (roll < 0.8 ? 'clicks' : roll < 0.95 ? 'leads' : 'sales');
 
-  const take = (events: readonly NewEvent[], now: number, happenedAt: (index: number) => number = () => now): void => {
-    const late = events.map((event, index) => ({ event, visibleAt: happenedAt(index) + latenessMs() }));
+  /** Adds new events; with lateness they become visible later. */
+  const take = (events: readonly NewEvent[], now: number, times: readonly number[] = []): void => {
+    const late = events.map((event, i) => ({ event, visibleAt: (times[i] ?? now) + latenessMs() }));
     hidden.push(...late.filter(({ visibleAt }) => visibleAt > now));
     world.put(late.filter(({ visibleAt }) => visibleAt <= now).map(({ event }) => event));
   };
 
   return {
-    /** Adds new events; with lateness they become visible later. */
-    take: (events: readonly NewEvent[], now: number): void => take(events, now),
-    /** How many have happened and are not visible yet. */
+    take,
     waiting: (): number => hidden.length,
     /** Generates the events that are due until now, and stores those that have become visible. */
     catchUp(now: number): void {
@@ -45,11 +40,8 @@ export function createArrivals({ world, random, perSecond, startedAt, latenessMs
       if (number === 0) return;
       const times = Array.from({ length: number }, (_, i) => Math.floor(happenedUntil + (i + 0.5) * step));
       happenedUntil = number === MOST_AT_ONCE ? now : happenedUntil + number * step;
-      take(
-        times.map((at) => world.make(streamOf(random.next()), at)),
-        now,
-        (index) => times[index] ?? now,
-      );
+      const events = times.map((at) => world.make(streamOf(random.next()), at));
+      take(events, now, times);
     },
   };
 }

@@ -15,7 +15,6 @@ export function createRandom(seed: number) {
     if (item === undefined) throw new RangeError('pick from an empty list');
     return item;
   };
-  /** A whole number in [from, to]. */
   const int = (from: number, to: number): number => from + Math.floor(next() * (to - from + 1));
   return {
     next,

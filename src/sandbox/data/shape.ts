@@ -7,12 +7,10 @@ import type { Click, Customer, JsonObject, Link, StoredEvent } from './types.ts'
 /** One reading of the store: what the events of one answer have in common. */
 export interface Reading {
   baseUrl: string;
-  /** Increases with every request. */
   count: number;
   now: number;
   /** Links as they are now; the events of one reading share them. */
   links: Map<Link, JsonObject>;
-  /** Changes a link that was made by the contract. */
   reshapeLink?: ((record: JsonObject, link: Link, reading: Reading) => void) | undefined;
 }
 
@@ -21,7 +19,6 @@ export const NEVER = '2099-12-31T00:00:00.000Z';
 const MAY_BE_NEVER = ['expiresAt', 'disabledAt', 'testStartedAt', 'testCompletedAt'];
 const EVENT_NAME = { clicks: 'click', leads: 'lead', sales: 'sale' } as const;
 
-/** The event in the contract's shape, field by field. */
 export function readEvent(event: StoredEvent, reading: Reading): JsonObject {
   const { click, customer, sale } = event;
   const record: JsonObject = {

@@ -25,7 +25,6 @@ interface WorldOptions {
   rows: Record<StreamName, number>;
 }
 
-/** The workspace: its links, its customers, its events. */
 export type World = ReturnType<typeof createWorld>;
 
 export function createWorld({ random, now, days, rows }: WorldOptions) {
@@ -33,14 +32,13 @@ export function createWorld({ random, now, days, rows }: WorldOptions) {
   const store = createStore();
   const links = generateLinks(random, now, historyStart);
   const customers: Customer[] = [];
-  /** Makes an event without storing it. */
   const make = createGenerator({
     random,
     links,
     customers,
     clickBefore(at) {
-      const index = store.lowerBound('clicks', at) - 1 - random.int(0, 20);
-      return store.all('clicks')[Math.max(index, 0)];
+      const clicks = store.all('clicks');
+      return clicks[Math.max(firstAt(clicks, at) - 1 - random.int(0, 20), 0)];
     },
   });
 
@@ -83,20 +81,16 @@ function createStore() {
   const lists: Record<StreamName, StoredEvent[]> = { clicks: [], leads: [], sales: [] };
   let arrivals = 0;
 
-  /** The index of the first event at or after the instant. */
-  const lowerBound = (stream: StreamName, at: number): number => firstAt(lists[stream], at);
-
   /** A new arrival goes after all events of its instant: the first index whose event is later. */
   const place = (event: StoredEvent): void => {
     const list = lists[event.stream];
-    let index = lowerBound(event.stream, event.at);
+    let index = firstAt(list, event.at);
     while (list[index]?.at === event.at) index += 1;
     list.splice(index, 0, event);
   };
 
   return {
-    all: (stream: StreamName): readonly StoredEvent[] => lists[stream],
-    lowerBound,
+    all: (stream: StreamName): StoredEvent[] => lists[stream],
     insert(events: readonly NewEvent[]): StoredEvent[] {
       const stored = events.map((event): StoredEvent => ({ ...event, order: arrivals++ }));
       if (stored.length < BULK) for (const event of stored) place(event);
@@ -105,15 +99,6 @@ function createStore() {
         for (const list of Object.values(lists)) list.sort((a, b) => a.at - b.at || a.order - b.order);
       }
       return stored;
-    },
-    remove(stream: StreamName, drop: (event: StoredEvent) => boolean): StoredEvent[] {
-      const gone: StoredEvent[] = [];
-      lists[stream] = lists[stream].filter((event) => {
-        if (!drop(event)) return true;
-        gone.push(event);
-        return false;
-      });
-      return gone;
     },
   };
 }
@@ -127,8 +112,7 @@ export function untilToday(seed: number): { seed: number; historyEnd: number } {
   return { seed: seed + today / DAY_MS, historyEnd: today };
 }
 
-interface GeneratorParts {
-  random: Random;
+interface GeneratorParts extends Pick<WorldOptions, 'random'> {
   links: readonly Link[];
   customers: Customer[];
   /** The newest stored click that is not after the instant, a few back: leads follow their click closely. */
@@ -139,20 +123,16 @@ const wholeSecond = (at: number): number => Math.floor(at / 1000) * 1000;
 
 /** Leads refer to an earlier click, sales to a customer who had a lead. */
 function createGenerator({ random, links, customers, clickBefore }: GeneratorParts) {
-  function click(at: number): Click {
-    const { referer, refererUrl } = random.pickSkewed(REFERERS);
-    return {
-      id: random.id('clk_'),
-      at,
-      link: random.pickSkewed(links),
-      place: random.pickSkewed(PLACES),
-      agent: random.pickSkewed(AGENTS),
-      trigger: random.pick(TRIGGERS),
-      referer,
-      refererUrl,
-      ip: `203.0.113.${random.int(1, 254)}`,
-    };
-  }
+  const click = (at: number): Click => ({
+    ...random.pickSkewed(REFERERS),
+    id: random.id('clk_'),
+    at,
+    link: random.pickSkewed(links),
+    place: random.pickSkewed(PLACES),
+    agent: random.pickSkewed(AGENTS),
+    trigger: random.pick(TRIGGERS),
+    ip: `203.0.113.${random.int(1, 254)}`,
+  });
 
   function customer(at: number, from: Click): Customer {
     const first = random.pick(FIRST_NAMES);
@@ -171,7 +151,6 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     return created;
   }
 
-  /** What leads and sales have in common. */
   const made = (stream: StreamName, at: number, who: Customer, from: Click, names: readonly string[]): NewEvent => ({
     stream,
     at,

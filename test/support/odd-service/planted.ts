@@ -11,6 +11,15 @@ import type { Traits } from './traits.ts';
 const PLANTING = ['ties', 'duplicates', 'rewrites', 'dirty'] as const;
 type Planting = (typeof PLANTING)[number];
 
+/** Takes events out of the stored ones, and returns them. */
+export function removeFrom(events: StoredEvent[], drop: (event: StoredEvent) => boolean): StoredEvent[] {
+  const gone = events.filter(drop);
+  const left = events.filter((event) => !drop(event));
+  events.splice(0, events.length);
+  for (const event of left) events.push(event);
+  return gone;
+}
+
 interface Planted {
   apply(world: World, traits: Traits, now: number): void;
   isPoison(event: Listed): boolean;
@@ -32,7 +41,7 @@ export function createPlanted(): Planted {
       for (const trait of PLANTING) {
         if (active.get(trait) === traits[trait]) continue;
         const old = rows.get(trait);
-        if (old) for (const stream of STREAM_NAMES) world.store.remove(stream, (event) => old.has(event));
+        if (old) for (const stream of STREAM_NAMES) removeFrom(world.store.all(stream), (event) => old.has(event));
         rows.set(trait, new Set(world.put(MAKERS[trait](world, traits, now))));
         active.set(trait, traits[trait]);
       }

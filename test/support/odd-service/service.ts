@@ -12,7 +12,7 @@ import {
 } from '../../../src/sandbox/service.ts';
 import { eventFromRecord } from './from-record.ts';
 import { listPage } from './listing.ts';
-import { createPlanted } from './planted.ts';
+import { createPlanted, removeFrom } from './planted.ts';
 import { reshape, reshapeLink } from './records.ts';
 import { readOddTrait, type TraitName, type Traits } from './traits.ts';
 
@@ -94,7 +94,7 @@ export function createSandboxService({ traits, ...options }: ServiceOptions = {}
   const { store, links, customers } = service.world;
   const gone: Record<StreamName, string[]> = { clicks: [], leads: [], sales: [] };
   const take = (stream: StreamName, drop: (event: StoredEvent) => boolean): number => {
-    const taken = store.remove(stream, drop);
+    const taken = removeFrom(store.all(stream), drop);
     gone[stream].push(...taken.map((event) => event.id));
     return taken.length;
   };

@@ -4,6 +4,7 @@
 import { backfillButton } from '../parts/actions.js';
 import { html, morphChildren } from '../parts/dom.js';
 import { aside, progressBar } from '../parts/elements.js';
+import { nameOf } from '../parts/tables.js';
 import { duration, figure, minute, percent, since, switchZone, zoneName } from '../parts/words.js';
 import { href } from './screen.js';
 
@@ -68,13 +69,11 @@ export function drawFrame(place) {
         ),
       );
     },
-    /** The server answered. */
     heard() {
       heardAt = new Date();
       say('server');
       say('fault');
     },
-    /** Live updates are connected. */
     live() {
       mark('live', 'Live');
       say('server');
@@ -166,8 +165,8 @@ export function drawNow(place, { activities }) {
 
 /** @param {Activity} activity */
 function row(activity) {
-  const { kind, id, source, stream, startedAt, progress, rows, rowsPerSecond, etaSeconds, paused } = activity;
-  const name = `${source}/${stream}`;
+  const { kind, id, startedAt, progress, rows, rowsPerSecond, etaSeconds, paused } = activity;
+  const name = nameOf(activity);
   const isBackfill = kind === 'backfill';
   const figures = [
     progress === null ? since(startedAt) : percent(progress),

@@ -65,8 +65,7 @@ export function listen({ onOverview, onReadiness, onNews, onState, onSignedOut }
   };
 }
 
-/** The newest overview, loaded or received, and when. */
-/** @type {{ overview: Overview, at: number } | undefined} */
+/** The newest overview, loaded or received, and when. @type {{ overview: Overview, at: number } | undefined} */
 let kept;
 
 /** @param {Overview} overview */

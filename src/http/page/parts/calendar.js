@@ -134,9 +134,7 @@ function cellsOf(zoom, look) {
  * @param {{ column: number, most: number, isChosen: boolean, isEntry: boolean }} place `most`: the rows of the fullest cell.
  */
 function cellButton({ at, state, label, to, text, rows }, { column, most, isChosen, isEntry }) {
-  const onclick = () => {
-    location.hash = to;
-  };
+  const onclick = () => location.assign(to);
   // By the root, so that one busy day does not make all others look empty.
   const vars = { '--column': column, '--share': rows === null ? '1' : Math.sqrt(rows / most).toFixed(2) };
   return html`<button type="button" role="gridcell" class="state ${state}" data-key=${at} aria-label=${label}
@@ -159,7 +157,7 @@ const walk =
     if (cell instanceof HTMLElement) cell.focus();
   };
 
-/** @type {Readonly<Record<DayState, string>>} */
+/** From best to worst: a span of days has the worst state in it. @type {Readonly<Record<DayState, string>>} */
 const STATE_WORDS = {
   certified: 'proven complete',
   open: 'not reached yet',
@@ -168,8 +166,7 @@ const STATE_WORDS = {
   gap: 'never read, though later days were',
 };
 
-/** From best to worst: a span of days has the worst state in it. */
-const ORDER = /** @type {const} */ (['certified', 'open', 'quarantined', 'uncertified', 'gap']);
+const ORDER = /** @type {DayState[]} */ (Object.keys(STATE_WORDS));
 
 /** @param {readonly DayState[]} states */
 const worstOf = (states) => ORDER.findLast((state) => states.includes(state)) ?? 'open';
@@ -183,9 +180,6 @@ function daysOf({ days }) {
   }
   return each;
 }
-
-/** The rows of each day with rows; null where they are not known. @param {TrackCoverage} track @returns {Map<string, number | null>} */
-const rowsOf = ({ rows }) => new Map(rows.map((day) => [day.date, day.rows]));
 
 /** The number of days by state, worst first: `2 gap, 30 certified`. @param {readonly DayState[]} states */
 const tallyOf = (states) =>
@@ -240,17 +234,16 @@ export function timeline(track, address) {
   const name = { all: 'All years', year: at, month: zoom === 'month' ? spokenMonth(at) : '' }[zoom];
   const look = {
     days,
-    rows: rowsOf(track),
+    rows: new Map(track.rows.map((day) => [day.date, day.rows])),
     at,
     chosen: address.query.day,
     /** @param {string} at A day, or a month. */
     to: (at) => here(address, zoom === 'all' ? { zoom: 'month', at, day: null } : { zoom, at: look.at, day: at }),
   };
-  const choices = choice('Zoom', address, 'zoom', zoom, { month: 'Month', year: 'Year', all: 'All' });
   return html`<div class="timeline">
     <div class="panel-head">
       <div class="row">${zoom !== 'all' && pager(zoom, at, [first, last], address)}<h3>${name}</h3></div>
-      ${choices}
+      ${choice('Zoom', address, 'zoom', zoom, { month: 'Month', year: 'Year', all: 'All' })}
     </div>
     ${dayGrid(zoom, look)}
     ${legend('The stronger, the more rows.')}
@@ -270,11 +263,9 @@ const inMonth = (at, last) => (at.length > 4 ? at : last.startsWith(at) ? monthO
 
 /** @param {'year' | 'month'} zoom @param {string} at @param {[string, string]} ends @param {Address} address */
 function pager(zoom, at, [first, last], address) {
-  /** @param {number} by */
-  const moved = (by) => (zoom === 'year' ? String(Number(at) + by) : addMonths(at, by));
   /** @param {number} by @param {string} label @param {string} sign */
   const link = (by, label, sign) => {
-    const to = moved(by);
+    const to = zoom === 'year' ? String(Number(at) + by) : addMonths(at, by);
     const isThere = to >= first.slice(0, at.length) && to <= last.slice(0, at.length);
     return isThere
       ? html`<a class="button quiet" href=${here(address, { zoom, at: to })} aria-label=${label}>${sign}</a>`

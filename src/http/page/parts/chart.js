@@ -32,9 +32,9 @@ class TimeChart extends HTMLElement {
   #tip = html`<div class="chart-tip" hidden></div>`;
   #back = html`<button class="chart-back quiet" type="button" hidden>Whole range</button>`;
   #size = new ResizeObserver(() => this.#plot?.setSize(this.#room()));
-  #theme = new MutationObserver(() => this.#plot?.redraw());
-  #dark = matchMedia('(prefers-color-scheme: dark)');
   #redraw = () => this.#plot?.redraw();
+  #theme = new MutationObserver(this.#redraw);
+  #dark = matchMedia('(prefers-color-scheme: dark)');
 
   connectedCallback() {
     this.append(this.#tip, this.#back);
@@ -67,9 +67,7 @@ class TimeChart extends HTMLElement {
     return JSON.parse(this.getAttribute('model') ?? '{"layers":[],"slots":[],"stepMs":1}');
   }
 
-  #room() {
-    return { width: Math.max(200, this.clientWidth), height: HEIGHT };
-  }
+  #room = () => ({ width: Math.max(200, this.clientWidth), height: HEIGHT });
 
   #show() {
     const model = this.#model;
@@ -129,8 +127,7 @@ class TimeChart extends HTMLElement {
       hooks: {
         setCursor: [(plot) => this.#point(plot, model)],
         setScale: [
-          (plot, key) => {
-            const { min, max } = plot.scales.x ?? {};
+          ({ scales: { x: { min, max } = {} } }, key) => {
             if (key === 'x') this.#back.hidden = min === undefined || (min <= whole[0] && (max ?? 0) >= whole[1]);
           },
         ],
@@ -152,18 +149,13 @@ class TimeChart extends HTMLElement {
       left < 0 ? undefined : model.slots[Math.floor((plot.posToVal(left, 'x') * 1000 - first) / model.stepMs)];
     this.#tip.hidden = !slot;
     if (!slot) return;
-    this.#tip.replaceChildren(
-      html`<b>${slotTime(model, slot.at)}</b>`,
-      ...(slot.values ? slotFigures(model, slot).map((each) => each.join(' ')) : ['nothing']).map(
-        (text) => html`<span>${text}</span>`,
-      ),
-    );
+    const lines = slot.values ? slotFigures(model, slot).map((each) => each.join(' ')) : ['nothing'];
+    const spans = lines.map((text) => html`<span>${text}</span>`);
+    this.#tip.replaceChildren(html`<b>${slotTime(model, slot.at)}</b>`, ...spans);
     const at = plot.over.offsetLeft + left;
     const room = this.clientWidth - this.#tip.offsetWidth;
-    this.#tip.style.setProperty(
-      '--x',
-      `${Math.max(0, Math.min(room, at + 12 > room ? at - this.#tip.offsetWidth - 12 : at + 12))}px`,
-    );
+    const x = at + 12 > room ? at - this.#tip.offsetWidth - 12 : at + 12;
+    this.#tip.style.setProperty('--x', `${Math.max(0, Math.min(room, x))}px`);
   }
 }
 

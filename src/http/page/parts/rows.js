@@ -42,6 +42,7 @@ export async function loadRows(of, query, signal) {
 export function rowsChart({ by, rows }, address, isFirstSync) {
   const { span } = asked(address.query);
   const hourly = by === 'arrival' && rows.per === 'hour';
+  const stepMs = hourly ? DAY_MS / 24 : DAY_MS;
   const points = rows.series.flatMap(({ stream, points }) =>
     points.map((point) => ({
       stream,
@@ -54,7 +55,7 @@ export function rowsChart({ by, rows }, address, isFirstSync) {
   const slots = slotsOf({
     from: rows.from,
     to: rows.to,
-    stepMs: hourly ? DAY_MS / 24 : DAY_MS,
+    stepMs,
     points,
     atOf: ({ at }) => at,
     slot: (of) => ({ values: streams.map((name) => sum(of.filter(({ stream }) => stream === name))) }),
@@ -77,7 +78,7 @@ export function rowsChart({ by, rows }, address, isFirstSync) {
       label: `${counted(total, 'row')} in ${where}; the most in one ${hourly ? 'hour' : 'day'} was ${figure(most(slots))}`,
       layers: streams.map((name) => ({ name, kind: name })),
       slots,
-      stepMs: hourly ? DAY_MS / 24 : DAY_MS,
+      stepMs,
       ...(note && { note }),
     });
   return panel(by === 'event' ? 'Rows by event time' : 'New rows by arrival', total === 0 ? empty(nothing) : chart(), {

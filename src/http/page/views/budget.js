@@ -6,13 +6,9 @@ import { html } from '../parts/dom.js';
 import { aside, badge, choice, empty, opening, panel } from '../parts/elements.js';
 import { counted, duration, figure, percent } from '../parts/words.js';
 
-/** The time ranges, with the minutes of a bar: about a hundred bars each. */
 const SPANS = { hour: '1 hour', day: '24 hours', week: '7 days' };
-const SCALES = {
-  hour: { minutes: 60, step: 1 },
-  day: { minutes: 1440, step: 15 },
-  week: { minutes: 10_080, step: 120 },
-};
+/** The minutes of the range, and of a bar: about a hundred bars each. */
+const SCALES = { hour: [60, 1], day: [1440, 15], week: [10_080, 120] };
 const LANES = /** @type {const} */ (['fresh', 'repair', 'backfill']);
 
 /** @param {string | undefined} name */
@@ -23,7 +19,7 @@ export const budget = {
   title: () => 'Budget',
   news: ['budget'],
   load({ query }, signal) {
-    const { minutes, step } = SCALES[spanOf(query.span)];
+    const [minutes = 0, step = 0] = SCALES[spanOf(query.span)];
     return get('/api/budget', { minutes, step }, signal);
   },
   draw(/** @type {Budget} */ found, address) {

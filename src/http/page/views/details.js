@@ -24,9 +24,7 @@ export const record = {
         'Quarantine',
       );
     const { id, reason, runId, firstAt, lastAt } = found;
-    const onGone = () => {
-      location.hash = href(['quarantine']);
-    };
+    const onGone = () => location.assign(href(['quarantine']));
     const seen = facts([
       ['Stream', streamLink(found)],
       ['First seen', time(firstAt)],

@@ -34,22 +34,13 @@ export const streams = {
   draw(/** @type {Data} */ { overview: current, coverage, rows }, address) {
     const overview = current();
     const sources = [...new Set(overview.streams.map(({ source }) => source))];
+    const first = overview.streams.some(({ firstSync }) => firstSync);
     return [
       opening(headline(overview), standing(overview)),
       troubleList(overview.troubles),
-      ...sources.map((source) =>
-        sourcePanel(
-          source,
-          overview.streams.filter((stream) => stream.source === source),
-          coverage.tracks.filter((track) => track.source === source),
-        ),
-      ),
+      ...sources.map((source) => sourcePanel(source, overview, coverage)),
       legend(),
-      rowsChart(
-        rows,
-        address,
-        overview.streams.some(({ firstSync }) => firstSync),
-      ),
+      rowsChart(rows, address, first),
     ];
   },
 };
@@ -79,12 +70,8 @@ function firstSyncLine(first, activities) {
     const own = activities.find(
       ({ kind, ...of }) => kind === 'sync' && of.source === stream.source && of.stream === stream.stream,
     );
-    return {
-      rows: Math.max(stream.rows ?? 0, own?.rows ?? 0),
-      share: own?.progress ?? 0,
-      left: own?.etaSeconds ?? null,
-      own,
-    };
+    const rows = Math.max(stream.rows ?? 0, own?.rows ?? 0);
+    return { rows, share: own?.progress ?? 0, left: own?.etaSeconds ?? null, own };
   });
   if (each.every(({ own, rows }) => !own && rows === 0)) return 'First sync: waiting for its first run';
   const rows = each.reduce((sum, one) => sum + one.rows, 0);
@@ -109,19 +96,18 @@ const isFarBehind = ({ configured, firstSync, lagSeconds, maxLagSeconds }) =>
 /** @param {Overview} overview */
 function standing({ streams }) {
   const sources = new Set(streams.map(({ source }) => source)).size;
-  const last = streams
+  const [last] = streams
     // A listing is as old as it is rare.
-    .filter(
-      ({ stream, configured, firstSync, lagSeconds }) =>
-        stream !== 'links' && configured && !firstSync && lagSeconds !== null,
-    )
-    .toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
+    .filter((one) => one.stream !== 'links' && one.configured && !one.firstSync && one.lagSeconds !== null)
+    .toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0));
   const behind = last ? `, at most ${duration(last.lagSeconds ?? 0)} behind (${last.source}/${last.stream})` : '';
   return `${counted(streams.length, 'stream')} of ${counted(sources, 'source')}${behind}. Times are ${zoneName()}.`;
 }
 
-/** @param {string} source @param {StreamOverview[]} streams @param {TrackCoverage[]} tracks */
-function sourcePanel(source, streams, tracks) {
+/** @param {string} source @param {Overview} overview @param {Coverage} coverage */
+function sourcePanel(source, overview, coverage) {
+  const streams = overview.streams.filter((stream) => stream.source === source);
+  const tracks = coverage.tracks.filter((track) => track.source === source);
   const actions =
     streams.some(({ configured }) => configured) &&
     html`<div class="row" role="group" aria-label="Actions for ${source}">

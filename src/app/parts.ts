@@ -1,11 +1,12 @@
 import { createClient, type LinksQuery } from '../api/client.ts';
 import { createEventsApi } from '../api/events-api.ts';
-import { type CheckedParams, checkFilters } from '../api/filters.ts';
+import { checkFilters } from '../api/filters.ts';
 import { createLimiter, type Limiter } from '../api/limiter.ts';
 import { standardPerMinute } from '../api/plans.ts';
-import type { Config, LinksConfig, SourceConfig, StreamConfig } from '../config/index.ts';
+import type { Config, SourceConfig } from '../config/index.ts';
+import { readAgainMs } from '../config/sinks.ts';
 import { type BudgetKind, keyHashOf, openSharedBudgets } from '../cursor/budgets.ts';
-import type { Database } from '../cursor/database/index.ts';
+import { connect, type Database } from '../cursor/database/index.ts';
 import { createAskPage } from '../extract/links/ask.ts';
 import { createFlattenLink } from '../extract/links/link-row.ts';
 import { listLinks } from '../extract/links/listing.ts';
@@ -16,33 +17,29 @@ import { ConfigError } from '../model/errors.ts';
 import { createFlatten } from '../model/flatten.ts';
 import type { Log } from '../model/log.ts';
 import { STREAM_NAMES, STREAMS, type StreamName, type SyncName } from '../model/streams.ts';
+import type { ReadAgainMs } from '../sinks/files/event-index.ts';
+import { createPostgresSink } from '../sinks/postgres/postgres-sink.ts';
+import type { Sink } from '../sinks/sink.ts';
 import { BEFORE_ALL, type LinksJob, resolveSince, type StreamJob } from '../sync/job.ts';
+import { s3Settings } from './environment.ts';
+import type { Closers } from './resources.ts';
 
 /** What the user chose to sync. An omitted choice means all. */
 export interface Choice {
   source?: string | undefined;
   streams?: readonly SyncName[];
   sink?: string | undefined;
-  /** In addition to the config's. */
-  filters?: Readonly<Record<string, string>>;
+  filters?: Filters;
 }
 
-export interface ChosenStream {
-  name: string;
-  source: SourceConfig;
-  stream: StreamName;
-  settings: StreamConfig;
-}
+type Filters = Readonly<Record<string, string>>;
 
-/** The listing of all links of a source. */
-export interface ChosenLinks {
-  name: string;
-  source: SourceConfig;
-  settings: LinksConfig;
-}
+type ChosenStream = ReturnType<typeof chooseStreams>[number];
+
+type ChosenLinks = ReturnType<typeof chooseLinks>[number];
 
 /** The sources whose links are to be listed: all that are configured so, unless only streams of events were chosen. */
-export function chooseLinks(config: Config, { source: only, streams = [] }: Choice): ChosenLinks[] {
+export function chooseLinks(config: Config, { source: only, streams = [] }: Choice) {
   if (streams.length > 0 && !streams.includes('links')) return [];
   const chosen = Object.entries(config.sources).flatMap(([name, source]) =>
     source.links && (only === undefined || name === only) ? [{ name, source, settings: source.links }] : [],
@@ -57,7 +54,7 @@ export function chooseLinks(config: Config, { source: only, streams = [] }: Choi
 }
 
 /** The chosen streams of the config: at least one, unless only links were chosen. */
-export function chooseStreams(config: Config, { source: only, streams: wanted = [] }: Choice): ChosenStream[] {
+export function chooseStreams(config: Config, { source: only, streams: wanted = [] }: Choice) {
   const names = Object.keys(config.sources);
   if (names.length === 0) {
     throw new ConfigError('the config defines no source', {
@@ -90,8 +87,7 @@ export function chooseStreams(config: Config, { source: only, streams: wanted = 
 export const unknownName = (what: 'source' | 'sink', name: string, known: readonly string[]): ConfigError =>
   new ConfigError(`there is no ${what} "${name}" in the config`, { next: `use one of: ${known.join(', ')}` });
 
-/** The request budgets of the sources. */
-export type Budgets = ReturnType<typeof openBudgets>;
+type Budgets = ReturnType<typeof openBudgets>;
 
 /**
  * One limiter per key: sources that share a key share its budget, at the lowest of their rates. With a state,
@@ -124,7 +120,6 @@ export function openBudgets(config: Config, state?: Database) {
     of: events.of,
     /** For what is no analytics endpoint: the listing of links never takes from the budget of events. */
     standard: standard.of,
-    /** How the budget of a source has been used so far. */
     usage: (source: SourceConfig) => ({
       ...events.of(source).usage(),
       perSecond: events.rates.get(source.apiKey) ?? 0,
@@ -137,21 +132,16 @@ export function openBudgets(config: Config, state?: Database) {
 }
 
 export function createJob(
-  chosen: ChosenStream,
+  { name, source, stream, settings }: ChosenStream,
   budgets: Budgets,
   config: Config,
   log: Log,
-  further: Readonly<Record<string, string>> = {},
+  further: Filters = {},
 ): StreamJob {
-  const { name, source, stream, settings } = chosen;
   const client = createClient(source);
   const api = createEventsApi({ client, limiter: budgets.of(source), log: log.child({ source: name }), source: name });
-  const { query: filters, warnings } = soundFilters(
-    stream,
-    settings.filters.query,
-    further,
-    log.child({ source: name, stream }),
-  );
+  const ofStream = log.child({ source: name, stream });
+  const { query: filters, warnings } = soundFilters(stream, settings.filters.query, further, ofStream);
   const flatten = createFlatten(STREAMS[stream], config.privacy);
   return {
     source: name,
@@ -199,19 +189,14 @@ export function createLinksJob(
 }
 
 /** A canonical text, whatever the order in the config. */
-const describeFilters = (filters: Readonly<Record<string, string>>): string =>
+const describeFilters = (filters: Filters): string =>
   Object.entries(filters)
     .map(([name, value]) => `${name}=${value}`)
     .sort()
     .join('&');
 
 /** A command's filters in addition to the config's, checked together. Warnings about the config were given when it was read. */
-function soundFilters(
-  stream: StreamName,
-  own: Filters,
-  further: Filters,
-  log: Log,
-): Pick<CheckedParams, 'query' | 'warnings'> {
+function soundFilters(stream: StreamName, own: Filters, further: Filters, log: Log) {
   const { query, faults, warnings } = checkFilters(stream, { ...own, ...further });
   if (faults.length > 0) {
     throw new ConfigError('a filter cannot be used:', {
@@ -224,4 +209,55 @@ function soundFilters(
   return { query, warnings };
 }
 
-type Filters = Readonly<Record<string, string>>;
+/** Sinks are opened by their type. */
+
+type SinkSettings = Config['sinks'][string];
+type ChosenSink = [name: string, settings: SinkSettings];
+
+export function chooseSinks({ sinks }: Config, only: string | undefined): ChosenSink[] {
+  const names = Object.keys(sinks);
+  if (only !== undefined && !names.includes(only)) throw unknownName('sink', only, names);
+  return Object.entries(sinks).filter(([name]) => only === undefined || name === only);
+}
+
+interface Opening {
+  config: Config;
+  state: Database;
+  closers: Closers;
+  log?: Log;
+}
+
+export async function openSinks(chosen: readonly ChosenSink[], opening: Opening): Promise<Sink[]> {
+  const sinks: Sink[] = [];
+  for (const [name, settings] of chosen) {
+    const sink = await openByType(name, settings, opening);
+    opening.closers.push(() => sink.close());
+    sinks.push(settings.keep === undefined ? sink : { ...sink, keepMs: settings.keep });
+  }
+  return sinks;
+}
+
+async function openByType(name: string, settings: SinkSettings, opening: Opening): Promise<Sink> {
+  const { config, state, closers, log } = opening;
+  if (settings.type === 'postgres') {
+    const { url, schema, partition, indexes } = settings;
+    // In the state's database, data and cursor share a transaction. Only equal URLs tell that it is the same database.
+    const db = url === undefined || url === config.state.url ? state : connect({ url });
+    if (db !== state) closers.push(() => db.close());
+    return createPostgresSink({ name, db, schema, state, partition, indexes, ...(log && { log }) });
+  }
+  // Imported on demand: most starts need no files.
+  const { openStore } = await import('../sinks/files/store/open-store.ts');
+  const { fileMode } = settings;
+  const place = settings.type === 'parquet' ? settings.path : settings.warehouse;
+  const again: ReadAgainMs = (source, stream) => readAgainMs(config.sources[source]?.streams[stream]);
+  const files = { name, state, store: await openStore(place, { ...s3Settings(), fileMode }), readAgainMs: again };
+  if (settings.type === 'parquet') {
+    const { createParquetSink } = await import('../sinks/parquet/parquet-sink.ts');
+    return createParquetSink({ ...files, scheme: settings.partition, compression: settings.compression });
+  }
+  const { createIcebergSink } = await import('../sinks/iceberg/iceberg-sink.ts');
+  const { warehouse, namespace, catalog, keepSnapshots: keep } = settings;
+  const where = { ...files, warehouse, namespace, ...(catalog.type === 'rest' && { rest: catalog }) };
+  return createIcebergSink({ ...where, maintenance: { keep } });
+}
