@@ -2,7 +2,7 @@ import type { Database, Queryable } from '../cursor/database/index.ts';
 import { sql } from '../cursor/database/sql.ts';
 import { toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
-import { findUnmet } from '../sync/status.ts';
+import { findUnmet } from '../sync/needs.ts';
 import { type Incident, type IncidentKind, markSent, recordTroubles, type Trouble, takeUnsent } from './incidents.ts';
 import type { ScheduledStreams } from './schedule.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { coverageBar } from '../../src/cli/commands/status.ts';
+import { coverageBar } from '../../src/cli/coverage-bar.ts';
 import { coverageSpans } from '../../src/model/window.ts';
 
 const entry = (start: number, end: number, certified = true) => ({ start, end, certified });
