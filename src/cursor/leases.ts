@@ -82,7 +82,7 @@ export async function withLease<T>(
 
 const RENEW_MS = 5000;
 
-/** Until it is told to stop; then the renewal under way can be awaited. One at a time, so that they do not pile up. */
+/** Renews until it is told to stop; the renewal under way can then be awaited. One at a time, so that they do not pile up on a slow database. */
 export function keepRenewing(renew: () => Promise<unknown>): () => Promise<void> {
   let underWay: Promise<void> | undefined;
   const attempt = async (): Promise<void> => {

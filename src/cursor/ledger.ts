@@ -39,7 +39,7 @@ export interface Span extends Window {
   note?: string | undefined;
 }
 
-/** The cursor moves as far as the ledger proves. Without `rows` (a sink that cannot count) a window has those read. */
+/** Writes the windows, and moves the cursor as far as the ledger proves. Without `rows`, as for a sink that cannot count, a window has the rows that were read. */
 export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance, rows?: SinkRows): Promise<void> {
   await fence.renew();
   if (rows) await carryRows(tx, advance, rows);
@@ -118,7 +118,7 @@ function insertEntries({ source, stream, sink }: Track, entries: readonly Entry[
 
 const WATERMARK = 'coalesce(c.complete_through, c.since)';
 
-/** A `since` that moves back opens unread time: completeness is counted anew. Returns what is certified from there. */
+/** The watermark only ever rises, unless `since` moves back to time that was never read. Returns where it stands and what is certified behind it. */
 const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Advance): Sql => sql`
   insert into tributary.cursors as c (source, stream, sink, since, newest_seen, last_commit)
   values (${source}, ${stream}, ${sink}, ${toIso(since)}, ${isoOrNull(newestSeen)}, ${commitId})
@@ -133,7 +133,10 @@ const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Adv
     from tributary.windows
     where ${ofTrack({ source, stream, sink })} and state = 'certified' and end_at > ${raw(WATERMARK)}) as certified`;
 
-/** What stands beside the watermark, which promises what filters let through and is not set aside. Of a cursor `c`. */
+/**
+ * The promise of a stream in a sink: every event from `since` to `complete_through` that the filters let through is there, except those set
+ * aside. These columns stand beside the watermark wherever it is shown; each is SQL about a cursor `c`.
+ */
 export const COVERAGE = {
   filters: `(select nullif(f.filters, '') from tributary.filters f where (f.source, f.stream) = (c.source, c.stream))`,
   setAside: `(select count(*) from tributary.quarantine q where (q.source, q.stream) = (c.source, c.stream))`,

@@ -32,7 +32,7 @@ interface CommitterOptions {
   memory?: Memory;
 }
 
-/** A sink that fails is left behind and reported; the others still get every row: the requests have been spent. */
+/** Each sink has its own batches and cursor. One that fails is reported at the end; the others still get every row, as the requests are spent. */
 export function createCommitter(options: CommitterOptions) {
   const { sinks, tally, memory = processMemory } = options;
   const committers = new Map<string, SinkCommitter>(
@@ -244,7 +244,10 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
 
 const bytesIn = ({ bytes }: Arrived): number => bytes;
 
-/** It keeps order of time, and gets the longest stretch of one window: pieces of all would be joined over and over. */
+/**
+ * A lake keeps its rows in order of time. Of the windows that are read side by side, it gets the one with most rows, and the rest waits:
+ * pieces of all of them would be joined with the same files over and over.
+ */
 const STRETCHES = 2;
 /** Then all that has come is written: what a reader found who sees few rows does not wait for the end. */
 const MOST_STRETCHES = 16;

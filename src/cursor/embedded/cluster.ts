@@ -23,7 +23,7 @@ export const USER = 'tributary';
 const PASSWORD_FILE = 'tributary.password';
 const UNFINISHED = 'postgres.init-';
 
-/** Made aside and renamed when whole: a kill in initdb leaves nothing like a database; of two makers one wins. */
+/** Finds the data directory, or makes it aside and renames it when it is whole: a killed initdb leaves nothing that looks like a database. */
 export async function prepareCluster(home: Home, programs: Binaries, sync: boolean) {
   const data = dataDirectory(home.path);
   if (!(await versionOf(home))) await makeCluster(home, programs, sync);

@@ -35,7 +35,7 @@ export async function openHome(dir: string): Promise<Home> {
   return process.getuid?.() === 0 ? openAsRoot(dir) : { dir, path: dir, user: undefined, close: async () => {} };
 }
 
-/** A link could lead root astray, so root uses a folder of its own, held open: owners above could replace it. */
+/** Root uses only a folder that it owns, against links planted by others, and keeps it open: whoever owns a folder above could swap it. */
 async function openAsRoot(dir: string): Promise<Home> {
   const folder = await fs.open(dir, constants.O_DIRECTORY | constants.O_NOFOLLOW).catch((cause: unknown) => {
     throw new ConfigError(`the state folder ${dir} is a link or not a folder, and root does not follow links`, {
@@ -68,7 +68,7 @@ const unfit = (what: string): ConfigError =>
 const FIRST_USER = 60_706;
 const USERS = 478;
 
-/** The same for a folder. Any process of that user can come to the data by /proc, so it must own nothing else. */
+/** The server's user, always the same for a folder. Its processes can reach the data by /proc, so it must not be `postgres` or `nobody`. */
 function serverUser(inode: number): User {
   const taken = new Set(accounts().map(({ uid }) => uid));
   let uid = FIRST_USER + (inode % USERS);
@@ -197,7 +197,7 @@ function resolvePlatformPackage(): string {
   }
 }
 
-/** npm packages hold no links, and their install step may not run. Where node_modules is read-only, in our folder. */
+/** npm packages cannot hold symbolic links, and the install step that makes them may not run. Where node_modules is read-only, they go into our own folder. */
 async function linkLibraries(root: string, folder: string): Promise<Record<string, string>> {
   const links = JSON.parse(await fs.readFile(join(root, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
     source: string;

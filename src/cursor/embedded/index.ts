@@ -240,7 +240,7 @@ async function tryLock(session: Session, key: number, mode = ''): Promise<boolea
   return answer?.yes === true;
 }
 
-/** A server that crashed forgets who was there: a second owner would be let in, and stop it under our hands. */
+/** Keeps our place: a server that crashed and came back has forgotten us, would let in a second owner, and stop under us when that one leaves. */
 function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: (error: unknown) => void) {
   let wanted = true;
   let current: Promise<Place | undefined> = Promise.resolve(first);

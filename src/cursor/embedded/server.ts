@@ -93,7 +93,7 @@ export interface StartOptions {
   tcp: { port: number } | undefined;
 }
 
-/** Returns how to tell that our child has ended. It has its own session: Ctrl-C reaches us alone; it survives us. */
+/** Returns how to tell that our child has ended. It has a session of its own: Ctrl-C does not reach it, and it outlives us if we are killed. */
 export async function startPostmaster(options: StartOptions): Promise<HasExited> {
   const { home, programs, settings } = options;
   const data = dataDirectory(home.path);

@@ -44,7 +44,7 @@ interface RunStart extends Pick<Question, 'known' | 'identities'> {
   now(): Instant;
 }
 
-/** After a crash, other filters or a changed sink, the state is another. A sink that cannot be asked is left out. */
+/** Recovery, new filters and changed sinks move the state. A sink that cannot be asked is left out: nothing may be certified in it. */
 export async function bringKnownUpToDate(
   deps: SyncDeps,
   job: StreamJob,

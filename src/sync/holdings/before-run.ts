@@ -54,7 +54,7 @@ const SELECT_FOREIGN = `
   select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
   from tributary.foreign_rows where ${OURS} and sink = any($3) order by start_at`;
 
-/** Rows that were ever read count with the current filters alone: others start over. */
+/** Whether rows were ever read with the current filters: other filters start over. */
 const SELECT_KNOWN = `
   select (select filters from tributary.filters where ${OURS}) as filters, (select ${PROFILE} from tributary.profiles where ${OURS}) as profile,
     (select json_build_object('id', workspace, 'keyHash', key_hash) from tributary.sources where name = $1) as workspace,
