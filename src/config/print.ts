@@ -1,6 +1,7 @@
 import { addressOf } from '../cursor/database/errors.ts';
 import { isObject } from '../model/json.ts';
 import type { StreamName } from '../model/streams.ts';
+import { DAY_MS, HOUR_MS } from '../model/window.ts';
 import type { Config } from './schema.ts';
 import { isSecretKey } from './values.ts';
 
@@ -46,8 +47,8 @@ const MASK = '***';
 /** As a user would write it: 900000 is 15m. */
 function durationOf(ms: number): string {
   const units = [
-    ['d', 86_400_000],
-    ['h', 3_600_000],
+    ['d', DAY_MS],
+    ['h', HOUR_MS],
     ['m', 60_000],
     ['s', 1000],
   ] as const;

@@ -5,6 +5,7 @@ import { PLAN_NAMES } from '../api/plans.ts';
 import { addressOf } from '../cursor/database/errors.ts';
 import { ConfigError } from '../model/errors.ts';
 import { parseDuration, parseInstant } from '../model/instant.ts';
+import { DAY_MS } from '../model/window.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
 
 /** Keys with names like these hold secrets, in any part of the config. `linkPassword` says what happens to passwords. */
@@ -42,7 +43,7 @@ export const schemaName = namespace.refine(
 );
 
 /** A hundred years: anything longer is a typing error, and dates would leave the valid range. */
-const LONGEST_MS = 36_500 * 86_400_000;
+const LONGEST_MS = 36_500 * DAY_MS;
 export const isDuration = (text: string): boolean => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= LONGEST_MS;
 
 const A_DURATION = 'must be a duration such as 90s, 15m, 1h or 7d';

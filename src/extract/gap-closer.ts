@@ -10,7 +10,7 @@ import { firstStep, stepOf } from './pages/page-steps.ts';
 import { type PageResult, type Rejection, sortedRows } from './pages/received.ts';
 import { nextDay } from './profile.ts';
 import { CLOSED_MS } from './proof/intervals.ts';
-import { countTiedRows } from './tied-rows.ts';
+import { countTiedRows, MOST_CUT } from './tied-rows.ts';
 import { type AfterFailure, type FailedPage, getPastFailure } from './unreadable-rows.ts';
 
 export interface GapEnd {
@@ -51,9 +51,6 @@ const UNORDERED = 'the service does not sort its answers as asked, so they prove
 
 /** A way through numbered pages is left for a new start, which shows again what is known of its day, once it is so long. */
 const FEW_PAGES = 24;
-
-/** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
-const MOST_CUT = 100;
 
 /** Closes one gap after the other. The strategies choose what to fetch; whether the gap is closed is for the evidence to say. */
 export function createGapCloser(

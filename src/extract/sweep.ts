@@ -1,6 +1,6 @@
 import type { Row } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
-import { DAY_MS, startOfDay, type Window } from '../model/window.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, startOfDay, type Window } from '../model/window.ts';
 import { createGapCloser, type GapEnd } from './gap-closer.ts';
 import { testEnds } from './page-backward.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
@@ -140,7 +140,7 @@ export function createFairShare(profile: Profile, asked: () => { requests: numbe
 }
 
 /** One place that cannot be proven must not keep the rest from being read: on behind it, further each time. */
-const LEAPS_MS = [2000, 60_000, 3_600_000];
+const LEAPS_MS = [2000, MINUTE_MS, HOUR_MS];
 const MOST_LEAPS = 12;
 
 function placeBeyond({ evidence }: PageFetcher, at: Instant, leaps: number): Instant {

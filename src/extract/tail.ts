@@ -1,6 +1,6 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
-import { DAY_MS } from '../model/window.ts';
+import { DAY_MS, HOUR_MS } from '../model/window.ts';
 import { coverLimited, coverSilence } from './limits/silence.ts';
 import { newestPage, testEnds, walkBack } from './page-backward.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
@@ -186,7 +186,7 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest)
 }
 
 /** What is looked at where nothing waits to be confirmed. */
-const LATEST_MS = 3 * 3_600_000;
+const LATEST_MS = 3 * HOUR_MS;
 
 /** Old starts can be refused by themselves, by what the plan retains: then the latest is asked for alone. */
 async function* newestFrom(

@@ -22,7 +22,7 @@ const MOST_PASSES = 40;
 /** Rows come and go while they are counted; more often than this, something else is wrong. */
 const MOST_UNCOUNTED = 3;
 /** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
-const MOST_CUT = 100;
+export const MOST_CUT = 100;
 /** Pages of a shuffled instant that show nothing new; more of them repeat each other. */
 const MOST_STALE = 4;
 

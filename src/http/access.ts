@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { endSession, readEndedSessions } from '../cursor/audit.ts';
 import type { Queryable } from '../cursor/database/index.ts';
 import { ConfigError } from '../model/errors.ts';
+import { HOUR_MS } from '../model/window.ts';
 import { HttpError } from './answers.ts';
 import { isSame, ROLES, type Role, type Token } from './tokens.ts';
 
@@ -185,7 +186,7 @@ export function createSessions(
 
   return {
     open(token: Token): string {
-      const expiresAt = Math.min(now() + SESSION_HOURS * 3_600_000, token.expiresAt ?? Number.POSITIVE_INFINITY);
+      const expiresAt = Math.min(now() + SESSION_HOURS * HOUR_MS, token.expiresAt ?? Number.POSITIVE_INFINITY);
       const name = Buffer.from(token.name).toString('base64url');
       const id = `${expiresAt}.${randomBytes(16).toString('base64url')}.${name}`;
       return `${id}.${sign(token, `session ${id}`)}`;

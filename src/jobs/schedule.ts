@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { Cancelled, type Fault, RetryLater, StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
+import { HOUR_MS } from '../model/window.ts';
 import type { AnyJob } from '../sync/job.ts';
 
 /** When a stream is read: every so often, or at times of a calendar. The one home of cron-parser. */
@@ -129,7 +130,7 @@ export const isKeyRefused = (fault: Fault): boolean =>
   fault instanceof StopStream && (fault.answer?.status === 401 || fault.answer?.status === 403);
 
 const FIRST_PROBE_MS = 15 * 60_000;
-const RAREST_PROBE_MS = 6 * 3_600_000;
+const RAREST_PROBE_MS = 6 * HOUR_MS;
 
 /** How long what is parked is left alone after so many probes: 15 min, 30 min, … 6 h. */
 export const probeAfterMs = (probes: number): number =>

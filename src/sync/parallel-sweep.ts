@@ -3,7 +3,7 @@ import type { Lane } from '../api/limiter.ts';
 import type { Profile, Slice } from '../extract/reader.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { observed } from '../model/log.ts';
-import type { Window } from '../model/window.ts';
+import { HOUR_MS, type Window } from '../model/window.ts';
 
 /** A chain that is done takes over the later half of what promises most rows: nobody has to know where the rows are. */
 interface ParallelSweep<T extends Wanted> {
@@ -122,4 +122,4 @@ function middleOf({ at, end }: Pick<Part<unknown>, 'at' | 'end'>, profile: Profi
   return edge > at ? edge : undefined;
 }
 
-const startOfHour = (at: Instant): Instant => Math.floor(at / 3_600_000) * 3_600_000;
+const startOfHour = (at: Instant): Instant => Math.floor(at / HOUR_MS) * HOUR_MS;

@@ -1,6 +1,7 @@
 import type { Page } from '../../api/client.ts';
 import { RetryLater, StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
+import { HOUR_MS } from '../../model/window.ts';
 import type { Profile } from '../profile.ts';
 import type { PageQuery } from '../proof/answer.ts';
 
@@ -18,7 +19,7 @@ interface Limits {
 const FEW_TRIES = 3;
 
 /** A range that is asked for as it is, whatever the answer. */
-export const SHORT_MS = 3_600_000;
+export const SHORT_MS = HOUR_MS;
 
 /** Finds out whether a question failed for its end or for its length, and notes what can be asked instead. Returns whether it did. */
 export async function findWhatIsRefused(query: PageQuery, error: unknown, limits: Limits): Promise<boolean> {

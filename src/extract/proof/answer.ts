@@ -1,4 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
+import { DAY_MS } from '../../model/window.ts';
 
 /** What was asked for: a page of the rows between two bounds, in one order. */
 export interface PageQuery {
@@ -29,7 +30,7 @@ export interface Observation {
 }
 
 /** Services widen bounds to whole days, and days begin at different times around the world. */
-export const WIDENED_MS = 2 * 86_400_000;
+export const WIDENED_MS = 2 * DAY_MS;
 
 /** Clocks differ by this much, and the one of an answer tells whole seconds only. */
 export const CLOCKS_MS = 60_000;
@@ -62,7 +63,7 @@ export function inOrder({ query, rows: all, answeredAt }: Omit<Observation, 'cou
 }
 
 /** No service is a year beside the question: one such row among others has a garbled time, and says nothing of their order. */
-const YEAR_MS = 366 * 86_400_000;
+const YEAR_MS = 366 * DAY_MS;
 
 function withoutGarbled(rows: readonly Stamped[], { start, end }: PageQuery): readonly Stamped[] {
   const others = rows.filter(({ at }) => at >= start - YEAR_MS && at <= end + YEAR_MS);

@@ -1,4 +1,5 @@
 import type { Instant } from '../../model/instant.ts';
+import { DAY_MS, HOUR_MS } from '../../model/window.ts';
 import { CLOCKS_MS, type Observation, type PageQuery, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
 
 /**
@@ -24,13 +25,13 @@ export interface Look {
 }
 
 /** A range that no service cuts short or has forgotten. */
-export const NARROW_MS = 6 * 3_600_000;
+export const NARROW_MS = 6 * HOUR_MS;
 
 /** Longer than any rounding of a bound: hours, days, weeks and months in any zone. */
-export const APART_MS = 40 * 86_400_000;
+export const APART_MS = 40 * DAY_MS;
 
 /** So much time since the newest row need not be covered by itself. */
-export const QUIET_MS = 3_600_000;
+export const QUIET_MS = HOUR_MS;
 
 /** However long a silence is, so many short questions are enough. */
 const MOST_LOOKS = 6;
