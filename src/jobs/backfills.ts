@@ -73,6 +73,9 @@ const STEPS = {
 
 export type BackfillAction = keyof typeof STEPS;
 
+export const actionsIn = (state: BackfillState): BackfillAction[] =>
+  (Object.keys(STEPS) as BackfillAction[]).filter((action) => STEPS[action].from.some((from) => from === state));
+
 export async function steerBackfill(deps: BackfillDeps, id: string, action: BackfillAction): Promise<void> {
   const { from, to } = STEPS[action];
   const { state } = deps;

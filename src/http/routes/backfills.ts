@@ -1,6 +1,7 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { isoOrNull } from '../../cursor/database/sql.ts';
 import {
+  actionsIn,
   checkNewBackfills,
   enqueueBackfills,
   readBackfills,
@@ -200,14 +201,6 @@ export async function listBackfills(state: Queryable, id?: string): Promise<Back
   return found.map((backfill) => toBackfill(backfill, extentOf.get(backfill.id)));
 }
 
-const ACTIONS_IN: Readonly<Record<Backfill['state'], BackfillAction[]>> = {
-  queued: ['pause', 'cancel'],
-  paused: ['resume', 'cancel'],
-  failed: ['retry'],
-  cancelled: [],
-  done: [],
-};
-
 function toBackfill(stored: StoredBackfill, extent: (Extent & { paused: boolean }) | undefined): Backfill {
   const { start, end, createdAt, finishedAt, rows, ...same } = stored;
   const { state, windows } = same;
@@ -224,6 +217,6 @@ function toBackfill(stored: StoredBackfill, extent: (Extent & { paused: boolean 
     ...(extent
       ? paceOf(extent)
       : { progress: ended === all ? 1 : ended / all, rows, rowsPerSecond: null, etaSeconds: null }),
-    actions: ACTIONS_IN[state],
+    actions: actionsIn(state),
   };
 }
