@@ -23,7 +23,7 @@ export function parallelism(answerMs: number, requestsPerSecond: number, answerB
   const gapMs = 1000 / requestsPerSecond;
   const wanted =
     pageMs > gapMs
-      ? 1 + Math.round(answerMs / pageMs)
+      ? 1 + Math.floor(answerMs / pageMs)
       : Math.max(LEAST_SIDE_BY_SIDE, Math.ceil((answerMs / gapMs) * ROOM));
   const fit = Math.floor(MOST_BYTES_SIDE_BY_SIDE / Math.max(1, answerBytes));
   return Math.max(1, Math.min(wanted, MOST_SIDE_BY_SIDE, fit));

@@ -58,7 +58,6 @@ test('fewer side by side where pages are large, so that together they stay as sm
 test('reads no more windows at a time than the process takes in pages', () => {
   // From a fast service one after the other; from a slow one so many that a page is there whenever the last is done.
   expect(parallelism(20, 1000, 0, 50)).toBe(1);
-  expect(parallelism(45, 1000, 0, 80)).toBe(2);
   expect(parallelism(120, 1000, 0, 50)).toBe(3);
   expect(parallelism(300, 8, 0, 150)).toBe(3);
   expect(parallelism(5000, 1000, 0, 50)).toBe(8);
