@@ -17,7 +17,10 @@ export const joinedKeys = (stream: Stream): string[] => [
   ),
 ];
 
-/** Of two runs the later reading counts: an event's time may move back. Within a run the newer time, then the last. */
+/**
+ * Which of two readings of an event counts, in every sink. Of two runs the later one: an event's time may move back. Within a run the
+ * one with the newer time, and of equal times the last one: the service shows both, in any order.
+ */
 interface Reading {
   at: Instant;
   runId: string | null;

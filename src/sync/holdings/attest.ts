@@ -25,10 +25,6 @@ import { type Known, readKnown } from './before-run.ts';
 import { countOn, MOST_WINDOWS } from './count.ts';
 import { retain } from './retain.ts';
 
-/**
- * A sink that identifies itself as before is believed for a day; of one that was replaced, rows are counted, spread over runs. Where it
- * differs from the ledger, the window is reopened, and this run reads it again.
- */
 interface Question {
   known: Known;
   epoch: number;
@@ -44,7 +40,12 @@ interface RunStart extends Pick<Question, 'known' | 'identities'> {
   now(): Instant;
 }
 
-/** Recovery, new filters and changed sinks move the state. A sink that cannot be asked is left out: nothing may be certified in it. */
+/**
+ * Asks every sink what it holds, before anything is read: a window counts as complete only while its rows are in the sink. A sink that
+ * identifies itself as before is believed for a day; of one that was replaced or restored, the rows are counted, spread over runs. Where
+ * they differ from the ledger, the window is reopened, and this run reads it again.
+ * Recovery, new filters and changed sinks move the state. A sink that cannot be asked is left out: nothing may be certified in it.
+ */
 export async function bringKnownUpToDate(
   deps: SyncDeps,
   job: StreamJob,
