@@ -24,6 +24,10 @@ const LASTING = /^src\/(?:app\/(?:start|worker|traces)|sinks\/iceberg\/iceberg-s
 const plugin = {
   name: 'tributary',
   setup({ onLoad }) {
+    // Ours are in English, and the others would be loaded with every command.
+    onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, () => ({
+      contents: "export { default as en } from './en.js'",
+    }));
     // Files are found from where the source was compiled to, not from here.
     onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
       const place = JSON.stringify(`../${relative('src', path).replace(/ts$/, 'js')}`);

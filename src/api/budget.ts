@@ -9,23 +9,26 @@ export type Lane = (typeof LANES)[number];
  *
  * **Never one too many.** The requests of a budget of N a second form N chains: each one is sent a second and `MARGIN` after the N-th
  * before it was really sent. Any second then holds at most one request of each chain, however late single ones were. Only the network
- * can bring two of a chain closer: the margin, 25 ms, is for that.
+ * can bring two of a chain closer: the margin, 30 ms, is for that.
  *
- * **Spaced.** Even gaps keep the chains apart. Lateness of up to half a gap does not shift the schedule: counting each request from
- * the one right before it would lose N times as much to timers that fire late.
+ * **Spaced.** A service that weights the second before counts by the part of it that is left. It refuses what a sliding second lets
+ * through, if gaps are uneven: so none follows another closer than a second's N-th part, and lateness is made up for by the margin only.
  *
  * **A 429** pauses every lane once. Then one request is sent alone, and its answer restores the pace. One 429 by chance costs no
  * more than that. Those that follow within ten seconds widen the gaps; each that follows within ten minutes adds `CAUTION` to every distance
  * for half an hour, because the network's delay varies by more than the margin.
  */
-export const MARGIN = 0.025;
-export const CAUTION = 0.03;
-const MOST_CAUTION = 0.12;
+export const MARGIN = 0.03;
+export const CAUTION = 0.025;
+const MOST_CAUTION = 0.1;
 const CHANCE_MS = 600_000;
 const CAUTIOUS_MS = 1_800_000;
 
 /** The plan's rate as a distance, in milliseconds. */
 export const gapOf = (perSecond: number): number => (1000 / perSecond) * (1 + MARGIN);
+
+/** No request follows another one closer than this, however late that one was sent. */
+const closest = (perSecond: number): number => 1000 / perSecond;
 
 /** Larger budgets have this many chains, with a shorter time between two requests of a chain. */
 const MOST_CHAINS = 16;
@@ -124,7 +127,7 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
   const taken = changed(state, {
     ...{ perSecond, carefulUntil: isCareful ? now + CAREFUL_MS : state.carefulUntil },
     ...{ slots: slot.number, leftAt: [at, ...state.leftAt].slice(0, MOST_CHAINS), isProbing: false },
-    nextAt: (at - state.nextAt > gap / 2 ? at : state.nextAt) + gap,
+    nextAt: Math.max(state.nextAt + gap, at + closest(perSecond)),
     aloneUntil: slot.isAlone ? at + (state.isProbing ? PROBE_MS : COLD_MS) : 0,
   });
   return [taken, slot];
@@ -135,10 +138,10 @@ const changed = (state: BudgetState, change: Partial<BudgetState>): BudgetState 
   version: state.version + 1,
 });
 
-/** A request was sent later than its slot: the next of its chain is counted from the real time, and none follows closely. */
+/** A request was sent later than its slot: the next of its chain, and the next of all, are counted from the real time. */
 function leaveLate(state: BudgetState, { number }: Slot, at: number): BudgetState {
   const leftAt = state.leftAt.map((left, i) => (i === state.slots - number ? Math.max(left, at) : left));
-  const nextAt = Math.max(state.nextAt, at + gapOf(state.perSecond) / 2);
+  const nextAt = Math.max(state.nextAt, at + closest(state.perSecond));
   return changed(state, { leftAt, nextAt });
 }
 
