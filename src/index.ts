@@ -60,7 +60,7 @@ export interface Range {
   to: Date | string;
 }
 
-export interface TrackName {
+export interface FeedName {
   source: string;
   stream: StreamName;
   sink: string;
@@ -80,8 +80,8 @@ export interface Tributary {
   runs(filter?: Partial<Omit<RunFilter, 'since'>>): Promise<RunRecord[]>;
   doctor(): Promise<Finding[]>;
   /** Moves a watermark back, to a date in any form of the API; the next sync reads again from there. */
-  moveCursor(track: TrackName, to: Date | string, options?: { force?: boolean }): Promise<void>;
-  resetCursor(track: TrackName): Promise<void>;
+  moveCursor(feed: FeedName, to: Date | string, options?: { force?: boolean }): Promise<void>;
+  resetCursor(feed: FeedName): Promise<void>;
   forget(erasure: Erasure): Promise<Touched>;
 }
 
@@ -125,11 +125,11 @@ export function createTributary(options: TributaryOptions = {}): Tributary {
     status: () => withApp({ config, log }, ({ state }) => readStatus(state)),
     runs: (filter = {}) => withApp({ config, log }, ({ state }) => listRuns(state, { limit: 100, ...filter })),
     doctor: () => examine({ config, log, signal: NEVER, onFinding: () => {} }),
-    moveCursor: async (track, to, { force = false } = {}) => {
+    moveCursor: async (feed, to, { force = false } = {}) => {
       const instant = instantOf(to);
-      await moving((deps) => moveCursor(deps, track, { to: instant, force }));
+      await moving((deps) => moveCursor(deps, feed, { to: instant, force }));
     },
-    resetCursor: (track) => moving((deps) => resetCursor(deps, track)),
+    resetCursor: (feed) => moving((deps) => resetCursor(deps, feed)),
     forget: (erasure) => moving((deps) => forget(deps, erasure)),
   };
 }

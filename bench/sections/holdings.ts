@@ -35,10 +35,10 @@ async function measure(db: Queryable, config: Config, rows: number): Promise<Rep
   await multiply(db, rows / TEMPLATE);
   return withSyncApp({ config, log: silentLog }, async ({ state, sinks: [sink] }) => {
     if (!sink) throw new Error('a sink to ask');
-    const track = { source: SOURCE, stream: 'clicks', sink: sink.name } as const;
-    const windows = (before: number | undefined) => certifiedBefore(state, track, { before, most: 400 });
+    const feed = { source: SOURCE, stream: 'clicks', sink: sink.name } as const;
+    const windows = (before: number | undefined) => certifiedBefore(state, feed, { before, most: 400 });
     const identify: number[] = [];
-    for (let i = 0; i < 50; i++) identify.push(await msOf(() => abilityOf(sink, 'identify')(state, track, undefined)));
+    for (let i = 0; i < 50; i++) identify.push(await msOf(() => abilityOf(sink, 'identify')(state, feed, undefined)));
     const all = await windows(undefined);
     const looked = await msOf(() => abilityOf(sink, 'glance')(STREAMS.clicks, SOURCE, all));
     const [backend] = await db.query<{ pid: number }>({ text: 'select pg_backend_pid() as pid' });

@@ -13,13 +13,13 @@ export interface Loader {
 
 export async function openLoader(state: Database, sink: Sink, source: string): Promise<Loader> {
   const { epoch, release } = await acquireLease(state, source, stream.name, 'bench');
-  const track = { source, stream: stream.name, sink: sink.name };
+  const feed = { source, stream: stream.name, sink: sink.name };
   return {
     async commit(rows) {
       const batch = await sink.open(stream);
       await batch.write(rows);
       const commitId = randomUUID();
-      await batch.commit({ ...track, commitId, runId: 'bench', epoch, since: 0, spans: [], newestSeen: undefined });
+      await batch.commit({ ...feed, commitId, runId: 'bench', epoch, since: 0, spans: [], newestSeen: undefined });
     },
     close: release,
   };

@@ -63,8 +63,8 @@ export interface BudgetState {
   /** Counts the slots. */
   slots: number;
   pausedUntil: number;
-  /** Increases with every pause. The 429 of a request that was sent in an earlier era starts no new one. */
-  era: number;
+  /** Incremented by every pause. A 429 for a request that was sent before the last pause starts no new one. */
+  pauseCount: number;
   /** Pauses that followed each other closely. */
   streak: number;
   /** Added to every distance, until the time below. */
@@ -77,14 +77,14 @@ export interface BudgetState {
 
 export const unused = (perSecond: number): BudgetState => ({
   ...{ version: 0, perSecond, carefulUntil: 0, nextAt: 0, leftAt: [], slots: 0, pausedUntil: 0 },
-  ...{ era: 0, streak: 0, caution: 0, cautiousUntil: 0, isProbing: false, aloneUntil: 0 },
+  ...{ pauseCount: 0, streak: 0, caution: 0, cautiousUntil: 0, isProbing: false, aloneUntil: 0 },
 });
 
 /** The request may be sent at that time. */
 export interface Slot {
   at: number;
   number: number;
-  era: number;
+  pauseCount: number;
   /** No other request is sent before it is answered: a probe after a pause, or the first on a cold connection. */
   isAlone: boolean;
   isProbe: boolean;
@@ -100,7 +100,7 @@ type Step<T> = [BudgetState, T];
 export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now: number): Step<Slot | Wait> {
   // The clock was set back: times in its future are void.
   const isVoid = (before.leftAt[0] ?? 0) > now + FAR_AHEAD_MS;
-  const state = isVoid ? { ...unused(rate), era: before.era, version: before.version } : before;
+  const state = isVoid ? { ...unused(rate), pauseCount: before.pauseCount, version: before.version } : before;
 
   const isCareful = rate <= state.perSecond || state.carefulUntil <= now;
   const perSecond = isCareful ? rate : state.perSecond;
@@ -120,7 +120,7 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
   const slot = {
     at,
     number: state.slots + 1,
-    era: state.era,
+    pauseCount: state.pauseCount,
     isAlone: state.isProbing || isCold,
     isProbe: state.isProbing,
   };
@@ -146,35 +146,35 @@ function leaveLate(state: BudgetState, { number }: Slot, at: number): BudgetStat
 }
 
 /** The request that was sent alone was answered: the others may be sent, unless another was sent alone since. */
-const endAlone = (state: BudgetState, { era, number }: Slot): BudgetState =>
-  era === state.era && number === state.slots ? changed(state, { aloneUntil: 0 }) : state;
+const endAlone = (state: BudgetState, { pauseCount, number }: Slot): BudgetState =>
+  pauseCount === state.pauseCount && number === state.slots ? changed(state, { aloneUntil: 0 }) : state;
 
 interface TooManyRequests {
   afterMs: number | undefined;
   /** Undefined: the 429 was received elsewhere. */
-  era: number | undefined;
+  pauseCount: number | undefined;
   /** It was sent alone: somebody else uses the key, and more distance would not help. */
   wasAlone: boolean;
 }
 
-/** One pause for all. A 429 of a request that was sent in an earlier era belongs to the pause that ended that era. */
+/** One pause for all. A 429 for a request that was sent before the last pause belongs to that pause. */
 function pauseAll(
   state: BudgetState,
-  { afterMs, era = state.era, wasAlone }: TooManyRequests,
+  { afterMs, pauseCount = state.pauseCount, wasAlone }: TooManyRequests,
   now: number,
 ): Step<number> {
   const isPaused = now < state.pausedUntil;
-  const isNew = !isPaused && era >= state.era;
-  if (!isPaused && !isNew) return [state, state.era];
+  const isNew = !isPaused && pauseCount >= state.pauseCount;
+  if (!isPaused && !isNew) return [state, state.pauseCount];
   const sinceLast = now - state.pausedUntil;
   const streak = isNew ? (sinceLast < STREAK_MS ? state.streak + 1 : 1) : state.streak;
   const pauseMs = afterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** (streak - 1), LONGEST_PAUSE_MS);
   const paused = changed(state, { streak, pausedUntil: Math.max(state.pausedUntil, now + pauseMs) });
-  if (!isNew) return [paused, state.era];
-  const began = { ...paused, era: state.era + 1, isProbing: true, aloneUntil: 0 };
-  if (wasAlone || sinceLast > CHANCE_MS) return [began, began.era];
+  if (!isNew) return [paused, state.pauseCount];
+  const began = { ...paused, pauseCount: state.pauseCount + 1, isProbing: true, aloneUntil: 0 };
+  if (wasAlone || sinceLast > CHANCE_MS) return [began, began.pauseCount];
   const caution = Math.min((state.cautiousUntil > now ? state.caution : 0) + CAUTION, MOST_CAUTION);
-  return [{ ...began, caution, cautiousUntil: now + CAUTIOUS_MS }, began.era];
+  return [{ ...began, caution, cautiousUntil: now + CAUTIOUS_MS }, began.pauseCount];
 }
 
 /** Where a budget's state is kept. */
@@ -208,16 +208,16 @@ const LATE_MS = 5;
 
 export function createBudget(perSecond: number, store: BudgetStore = createOwnStore(perSecond)) {
   /** A 429 that could not be shared with other processes yet. */
-  let untold: TooManyRequests | undefined;
+  let unshared: TooManyRequests | undefined;
   /** A request that went alone on a cold connection and was answered. The next turn tells: mostly nobody waits to hear it. */
   let ended: Slot | undefined;
   const lateAt = new WeakMap<Slot, number>();
-  let firstEra: number | undefined;
-  let era = 0;
+  let countAtStart: number | undefined;
+  let pauseCount = 0;
 
   function seen(now: number): void {
-    firstEra ??= now;
-    era = Math.max(era, now);
+    countAtStart ??= now;
+    pauseCount = Math.max(pauseCount, now);
   }
 
   async function tell(refused: TooManyRequests): Promise<void> {
@@ -227,10 +227,10 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
   return {
     now: store.now,
     async take(lane: Lane, isCold: boolean): Promise<Slot | Wait> {
-      if (untold) await tell(untold);
-      untold = undefined;
+      if (unshared) await tell(unshared);
+      unshared = undefined;
       const taking = (state: BudgetState, now: number): Step<Slot | Wait> => {
-        seen(state.era);
+        seen(state.pauseCount);
         const isOver = ended !== undefined && state.aloneUntil > now;
         return takeSlot(isOver ? endAlone(state, ended as Slot) : state, perSecond, isCold, now);
       };
@@ -262,18 +262,18 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
     },
     /** The service answered 429: every lane pauses. */
     async tooMany(afterMs: number | undefined, slot?: Slot): Promise<void> {
-      const refused = { afterMs, era: slot?.era, wasAlone: slot?.isAlone === true };
+      const refused = { afterMs, pauseCount: slot?.pauseCount, wasAlone: slot?.isAlone === true };
       try {
         await tell(refused);
       } catch (error) {
         if (!(error instanceof RetryLater)) throw error;
         // Recovery: it is shared before the next slot is taken; until then no request of this process gets a slot.
-        untold = refused;
+        unshared = refused;
       }
     },
-    /** The newest era that this process knows of. */
-    era: () => era,
+    /** The highest pause count that this process knows of. */
+    pauseCount: () => pauseCount,
     /** Pauses since this process began. */
-    pauses: () => era - (firstEra ?? era),
+    pauses: () => pauseCount - (countAtStart ?? pauseCount),
   };
 }

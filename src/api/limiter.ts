@@ -102,7 +102,7 @@ export function createLimiter(options: LimiterOptions) {
   async function reach(slot: Slot): Promise<boolean> {
     const early = slot.at - budget.now();
     if (early > 0) await rest(early);
-    return budget.now() - slot.at < TOO_LATE_MS && slot.era === budget.era();
+    return budget.now() - slot.at < TOO_LATE_MS && slot.pauseCount === budget.pauseCount();
   }
 
   function send(slot: Slot): void {

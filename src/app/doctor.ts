@@ -31,28 +31,28 @@ interface DoctorDeps {
 /** Checks everything a sync needs. Each part is checked whatever the others gave, and nothing is changed. */
 export async function examine({ config, log, signal, stateUrl, onFinding }: DoctorDeps): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const tell = (found: readonly Finding[]): void => {
+  const report = (found: readonly Finding[]): void => {
     findings.push(...found);
     found.forEach(onFinding);
   };
-  tell([checkNode(process.version)]);
-  for (const folder of foldersOf(config)) tell([await checkDisk(folder)]);
+  report([checkNode(process.version)]);
+  for (const folder of foldersOf(config)) report([await checkDisk(folder)]);
   const untouched = withUntouched({ config, log, stateUrl }, async ({ state, sink }) => {
     const ofState = await checkState(state, MIGRATIONS, stateNameOf(config));
-    tell(ofState);
+    report(ofState);
     // Every sink keeps its progress in the state: a dead database is reported once, not for each of them.
     if (ofState.some(isAway)) return [];
-    for (const name of Object.keys(config.sinks)) tell(await found(`sink ${name}`, checkSink(sink(name), state)));
-    tell(await profileFindings(state, Object.keys(config.sources)));
+    for (const name of Object.keys(config.sinks)) report(await found(`sink ${name}`, checkSink(sink(name), state)));
+    report(await profileFindings(state, Object.keys(config.sources)));
     return movedFindings(state, config);
   });
-  tell(await found('state', untouched));
+  report(await found('state', untouched));
   const isStateAway = findings.some((finding) => finding.subject === 'state' && isAway(finding));
-  if (config.queue.url !== undefined || !isStateAway) tell(await found('queue', queueFindingsOf(config)));
-  tell(clearFindings(config));
+  if (config.queue.url !== undefined || !isStateAway) report(await found('queue', queueFindingsOf(config)));
+  report(clearFindings(config));
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
     const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
-    tell(await checkService({ name, stream, ...source }, signal));
+    report(await checkService({ name, stream, ...source }, signal));
   }
   return findings;
 }

@@ -112,10 +112,10 @@ const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters, ${FEWEST_CHARA
 
 const WORDS = /change.?me|pass.?word|letmein|welcome|default|example|secret|tributary|token|admin|test|hello/g;
 /** Whoever walks along one of these, in either direction, surprises nobody. */
-const TRACKS = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm'];
+const SEQUENCES = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm'];
 const STEPS = new Set(
-  TRACKS.flatMap((track) =>
-    [...track].flatMap((from, i) => [from + track[i + 1], `${track[i + 1]}${from}`, from + from]),
+  SEQUENCES.flatMap((sequence) =>
+    [...sequence].flatMap((from, i) => [from + sequence[i + 1], `${sequence[i + 1]}${from}`, from + from]),
   ),
 );
 

@@ -105,7 +105,7 @@ function writeRow(keyHash: string, before: BudgetState, after: BudgetState, { co
   const books = sql`,
     counted as (
       insert into tributary.budget_use as u (key_hash, minute, per_second, ${column}, pauses)
-      select key_hash, date_trunc('minute', clock_timestamp()), ${after.perSecond}::float8, 1, ${after.era - before.era}::int from saved
+      select key_hash, date_trunc('minute', clock_timestamp()), ${after.perSecond}::float8, 1, ${after.pauseCount - before.pauseCount}::int from saved
       on conflict (key_hash, minute) do update
       set per_second = excluded.per_second, ${column} = u.${column} + 1, pauses = u.pauses + excluded.pauses
     )`;

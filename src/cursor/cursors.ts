@@ -2,8 +2,8 @@ import { type Instant, toIso } from '../model/instant.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { defined, instantOf, isoOrNull, type Nulled, raw, sql } from './database/sql.ts';
-import { ofTrack } from './holdings/window-rows.ts';
-import type { AnyTrack, Track, Tracks } from './ledger.ts';
+import { ofFeed } from './holdings/window-rows.ts';
+import type { AnyFeed, Feed, Feeds } from './ledger.ts';
 
 export interface Cursor {
   since: Instant;
@@ -12,11 +12,11 @@ export interface Cursor {
   lastCommit?: string | undefined;
 }
 
-export async function readCursor(db: Queryable, { sink, ...track }: AnyTrack): Promise<Cursor | undefined> {
-  return (await readCursors(db, { ...track, sinks: [sink] })).get(sink);
+export async function readCursor(db: Queryable, { sink, ...feed }: AnyFeed): Promise<Cursor | undefined> {
+  return (await readCursors(db, { ...feed, sinks: [sink] })).get(sink);
 }
 
-async function readCursors(db: Queryable, { source, stream, sinks }: Tracks): Promise<Map<string, Cursor | undefined>> {
+async function readCursors(db: Queryable, { source, stream, sinks }: Feeds): Promise<Map<string, Cursor | undefined>> {
   return cursorsOf(sinks, await db.query<CursorRow>({ text: SELECT_CURSORS, values: [source, stream, sinks] }));
 }
 
@@ -35,8 +35,8 @@ export function cursorsOf(sinks: readonly string[], rows: readonly CursorRow[]):
 }
 
 /** Where several sinks stand together: no further than the one that is furthest behind. */
-export async function lowestCursor(db: Queryable, tracks: Tracks): Promise<Cursor | undefined> {
-  const cursors = [...(await readCursors(db, tracks)).values()];
+export async function lowestCursor(db: Queryable, feeds: Feeds): Promise<Cursor | undefined> {
+  const cursors = [...(await readCursors(db, feeds)).values()];
   const known = cursors.filter((cursor) => cursor !== undefined);
   if (known.length === 0) return undefined;
   return {
@@ -52,7 +52,7 @@ const lowest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefin
 /** A listing of all links is in the sink. What it shows is complete as of its beginning, if that is proven. */
 export async function recordListing(
   tx: Queryable,
-  { source, sink }: Pick<Track, 'source' | 'sink'>,
+  { source, sink }: Pick<Feed, 'source' | 'sink'>,
   { at, isProven, runId }: { at: Instant; isProven: boolean; runId: string },
 ): Promise<void> {
   await tx.query(sql`
@@ -70,9 +70,9 @@ export async function hasShownAny(db: Queryable, source: string): Promise<boolea
   return found.length > 0;
 }
 
-export async function lastCommit(db: Queryable, track: AnyTrack): Promise<string | undefined> {
+export async function lastCommit(db: Queryable, feed: AnyFeed): Promise<string | undefined> {
   const [row] = await db.query<{ id: string | null }>(
-    sql`select last_commit as id from tributary.cursors where ${ofTrack(track)}`,
+    sql`select last_commit as id from tributary.cursors where ${ofFeed(feed)}`,
   );
   return row?.id ?? undefined;
 }
@@ -100,40 +100,40 @@ export const isFirstSync = (
   maxLagMs: number = NEAR_MS,
 ): boolean => !caughtUp && (lagMs === null || lagMs > maxLagMs);
 
-export interface KnownTrack extends Track, Cursor {
+export interface KnownFeed extends Feed, Cursor {
   updatedAt: Instant;
   isFirstSync: boolean;
 }
 
 /** Every cursor of events in the state, whether or not the config still names its source and sink. A listing's cannot be moved. */
-export async function knownTracks(db: Queryable): Promise<KnownTrack[]> {
-  type Found = Nulled<Track & Cursor> & { updatedAt: Instant; caughtUp: boolean; lagMs: number | null };
+export async function knownFeeds(db: Queryable): Promise<KnownFeed[]> {
+  type Found = Nulled<Feed & Cursor> & { updatedAt: Instant; caughtUp: boolean; lagMs: number | null };
   const rows = await db.query<Found>(sql`
     select source, stream, sink, ${raw(CURSOR)}, ${instantOf('updated_at')} as "updatedAt", ${raw(CAUGHT_UP)} as "caughtUp",
       extract(epoch from now() - complete_through)::float8 * 1000 as "lagMs"
     from tributary.cursors c where stream <> 'links' order by source, stream, sink`);
   return rows.map(({ caughtUp, lagMs, updatedAt, ...row }) => ({
-    ...defined<Track & Cursor>(row),
+    ...defined<Feed & Cursor>(row),
     updatedAt,
     isFirstSync: isFirstSync({ caughtUp, lagMs }),
   }));
 }
 
-interface TrackChoice {
+interface FeedChoice {
   source?: string | undefined;
   streams?: readonly StreamName[];
   sink?: string | undefined;
 }
 
-export const chooseTracks = (all: readonly KnownTrack[], { source, streams = [], sink }: TrackChoice): KnownTrack[] =>
+export const chooseFeeds = (all: readonly KnownFeed[], { source, streams = [], sink }: FeedChoice): KnownFeed[] =>
   all.filter(
-    (track) =>
-      (streams.length === 0 || streams.includes(track.stream)) &&
-      (source === undefined || track.source === source) &&
-      (sink === undefined || track.sink === sink),
+    (feed) =>
+      (streams.length === 0 || streams.includes(feed.stream)) &&
+      (source === undefined || feed.source === source) &&
+      (sink === undefined || feed.sink === sink),
   );
 
-export const reportTrack = ({ source, stream, sink, since, updatedAt, completeThrough, newestSeen }: KnownTrack) => ({
+export const reportFeed = ({ source, stream, sink, since, updatedAt, completeThrough, newestSeen }: KnownFeed) => ({
   ...{ source, stream, sink, since: toIso(since), updatedAt: toIso(updatedAt) },
   completeThrough: isoOrNull(completeThrough),
   newestSeen: isoOrNull(newestSeen),
@@ -142,21 +142,21 @@ export const reportTrack = ({ source, stream, sink, since, updatedAt, completeTh
 /** Takes proofs back, so that the next sync reads again. Rows stay where they are. The caller holds the lease. */
 
 /** Everything from `to` on counts as never read. At the very beginning nothing is left proven. */
-export async function rewind(tx: Queryable, track: Track, to: Instant): Promise<void> {
+export async function rewind(tx: Queryable, feed: Feed, to: Instant): Promise<void> {
   const at = toIso(to);
-  await tx.query(sql`delete from tributary.windows where ${ofTrack(track)} and start_at >= ${at}`);
+  await tx.query(sql`delete from tributary.windows where ${ofFeed(feed)} and start_at >= ${at}`);
   // Its share of the time is the best guess of how many rows a piece of a window holds, until the sink has counted them.
   await tx.query(sql`
     update tributary.windows set end_at = ${at},
       rows = round(rows * extract(epoch from ${at}::timestamptz - start_at) / extract(epoch from end_at - start_at))
-    where ${ofTrack(track)} and end_at > ${at}`);
+    where ${ofFeed(feed)} and end_at > ${at}`);
   await tx.query(sql`
     update tributary.cursors
     set complete_through = case when ${at}::timestamptz > since then ${at}::timestamptz end, updated_at = now()
-    where ${ofTrack(track)}`);
+    where ${ofFeed(feed)}`);
 }
 
-export async function forgetTrack(tx: Queryable, track: Track): Promise<void> {
+export async function forgetFeed(tx: Queryable, feed: Feed): Promise<void> {
   for (const table of ['windows', 'cursors', 'attestations', 'foreign_rows'])
-    await tx.query(sql`delete from tributary.${raw(table)} where ${ofTrack(track)}`);
+    await tx.query(sql`delete from tributary.${raw(table)} where ${ofFeed(feed)}`);
 }

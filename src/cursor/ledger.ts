@@ -4,19 +4,19 @@ import type { SyncName } from '../model/streams.ts';
 import { completeThrough, type Entry, overlay, type Window } from '../model/window.ts';
 import type { Queryable } from './database/index.ts';
 import { defined, instantOf, isoOrNull, type Nulled, raw, type Sql, sql, storableText } from './database/sql.ts';
-import { carryRows, countByDay, ofTrack, recountRows, type SinkRows, type Track } from './holdings/window-rows.ts';
+import { carryRows, countByDay, type Feed, ofFeed, recountRows, type SinkRows } from './holdings/window-rows.ts';
 import type { Fence } from './leases.ts';
 
-export type { Track } from './holdings/window-rows.ts';
+export type { Feed } from './holdings/window-rows.ts';
 
-export type AnyTrack = Omit<Track, 'stream'> & { stream: SyncName };
+export type AnyFeed = Omit<Feed, 'stream'> & { stream: SyncName };
 
-export interface Tracks extends Omit<AnyTrack, 'sink'> {
+export interface Feeds extends Omit<AnyFeed, 'sink'> {
   sinks: readonly string[];
 }
 
 /** What a commit says about progress. It is written in the same transaction as the rows wherever that is possible. */
-export interface Advance extends Track {
+export interface Advance extends Feed {
   /** Names this commit, so that its outcome can be looked up. */
   commitId: string;
   runId: string;
@@ -56,7 +56,7 @@ export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance
   const certified = cursor.certified.map(([start, end]) => ({ start, end }));
   const reached = completeThrough(certified, cursor.from);
   if (reached !== undefined)
-    await tx.query(sql`update tributary.cursors set complete_through = ${toIso(reached)} where ${ofTrack(advance)}`);
+    await tx.query(sql`update tributary.cursors set complete_through = ${toIso(reached)} where ${ofFeed(advance)}`);
 }
 
 export const entryOf = ({ start, end, certified, rows, note }: Span, runId: string, now: Instant): Entry => ({
@@ -70,13 +70,13 @@ export const readBack = (advance: Advance): Advance => ({
   spans: advance.spans.map((span) => ({ ...span, certified: span.certified && Certified.onRecord(span) })),
 });
 
-export async function readLedger(db: Queryable, { sink, ...track }: Track, from: Instant): Promise<Entry[]> {
-  return (await readLedgers(db, { ...track, sinks: [sink] }, from)).get(sink) ?? [];
+export async function readLedger(db: Queryable, { sink, ...feed }: Feed, from: Instant): Promise<Entry[]> {
+  return (await readLedgers(db, { ...feed, sinks: [sink] }, from)).get(sink) ?? [];
 }
 
-export async function readLedgers(db: Queryable, tracks: Tracks, from: Instant): Promise<Map<string, Entry[]>> {
-  const values = [tracks.source, tracks.stream, tracks.sinks, toIso(from)];
-  return ledgersOf(tracks.sinks, await db.query<SinkLedgerRow>({ text: selectEntries('$4'), values }));
+export async function readLedgers(db: Queryable, feeds: Feeds, from: Instant): Promise<Map<string, Entry[]>> {
+  const values = [feeds.source, feeds.stream, feeds.sinks, toIso(from)];
+  return ledgersOf(feeds.sinks, await db.query<SinkLedgerRow>({ text: selectEntries('$4'), values }));
 }
 
 export type SinkLedgerRow = Nulled<Entry> & { sink: string };
@@ -101,11 +101,11 @@ const ALWAYS: Window = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_I
 const ENTRY = `${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", state = 'certified' as certified, rows,
   ${instantOf('read_at')} as "readAt", ${instantOf('proven_at')} as "provenAt", run_id as "runId", note, nullif(tries, 0) as tries`;
 
-const deleteTouching = (track: Track, { start, end }: Window): Sql => sql`
-  delete from tributary.windows where ${ofTrack(track)} and start_at <= ${toIso(end)} and end_at >= ${toIso(start)}
+const deleteTouching = (feed: Feed, { start, end }: Window): Sql => sql`
+  delete from tributary.windows where ${ofFeed(feed)} and start_at <= ${toIso(end)} and end_at >= ${toIso(start)}
   returning ${raw(ENTRY)}`;
 
-function insertEntries({ source, stream, sink }: Track, entries: readonly Entry[]): Sql {
+function insertEntries({ source, stream, sink }: Feed, entries: readonly Entry[]): Sql {
   const rows = entries.map(({ start, end, certified, rows, readAt, provenAt, runId, note, tries = 0 }) => ({
     ...{ start_at: toIso(start), end_at: toIso(end), state: certified ? 'certified' : 'uncertified', rows, tries },
     ...{ read_at: toIso(readAt), proven_at: isoOrNull(provenAt), run_id: runId, note: note && storableText(note) },
@@ -131,7 +131,7 @@ const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Adv
   returning ${instantOf(WATERMARK)} as from, (
     select coalesce(json_agg(json_build_array(${instantOf('start_at')}, ${instantOf('end_at')}) order by start_at), '[]')
     from tributary.windows
-    where ${ofTrack({ source, stream, sink })} and state = 'certified' and end_at > ${raw(WATERMARK)}) as certified`;
+    where ${ofFeed({ source, stream, sink })} and state = 'certified' and end_at > ${raw(WATERMARK)}) as certified`;
 
 /**
  * The promise of a stream in a sink: every event from `since` to `complete_through` that the filters let through is there, except those set
@@ -168,11 +168,11 @@ export interface CoverageRow {
   updated_at: Date;
 }
 
-export async function readCoverage(db: Queryable, track: AnyTrack): Promise<CoverageRow | undefined> {
+export async function readCoverage(db: Queryable, feed: AnyFeed): Promise<CoverageRow | undefined> {
   const [row] = await db.query<Omit<CoverageRow, 'also_complete'> & { also_complete: RangePairs }>(sql`
     select source, stream, since, complete_through, ${raw(COVERAGE.filters)} as filters, ${raw(COVERAGE.setAside)} as set_aside,
       ${raw(ALSO_COMPLETE_LIST)} as also_complete, newest_seen, updated_at
-    from tributary.cursors c where ${ofTrack(track)}`);
+    from tributary.cursors c where ${ofFeed(feed)}`);
   return row && { ...row, also_complete: isoRanges(row.also_complete) };
 }
 
@@ -191,7 +191,7 @@ export const provenMs = (of: Record<'source' | 'stream' | 'start' | 'end' | 'sin
 /** The share of a window that is proven in every one of these sinks: 1 only where all of it is. */
 export async function certifiedShare(
   db: Queryable,
-  { source, stream }: Pick<Track, 'source' | 'stream'>,
+  { source, stream }: Pick<Feed, 'source' | 'stream'>,
   sinks: readonly string[],
   { start, end }: Window,
 ): Promise<number> {

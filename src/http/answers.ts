@@ -39,7 +39,7 @@ export const figure = z.number().min(0);
 export const share = z.number().min(0).max(1);
 export const stream = z.enum(STREAM_NAMES);
 /** What has runs and a schedule: a stream of events, or the listing of all links. */
-export const track = z.enum([...STREAM_NAMES, 'links']);
+export const anyStream = z.enum([...STREAM_NAMES, 'links']);
 /** Of which stream something is said, and of which range. */
 export const of = { source: z.string(), stream };
 export const range = { from: moment, to: moment.describe('exclusive') };

@@ -103,7 +103,7 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
       const missed = missedSince(lastId);
       if (missed) for (const { text } of missed) send(text);
       else {
-        const first = [last.overview, last.readiness].flatMap((news) => (news && polling ? [news.event] : []));
+        const first = [last.overview, last.readiness].flatMap((change) => (change && polling ? [change.event] : []));
         const id = `${processId}.${count}`;
         if (lastId !== undefined) send(textOf(id, { event: 'reset', data: {} }));
         for (const event of first) send(textOf(id, event));

@@ -40,9 +40,9 @@ export interface Sink extends Partial<Abilities> {
 /** What only some sinks can do. Callers that can do without write `sink.recover?.(…)`; others use `abilityOf`. */
 export interface Abilities {
   /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. Returns whether it moved. */
-  recover(track: LeasedTrack): Promise<boolean>;
+  recover(feed: LeasedFeed): Promise<boolean>;
   /** After a run: publishes how far the stream is complete, beside the data. */
-  publishProgress(track: Omit<LeasedTrack, 'epoch'>, isReopened?: boolean): Promise<void>;
+  publishProgress(feed: Omit<LeasedFeed, 'epoch'>, isReopened?: boolean): Promise<void>;
   /** Erases a customer, a click or a source. Returns the number of affected rows by place. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
   /** How many rows of which place `erase` would affect. Without it, the events are read and counted. */
@@ -55,7 +55,7 @@ export interface Abilities {
    * A text that stays the same for as long as nobody else replaced, restored or wrote what the sink holds of the stream. Asked at the
    * start of every run, so it has to be cheap: at most a statement. `lastCommit` is the one that the state knows.
    */
-  identify(state: Queryable, track: Omit<LeasedTrack, 'epoch'>, lastCommit: string | undefined): Promise<string>;
+  identify(state: Queryable, feed: Omit<LeasedFeed, 'epoch'>, lastCommit: string | undefined): Promise<string>;
   /** What the sink holds of a source in each of these windows: counted, not looked up in what was written down. */
   attest(stream: Stream, source: string, windows: readonly Asked[]): Promise<Held[]>;
   /** Whether there is any row in each of these windows: where counting takes time, the first look at a sink that was replaced. */
@@ -178,7 +178,7 @@ export interface MaintainOptions {
 /** By table: files joined, snapshots expired, files removed, and files that are left. */
 export type Maintained = Record<string, { joined: number; expired: number; removed: number; files: number }>;
 
-export interface LeasedTrack {
+export interface LeasedFeed {
   source: string;
   stream: StreamName;
   epoch: number;

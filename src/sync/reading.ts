@@ -12,7 +12,7 @@ import { bringKnownUpToDate } from './holdings/attest.ts';
 import { createLedgers, type Known, type Ledgers } from './holdings/before-run.ts';
 import { keptFrom } from './holdings/retain.ts';
 import type { StreamJob, SyncDeps } from './job.ts';
-import { type Ended, type OpenRun, tracksOf } from './run.ts';
+import { type Ended, feedsOf, type OpenRun } from './run.ts';
 import { createSchemaEvolution, describeSchemaChange } from './schema-evolution.ts';
 import { isReopened, type Unproven, unsettled } from './windows-to-read.ts';
 
@@ -44,7 +44,7 @@ export async function withReading(
   const since = Math.min(...sinks.map(sinceOf));
   // A `since` that moved back opens older time, where backfills may have been.
   const isOlder = known.since !== undefined && since < known.since;
-  const entries = isOlder ? await readLedgers(state, tracksOf(deps, job), since) : known.ledgers;
+  const entries = isOlder ? await readLedgers(state, feedsOf(deps, job), since) : known.ledgers;
   const ledgers = createLedgers(entries, run.id, run.now);
   const reopened = new Map(sinks.map(({ name }) => [name, ledgers.of(name).filter(isReopened)]));
   const reader = job.createReader(known.profile, since, { hasShown: known.hasShown });
@@ -72,7 +72,7 @@ export async function withReading(
   if (fault) throw fault;
   // A backfill reads before `since`, and while it gave way a sync may have proven more.
   const isAllOurs = run.lease.epoch === epoch && asked.start >= since;
-  const others = isAllOurs ? undefined : await readLedgers(state, tracksOf(deps, job), asked.start);
+  const others = isAllOurs ? undefined : await readLedgers(state, feedsOf(deps, job), asked.start);
   const ledgerOf = (sink: string) => others?.get(sink) ?? ledgers.of(sink);
   return endedBy(sinks, { asked, now: run.now(), reopened, ledgerOf });
 }

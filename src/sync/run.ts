@@ -1,6 +1,6 @@
 import { type Cursor, lowestCursor } from '../cursor/cursors.ts';
 import { acquireLease, type Lease } from '../cursor/leases.ts';
-import type { Tracks } from '../cursor/ledger.ts';
+import type { Feeds } from '../cursor/ledger.ts';
 import {
   A_BUG,
   emptyTally,
@@ -102,7 +102,7 @@ async function beginRun(deps: SyncDeps, job: AnyJob, kind: RunKind) {
     async onTaken(tx) {
       const at = await startRun(tx, { id, kind, source, stream });
       const start = performance.now();
-      began = { at, elapsed: () => performance.now() - start, known: await readKnown(tx, tracksOf(deps, job)) };
+      began = { at, elapsed: () => performance.now() - start, known: await readKnown(tx, feedsOf(deps, job)) };
       for (const sink of deps.sinks)
         if (sink.isInState && sink.identify && stream !== 'links')
           identities.set(sink.name, await sink.identify(tx, { source, stream }, undefined));
@@ -150,7 +150,7 @@ async function doWork(
     const at = window();
     error.at({ source, stream, ...(at && { window: describeRange(at) }) });
     // If the database itself failed, the progress is unknown.
-    error.kept ??= await lowestCursor(deps.state, tracksOf(deps, job)).then(
+    error.kept ??= await lowestCursor(deps.state, feedsOf(deps, job)).then(
       keptOf,
       () => 'every row that was committed',
     );
@@ -177,7 +177,7 @@ async function endRun(
       await log.write(tx);
       if (!fault && ended.state !== 'failed') await deps.onEnd?.(tx);
       await lease.release(tx);
-      return lowestCursor(tx, tracksOf(deps, job));
+      return lowestCursor(tx, feedsOf(deps, job));
     });
   } catch (error) {
     // Recovery: the stream is free all the same.
@@ -208,7 +208,7 @@ function keptOf(cursor: Cursor | undefined): string {
     : 'nothing had been written yet';
 }
 
-export const tracksOf = ({ sinks }: Pick<SyncDeps, 'sinks'>, job: Pick<AnyJob, 'source' | 'stream'>): Tracks => {
+export const feedsOf = ({ sinks }: Pick<SyncDeps, 'sinks'>, job: Pick<AnyJob, 'source' | 'stream'>): Feeds => {
   const { source, stream } = job;
   return { source, stream, sinks: sinks.map(({ name }) => name) };
 };

@@ -71,7 +71,7 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
     order by k.source, k.stream, c.sink`);
   const windows = await readWindows(state);
   const upcoming = await readUpcoming(state);
-  return rows.map((row) => toStatus(row, windows.get(trackOf(row)) ?? [], upcoming(row.source, row.stream)));
+  return rows.map((row) => toStatus(row, windows.get(feedOf(row)) ?? [], upcoming(row.source, row.stream)));
 }
 
 /** A fault that passes is gone with the next poll or the one after it. */
@@ -96,7 +96,7 @@ interface LedgerWindow {
 /** Of windows that are not certified; the table has them all. */
 const MOST_LISTED = 20;
 
-const trackOf = (row: { source: string; stream: string; sink: string | null }): string =>
+const feedOf = (row: { source: string; stream: string; sink: string | null }): string =>
   [row.source, row.stream, row.sink].join('/');
 
 async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]>> {
@@ -104,7 +104,7 @@ async function readWindows(state: Queryable): Promise<Map<string, LedgerWindow[]
     select source, stream, sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end",
       state = 'certified' as certified, tries, note, ${instantOf('read_at')} as read_at
     from tributary.windows order by source, stream, sink, start_at`);
-  return groupBy(rows, trackOf);
+  return groupBy(rows, feedOf);
 }
 
 interface StatusRow

@@ -54,9 +54,9 @@ export async function openOperatorScene({ isRefused }: { isRefused: boolean }) {
 const moveBack = (config: Config): Promise<void> =>
   withSyncApp({ config, log: silentLog }, async ({ state, sinks }) => {
     for (const stream of ['clicks', 'leads', 'sales'] as const) {
-      const track = { source: 'main', stream, sink: 'warehouse' };
+      const feed = { source: 'main', stream, sink: 'warehouse' };
       const to = Date.now() - BEHIND_DAYS * DAY_MS;
-      await moveCursor({ state, sinks, holder: 'test' }, track, { to, force: false });
+      await moveCursor({ state, sinks, holder: 'test' }, feed, { to, force: false });
     }
   });
 

@@ -129,12 +129,12 @@ export function pageData({ sources, days, runDays, scene = 'troubled' }: Size) {
   const coverage = (from = since): Coverage => ({
     from: day(from),
     to: day(now + DAY),
-    tracks: streams.map(({ source, stream }, i) => ({
+    feeds: streams.map(({ source, stream }, i) => ({
       source,
       stream,
       sink: 'warehouse',
       since: iso(since),
-      days: dayRuns({ from, now, runDays, track: i }),
+      days: dayRuns({ from, now, runDays, feed: i }),
       rows: Array.from({ length: days }, (_, n) => ({
         date: day(since + n * DAY),
         rows: n % 11 === 5 ? null : ((n * 37) % 89) * 100 + 7,
@@ -278,8 +278,8 @@ export function pageData({ sources, days, runDays, scene = 'troubled' }: Size) {
   };
 
   const windows = (of: { source: string; stream: StreamName }, from: string): CoverageWindows => {
-    const track = streams.findIndex(({ source, stream }) => source === of.source && stream === of.stream);
-    return { ...of, sink: 'warehouse', ...windowsOfDay(dayRuns({ from: since, now, runDays, track }), from) };
+    const feed = streams.findIndex(({ source, stream }) => source === of.source && stream === of.stream);
+    return { ...of, sink: 'warehouse', ...windowsOfDay(dayRuns({ from: since, now, runDays, feed }), from) };
   };
 
   return { overview, coverage, windows, rows, eventRows, budget, runs, backfills, links };
@@ -340,11 +340,11 @@ function overviewOf(scene: Scene, troubled: Overview): Overview {
   }
 }
 
-/** Calm, with something odd now and then; each track differs, so that nothing folds into one by luck. */
-function dayRuns({ from, now, runDays, track }: Record<'from' | 'now' | 'runDays' | 'track', number>): DayRun[] {
+/** Calm, with something odd now and then; each feed differs, so that nothing folds into one by luck. */
+function dayRuns({ from, now, runDays, feed }: Record<'from' | 'now' | 'runDays' | 'feed', number>): DayRun[] {
   const runs: DayRun[] = [];
   const last = Math.floor(now / DAY) * DAY;
-  for (let at = Math.floor(from / DAY) * DAY, i = track; at < last; i++) {
+  for (let at = Math.floor(from / DAY) * DAY, i = feed; at < last; i++) {
     const count = Math.min(i % 2 === 0 ? runDays : 1, (last - at) / DAY);
     runs.push({
       date: day(at),

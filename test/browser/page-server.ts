@@ -68,7 +68,7 @@ function answerOf(
       const all = data.coverage(from ? Date.parse(from) : undefined);
       return {
         ...all,
-        tracks: all.tracks.filter((t) => t.source === (source ?? t.source) && t.stream === (stream ?? t.stream)),
+        feeds: all.feeds.filter((t) => t.source === (source ?? t.source) && t.stream === (stream ?? t.stream)),
       };
     }
     case 'coverage/windows':

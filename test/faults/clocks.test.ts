@@ -16,11 +16,11 @@ import { isProving, KEY } from './wire-scene.ts';
 /** Clocks that are set by an hour, ours and the service's. Nothing is called complete that has not been, and nothing is lost. */
 
 const HOUR = 3_600_000;
-const track = { source: 'main', stream: 'clicks', sink: 'warehouse' } as const;
+const feed = { source: 'main', stream: 'clicks', sink: 'warehouse' } as const;
 
 const engine = await forThisFile(openEngine());
 
-const through = async ({ db }: Engine): Promise<number> => (await readCursor(db, track))?.completeThrough ?? 0;
+const through = async ({ db }: Engine): Promise<number> => (await readCursor(db, feed))?.completeThrough ?? 0;
 
 describe('the service says another time', () => {
   let sandbox: Sandbox;
@@ -67,7 +67,7 @@ it('is not believed where it is ahead, even if its own events say so: nothing in
   const config = configFor(engine, sandbox, { name: 'ahead' });
   sandbox.service.arrive('clicks', 5, { from: sandbox.service.now() - 60_000, to: sandbox.service.now() });
   await syncAllDone(config);
-  const cursor = await readCursor(engine.db, { ...track, source: 'ahead' });
+  const cursor = await readCursor(engine.db, { ...feed, source: 'ahead' });
   expect(cursor?.completeThrough).toBeGreaterThan(Date.now() - HOUR);
   expect(cursor?.completeThrough).toBeLessThanOrEqual(Date.now());
 });

@@ -57,7 +57,7 @@ it('keeps one state for all who share a key: pace, pause and probe', async () =>
   expect(probe.isAlone).toBe(true);
   expect(await one.take('fresh', false)).toHaveProperty('waitMs');
   other.answered(probe);
-  await expect.poll(() => one.take('fresh', false)).toMatchObject({ isAlone: false, era: 1 });
+  await expect.poll(() => one.take('fresh', false)).toMatchObject({ isAlone: false, pauseCount: 1 });
 });
 
 it('hands out each slot once, however many ask at a time', async () => {

@@ -120,7 +120,7 @@ describe('cursor', () => {
     expect(await cursors('get', 'clicks')).toHaveLength(2);
   });
 
-  it('reset forgets one track alone; its rows stay, and the next sync proves it again', async () => {
+  it('reset forgets one feed alone; its rows stay, and the next sync proves it again', async () => {
     const clicks = await rowsOf('copy.clicks');
     expect((await cursors('reset', 'clicks', '--sink', 'copy', '--yes')).map(({ sink }) => sink)).toEqual([]);
     expect((await cursors('get', 'clicks')).map(({ sink }) => sink)).toEqual(['warehouse']);

@@ -69,7 +69,7 @@ describe('tributary init', () => {
       2,
       /takes the name of an environment/,
     ],
-    ['YAML of a stranger', env, ['--since', '1d"\nhttp: {port: 1}'], 2, /--since must be a date/],
+    ['YAML of a foreign', env, ['--since', '1d"\nhttp: {port: 1}'], 2, /--since must be a date/],
   ])('%s: nothing is written', async (_name, variables, more, code, message) => {
     const place = await freshPlace();
     const ended = await place.call(flags(...more), variables);

@@ -65,9 +65,9 @@ describe.each([
 
   it('are not complete where one stream is not', async () => {
     const { db } = state;
-    const track = `where source = $1 and stream = 'sales' and start_at < '${dayAgo(10)}'`;
+    const feed = `where source = $1 and stream = 'sales' and start_at < '${dayAgo(10)}'`;
     const values = [sourceOf(config)];
-    const gone = await db.query({ text: `delete from tributary.windows ${track} returning *`, values });
+    const gone = await db.query({ text: `delete from tributary.windows ${feed} returning *`, values });
     if (isElsewhere) await syncAllDone(config);
     const at = `select bool_or(is_complete) as is from attribution.daily_link_performance where source = $1 and date < '${dayAgo(10)}'`;
     expect(await read(at)).toEqual([{ is: false }]);

@@ -6,7 +6,7 @@ import { connect } from '../../src/cursor/database/index.ts';
 import { createGuardedBackend } from '../../src/jobs/bull.ts';
 import { ConfigError, type Fault } from '../../src/model/errors.ts';
 
-/** A stranger in the place of a Postgres server: it answers each message of ours with the next of its own. */
+/** A foreign in the place of a Postgres server: it answers each message of ours with the next of its own. */
 type Script = ReadonlyArray<Buffer | ((heard: Buffer) => Buffer)>;
 
 async function withStranger(script: Script, work: (port: number) => Promise<void>): Promise<string> {
@@ -59,7 +59,7 @@ const elsewhere = (port: number, query = ''): string => `postgresql://ann:sEcr3t
 const CLEAR = auth(3);
 const MD5 = auth(5, 'salt');
 
-describe('a stranger in the place of the server', () => {
+describe('a foreign in the place of the server', () => {
   const asks: ReadonlyArray<[string, Buffer]> = [
     ['asks for the password in the clear', CLEAR],
     ['asks for an MD5 of it', MD5],

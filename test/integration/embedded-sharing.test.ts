@@ -204,16 +204,16 @@ describe('crashes', () => {
     const data = join(dir, 'postgres');
     const { uid, gid } = await stat(data);
     // As the same user: Postgres itself already disregards the processes of others.
-    const stranger = spawn('sleep', ['60'], process.getuid?.() === 0 ? { uid, gid } : {});
-    await once(stranger, 'spawn');
+    const foreign = spawn('sleep', ['60'], process.getuid?.() === 0 ? { uid, gid } : {});
+    await once(foreign, 'spawn');
     try {
-      await writeFile(join(data, 'postmaster.pid'), `${stranger.pid}\n${data}\n1\n54321\n\n127.0.0.1\n  1 2\nready\n`);
+      await writeFile(join(data, 'postmaster.pid'), `${foreign.pid}\n${data}\n1\n54321\n\n127.0.0.1\n  1 2\nready\n`);
       const server = await open();
       expect(await ask(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
       await server.close();
-      expect(stranger.exitCode ?? stranger.signalCode).toBeNull();
+      expect(foreign.exitCode ?? foreign.signalCode).toBeNull();
     } finally {
-      stranger.kill();
+      foreign.kill();
     }
   });
 

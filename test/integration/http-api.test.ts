@@ -85,8 +85,8 @@ describe('the API says what the tables say', () => {
   });
 
   it('coverage: days in every state, each day once', async () => {
-    const { tracks } = await get<Coverage>('/api/coverage');
-    const of = (stream: string) => tracks.find((track) => track.stream === stream)?.days ?? [];
+    const { feeds } = await get<Coverage>('/api/coverage');
+    const of = (stream: string) => feeds.find((feed) => feed.stream === stream)?.days ?? [];
     expect(of('clicks').map(({ state }) => state)).toEqual(['certified', 'open']);
     expect(of('leads').map(({ state }) => state)).toEqual(['certified', 'quarantined', 'certified', 'open']);
     expect(of('leads')[1]).toEqual({ date: day(3), count: 1, state: 'quarantined' });
@@ -99,7 +99,7 @@ describe('the API says what the tables say', () => {
       ['gap', 1],
       ['uncertified', 1],
     ]);
-    for (const { days } of tracks) {
+    for (const { days } of feeds) {
       const last = days.reduce(
         (at, { date, count }) => {
           expect(Date.parse(date)).toBe(at);
@@ -110,11 +110,11 @@ describe('the API says what the tables say', () => {
       expect(new Date(last - DAY_MS).toISOString().slice(0, 10)).toBe(day(0));
     }
     const few = await get<Coverage>(`/api/coverage?stream=sales&from=${day(29)}&to=${day(27)}`);
-    expect(few.tracks.map(({ days }) => days.reduce((sum, { count }) => sum + count, 0))).toEqual([2]);
+    expect(few.feeds.map(({ days }) => days.reduce((sum, { count }) => sum + count, 0))).toEqual([2]);
   });
 
   it('coverage of one stream: the rows of each day, unless a window of several days has them', async () => {
-    const rowsOf = async (query: string) => (await get<Coverage>(`/api/coverage${query}`)).tracks[0]?.rows ?? [];
+    const rowsOf = async (query: string) => (await get<Coverage>(`/api/coverage${query}`)).feeds[0]?.rows ?? [];
     expect(await rowsOf('?stream=clicks')).toEqual([]);
     const table = await db.query<{ date: string; rows: number }>({
       text: `
@@ -141,14 +141,14 @@ describe('the API says what the tables say', () => {
   });
 
   it('windows of some days: what was read, what was not, and the records set aside', async () => {
-    const track = 'source=main&sink=warehouse';
-    const { windows } = await get<CoverageWindows>(`/api/coverage/windows?${track}&stream=sales&from=31d&to=20d`);
+    const feed = 'source=main&sink=warehouse';
+    const { windows } = await get<CoverageWindows>(`/api/coverage/windows?${feed}&stream=sales&from=31d&to=20d`);
     expect(windows.map(({ state }) => state)).toEqual(['certified', 'gap', 'uncertified', 'open']);
     expect(windows[2]).toMatchObject({ rows: 5, note: 'it drifted', runId: 'r' });
     expect(windows[1]).toMatchObject({ rows: null, readAt: null });
-    const { quarantined } = await get<CoverageWindows>(`/api/coverage/windows?${track}&stream=leads&from=5d&to=now`);
+    const { quarantined } = await get<CoverageWindows>(`/api/coverage/windows?${feed}&stream=leads&from=5d&to=now`);
     expect(quarantined).toHaveLength(1);
-    expect((await ask('GET', `/api/coverage/windows?${track}&stream=leads&from=90d&to=now`)).status).toBe(409);
+    expect((await ask('GET', `/api/coverage/windows?${feed}&stream=leads&from=90d&to=now`)).status).toBe(409);
     expect((await ask('GET', '/api/coverage/windows?source=x&sink=y&stream=leads&from=5d&to=now')).status).toBe(404);
     expect((await ask('GET', '/api/coverage/windows?source=main')).status).toBe(400);
   });

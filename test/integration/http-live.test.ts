@@ -75,10 +75,10 @@ describe.skipIf(!hasRedis)('live', () => {
     expect(topicsOf(back.events)).toEqual(['quarantine']);
     expect(kinds(back.events)).not.toContain('reset');
     expect(new Set(back.events.map(({ id }) => id)).size).toBe(back.events.length);
-    const stranger = await listenTo(room.url, 'cafe0000.7');
-    await until('it knows how things are', () => kinds(stranger.events).includes('overview'));
-    expect(kinds(stranger.events)[0]).toBe('reset');
-    for (const each of [watcher, back, stranger]) each.close();
+    const foreign = await listenTo(room.url, 'cafe0000.7');
+    await until('it knows how things are', () => kinds(foreign.events).includes('overview'));
+    expect(kinds(foreign.events)[0]).toBe('reset');
+    for (const each of [watcher, back, foreign]) each.close();
   });
 });
 

@@ -8,7 +8,7 @@ import { everyAvro, lookAtTable } from '../support/iceberg-place.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { copyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
-import { createStranger } from './iceberg-stranger.ts';
+import { createForeignWriter } from './iceberg-foreign.ts';
 
 /**
  * Another program changes an Iceberg table, or a table or its catalog is lost or restored. The next sync says so, and ends with 0 only once the
@@ -54,10 +54,10 @@ state: { url: "${database.url}" }\n`,
   // The second one looks at the table for the first time: from then on it is known.
   for (let i = 0; i < 2; i++) expect(await tributary('sync')).toMatchObject({ code: 0 });
   const state = { query: (sql) => (db as Database).query(sql) } as Database;
-  const stranger = createStranger({ state, namespace: 'attribution', table: stream });
+  const foreign = createForeignWriter({ state, namespace: 'attribution', table: stream });
   /** Rows and distinct events, as a reader of the table finds them. */
   const rows = async (): Promise<[number, number]> => {
-    const files = await stranger.files();
+    const files = await foreign.files();
     if (files.length === 0) return [0, 0];
     const list = files.map(({ path }) => `'${path}'`).join();
     const [found] = await queryDuckdb(
@@ -82,12 +82,12 @@ state: { url: "${database.url}" }\n`,
     return Number(run?.requests);
   };
   /** That of the oldest whole day: the very first may have few rows, or one, late in the evening. */
-  const oldestFile = async () => (await stranger.files()).sort((a, b) => (a.day ?? 0) - (b.day ?? 0))[1];
+  const oldestFile = async () => (await foreign.files()).sort((a, b) => (a.day ?? 0) - (b.day ?? 0))[1];
   /** What DuckDB selects from it, a few rows. */
   const oldest = async (change = '*', limit = 2): Promise<string> =>
     `select ${change} from read_parquet('${(await oldestFile())?.path}') order by timestamp limit ${limit}`;
   const service = { tributary, rows, more, all, requests };
-  return { place, close, warehouse, state, database, use, ...service, stranger, oldest, oldestFile };
+  return { place, close, warehouse, state, database, use, ...service, foreign, oldest, oldestFile };
 }
 
 type Scene = Awaited<ReturnType<typeof synced>>;
@@ -117,7 +117,7 @@ async function expectHealed(scene: Scene, text = /(is|are) read again: about [\d
 
 it('takes files with the names that earlier builds gave for its own', async () => {
   const scene = await synced();
-  await scene.stranger.commit({
+  await scene.foreign.commit({
     operation: 'append',
     renamed: (path) => path.replace('.tributary.parquet', '.parquet'),
   });
@@ -129,7 +129,7 @@ it('takes files with the names that earlier builds gave for its own', async () =
 describe('another writer', () => {
   it('appends rows that are there already', async () => {
     const scene = await synced();
-    await scene.stranger.commit({ operation: 'append', select: await scene.oldest() });
+    await scene.foreign.commit({ operation: 'append', select: await scene.oldest() });
     expect(await scene.rows()).toEqual([ROWS + 2, ROWS]);
     await expectForeign(
       scene,
@@ -141,7 +141,7 @@ describe('another writer', () => {
   it('appends rows of its own', async () => {
     const scene = await synced();
     const change = "* replace (event_id || '-again' as event_id, 'by-hand' as _run_id)";
-    await scene.stranger.commit({ operation: 'append', select: await scene.oldest(change) });
+    await scene.foreign.commit({ operation: 'append', select: await scene.oldest(change) });
     await expectForeign(scene, /2 rows of another writer/, ROWS + 2);
   });
 
@@ -149,7 +149,7 @@ describe('another writer', () => {
     const scene = await synced();
     const file = await scene.oldestFile();
     const change = "* replace (event_id || '-again' as event_id, 'by-hand' as _run_id)";
-    await scene.stranger.commit({ operation: 'append', select: await scene.oldest(change) });
+    await scene.foreign.commit({ operation: 'append', select: await scene.oldest(change) });
     await rm(file?.path.replace(/^file:/, '') ?? '');
     const done = await scene.tributary('sync', '--recount');
     expect(done.code, done.text).toBe(4);
@@ -163,7 +163,7 @@ describe('another writer', () => {
     const scene = await synced();
     const file = await scene.oldestFile();
     const select = `select * from read_parquet('${file?.path}') order by timestamp offset 2`;
-    await scene.stranger.commit({ operation: 'overwrite', select, removed: [file?.path ?? ''] });
+    await scene.foreign.commit({ operation: 'overwrite', select, removed: [file?.path ?? ''] });
     expect(await scene.rows()).toEqual([ROWS - 2, ROWS - 2]);
     // What they lack is back at once; that somebody else wrote the others stays to be looked at.
     await expectForeign(scene, /rows that another writer wrote anew/, ROWS);
@@ -171,22 +171,22 @@ describe('another writer', () => {
 
   it('deletes rows by a delete file', async () => {
     const scene = await synced();
-    await scene.stranger.commit({ operation: 'delete', deleteFiles: true });
+    await scene.foreign.commit({ operation: 'delete', deleteFiles: true });
     await expectForeign(scene, /1 delete file of another writer/, ROWS);
   });
 
   it('removes a whole file: its day is read again', async () => {
     const scene = await synced();
-    const [file] = await scene.stranger.files();
-    await scene.stranger.commit({ operation: 'delete', removed: [file?.path ?? ''] });
+    const [file] = await scene.foreign.files();
+    await scene.foreign.commit({ operation: 'delete', removed: [file?.path ?? ''] });
     await expectHealed(scene);
   });
 
   it('goes back to an earlier snapshot: what that lacks is read again', async () => {
     const scene = await synced();
-    const early = (await scene.stranger.metadata())['current-snapshot-id'];
+    const early = (await scene.foreign.metadata())['current-snapshot-id'];
     const before = await scene.more();
-    await scene.stranger.edit((metadata) => ({
+    await scene.foreign.edit((metadata) => ({
       ...metadata,
       'current-snapshot-id': early as number,
       refs: { main: { 'snapshot-id': early as number, type: 'branch' } },
@@ -197,9 +197,9 @@ describe('another writer', () => {
 
   it('joins files: everything stays complete, and what changes afterwards is not there twice', async () => {
     const scene = await synced();
-    const files = await scene.stranger.files();
+    const files = await scene.foreign.files();
     const select = `select * from read_parquet([${files.map(({ path }) => `'${path}'`)}], union_by_name = true) order by random()`;
-    await scene.stranger.commit({ operation: 'replace', select, removed: files.map(({ path }) => path) });
+    await scene.foreign.commit({ operation: 'replace', select, removed: files.map(({ path }) => path) });
     const done = await scene.tributary('sync');
     expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
     expect(await scene.requests()).toBeLessThan(4);
@@ -212,7 +212,7 @@ describe('another writer', () => {
 
   it('expires snapshots: everything stays complete', async () => {
     const scene = await synced();
-    await scene.stranger.edit((metadata) => withoutSnapshots(metadata, () => true));
+    await scene.foreign.edit((metadata) => withoutSnapshots(metadata, () => true));
     expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
     expect(await scene.requests()).toBeLessThan(4);
   });
@@ -234,7 +234,7 @@ describe('a table', () => {
 
   it('that lost a data file gets its rows back', async () => {
     const scene = await synced();
-    const [file] = await scene.stranger.files();
+    const [file] = await scene.foreign.files();
     await rm(file?.path ?? '');
     const done = await scene.tributary('sync', '--recount');
     expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
@@ -309,24 +309,24 @@ describe('restored', () => {
 describe('forget', () => {
   it('refuses while a file, a branch or a tag of another writer may name the person; then nothing does', async () => {
     const scene = await synced('leads');
-    const [file] = await scene.stranger.files();
+    const [file] = await scene.foreign.files();
     const [row] = await queryDuckdb(
       `select customer_id as id from read_parquet('${file?.path}') where customer_id is not null limit 1`,
     );
     const id = String(row?.id);
     const forget = () => scene.tributary('forget', '--source', 'shop', '--customer', id, '--yes');
     const select = `select * from read_parquet('${file?.path}') where customer_id = '${id}'`;
-    await scene.stranger.commit({ operation: 'append', select });
+    await scene.foreign.commit({ operation: 'append', select });
     const refused = await forget();
     expect(refused.text).toMatch(/nothing is forgotten yet .*leads\/00000-0-\S+, written by Spark local-1/);
     expect(refused.code).not.toBe(0);
     expect(await scene.tributary('verify', ...ALL, '--repair')).toMatchObject({ code: 0 });
-    const { 'current-snapshot-id': current = 0 } = await scene.stranger.metadata();
+    const { 'current-snapshot-id': current = 0 } = await scene.foreign.metadata();
     const tag = {
       kept: { 'snapshot-id': current, type: 'tag' },
       audit: { 'snapshot-id': current, type: 'branch' },
     };
-    await scene.stranger.edit((metadata) => ({ ...metadata, refs: { ...metadata.refs, ...tag } }));
+    await scene.foreign.edit((metadata) => ({ ...metadata, refs: { ...metadata.refs, ...tag } }));
     const again = await forget();
     expect(again.text).toMatch(/the tag kept of attribution.leads; the branch audit of attribution.leads/);
     expect(again.code).not.toBe(0);
@@ -334,7 +334,7 @@ describe('forget', () => {
     const everything = await scene.tributary('forget', '--source', 'shop', '--everything', '--yes');
     expect(everything.text).toMatch(/the tag kept of attribution.leads/);
     expect(await scene.state.query({ text: "select from tributary.cursors where source = 'shop'" })).not.toEqual([]);
-    await scene.stranger.edit(({ refs: { kept: _, audit: __, ...refs }, ...metadata }) => ({ ...metadata, refs }));
+    await scene.foreign.edit(({ refs: { kept: _, audit: __, ...refs }, ...metadata }) => ({ ...metadata, refs }));
     expect(await forget()).toMatchObject({ code: 0 });
     // No file of the tables holds the person: data, bounds in manifests, metadata.
     for (const path of await filesIn(scene.warehouse)) {
@@ -350,15 +350,15 @@ describe('forget', () => {
 
   it('reaches what another program has joined', async () => {
     const scene = await synced('leads');
-    const files = await scene.stranger.files();
+    const files = await scene.foreign.files();
     const paths = files.map(({ path }) => path);
     const select = `select * from read_parquet([${paths.map((path) => `'${path}'`)}], union_by_name = true)`;
     const [row] = await queryDuckdb(`select customer_id as id from (${select}) where customer_id is not null limit 1`);
-    await scene.stranger.commit({ operation: 'replace', select, removed: paths });
+    await scene.foreign.commit({ operation: 'replace', select, removed: paths });
     expect(await scene.tributary('forget', '--source', 'shop', '--customer', String(row?.id), '--yes')).toMatchObject({
       code: 0,
     });
-    const left = (await scene.stranger.files()).map(({ path }) => `'${path}'`);
+    const left = (await scene.foreign.files()).map(({ path }) => `'${path}'`);
     const all = `from read_parquet([${left}], union_by_name = true)`;
     expect(await queryDuckdb(`select * ${all} where customer_id = '${row?.id}'`)).toEqual([]);
     expect(await queryDuckdb(`select count(*)::int as n ${all}`)).toEqual([{ n: 40 }]);

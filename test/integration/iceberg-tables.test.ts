@@ -69,14 +69,14 @@ describe('a snapshot', () => {
     const [sink, writer] = [place.createSink(), await createWriter(place, stream, 'one')];
     await writer.commit([sale('a')], { spans: [certified(NOON, NOON + MINUTE, 1)] });
     const before = await place.lookAt('sales');
-    const track = { source: 'one', stream: 'sales' } as const;
-    const identify = () => sink.identify(place.state, track);
+    const feed = { source: 'one', stream: 'sales' } as const;
+    const identify = () => sink.identify(place.state, feed);
     const identity = await identify();
     const shown: unknown[] = [];
     for (let minute = 2; minute <= 40; minute++) {
       const spans = [certified(NOON, NOON + minute * MINUTE, 1)];
       await writer.commit(minute % 2 === 0 ? [] : [sale('a')], { spans });
-      await sink.publishProgress(track);
+      await sink.publishProgress(feed);
       const { metadata } = await place.lookAt('sales');
       const { 'tributary.complete-through.one': through } = metadata.properties as Record<string, string>;
       if (through !== shown.at(-1)) shown.push(through);
@@ -90,7 +90,7 @@ describe('a snapshot', () => {
     await place.state.query({
       text: "update tributary.cursors set complete_through = '2026-11-14T12:30:00Z' where source = 'one'",
     });
-    await sink.publishProgress(track);
+    await sink.publishProgress(feed);
     expect((await place.lookAt('sales')).metadata.properties).toMatchObject({
       'tributary.complete-through': '2026-11-14T12:30:00.000Z',
     });

@@ -170,10 +170,10 @@ it('says what is wrong with a bucket, and never shows the key', async () => {
     message: 's3://nowhere: there is no such bucket (NoSuchBucket)',
     next: expect.stringContaining('create the bucket'),
   });
-  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'a-stranger', AWS_SECRET_ACCESS_KEY: 'a-wrong-secret' });
-  const stranger = createS3Store({ url: `s3://${server.bucket}/lake`, pathStyle: true });
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'a-foreign', AWS_SECRET_ACCESS_KEY: 'a-wrong-secret' });
+  const foreign = createS3Store({ url: `s3://${server.bucket}/lake`, pathStyle: true });
   // The answer to its first request has no body that could say why.
-  const refused = await readSmall(stranger, 'x').catch((error: unknown) => error);
+  const refused = await readSmall(foreign, 'x').catch((error: unknown) => error);
   Object.assign(process.env, server.environment);
   server.onRequest = ({ method }, response) => {
     const code = '<Error><Code>SignatureDoesNotMatch</Code><Message>not you</Message></Error>';

@@ -128,8 +128,8 @@ it('an event that stands twice in a file is found by a comparison, and removed b
   const events = ['e0', 'e1'].map((id, i) => rowOf(stream, id, NOON + i));
   await writer.commit(events);
   const lake = lakeOf(place);
-  const [track, day] = [{ stream: stream.name, source: 'twice' }, partitionOf('day', NOON)];
-  const present = await openOf(lake, track, day);
+  const [feed, day] = [{ stream: stream.name, source: 'twice' }, partitionOf('day', NOON)];
+  const present = await openOf(lake, feed, day);
   if (!present) throw new Error('a file');
   const [, again] = await present.rows(present.file.groups[0] as never);
   const { columns, metadata } = present.file;

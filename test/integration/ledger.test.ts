@@ -12,21 +12,28 @@ import { certified, MINUTE, NOON, newSource } from '../support/sink-harness.ts';
 
 const { db } = await forThisFile(openEngine());
 
-/** A track of its own, and what moves it. */
-async function openTrack(sinks = ['warehouse']) {
+/** A feed of its own, and what moves it. */
+async function openFeed(sinks = ['warehouse']) {
   const lease = await acquireLease(db, newSource(), 'clicks', 'test');
   const [sink = ''] = sinks;
-  const track = { source: lease.source, stream: lease.stream, sink };
+  const feed = { source: lease.source, stream: lease.stream, sink };
   return {
-    track,
+    feed,
     advance: (change: Partial<Advance>) => {
       const { epoch } = lease;
-      const base = { ...track, commitId: 'commit-1', epoch, runId: '20261114T120000-00000001', since: NOON, spans: [] };
+      const base = {
+        ...feed,
+        commitId: 'commit-1',
+        epoch,
+        runId: '20261114T120000-00000001',
+        since: NOON,
+        spans: [],
+      };
       const advance = { ...base, newestSeen: undefined, ...change };
       return db.transaction(async (tx) => applyAdvance(tx, await checkFence(tx, advance), advance));
     },
-    cursor: (name = sink) => readCursor(db, { ...track, sink: name }),
-    ledger: (name = sink) => readLedger(db, { ...track, sink: name }, 0),
+    cursor: (name = sink) => readCursor(db, { ...feed, sink: name }),
+    ledger: (name = sink) => readLedger(db, { ...feed, sink: name }, 0),
   };
 }
 
@@ -72,7 +79,7 @@ describe('whatever comes, in whatever order', () => {
   it('the database agrees with the ledger in memory and with a count of the cells', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (advances) => {
-        const { advance, cursor, ledger } = await openTrack();
+        const { advance, cursor, ledger } = await openFeed();
         const cells = new Array<boolean | undefined>(STEPS).fill(undefined);
         const model = createMemoryLedger(() => 0);
         let since = STEPS;
@@ -106,7 +113,7 @@ describe('whatever comes, in whatever order', () => {
 });
 
 it('never moves the watermark back: not by doubt, not by an older window, not by a later since', async () => {
-  const { advance, cursor, ledger, track } = await openTrack();
+  const { advance, cursor, ledger, feed } = await openFeed();
   await advance({ spans: [certified(at(0), at(30))] });
   await advance({ spans: [unproven(at(10), at(20), 'could not be read again')] });
   await advance({ spans: [certified(at(0), at(5))] });
@@ -114,13 +121,13 @@ it('never moves the watermark back: not by doubt, not by an older window, not by
   expect(await cursor()).toMatchObject({ since: at(0), completeThrough: at(30) });
   expect(await ledger()).toMatchObject([{ start: at(0), end: at(30), certified: true }]);
   // Nor by somebody who tidies up the ledger.
-  await db.query({ text: 'delete from tributary.windows where source = $1', values: [track.source] });
+  await db.query({ text: 'delete from tributary.windows where source = $1', values: [feed.source] });
   await advance({ spans: [unproven(at(10), at(20))] });
   expect(await cursor()).toMatchObject({ completeThrough: at(30) });
 });
 
 it('grows neighbours of one day together, so that polling leaves one entry a day', async () => {
-  const { advance, ledger, cursor } = await openTrack();
+  const { advance, ledger, cursor } = await openFeed();
   for (let minute = 0; minute < 10; minute++) await advance({ spans: [certified(at(minute), at(minute + 1), 2)] });
   expect(await ledger()).toMatchObject([{ start: at(0), end: at(10), rows: 20 }]);
   const midnight = at(12 * 60);
@@ -133,7 +140,7 @@ it('grows neighbours of one day together, so that polling leaves one entry a day
 });
 
 it('keeps apart what differs in state or note, and the note as it was said', async () => {
-  const { advance, ledger } = await openTrack();
+  const { advance, ledger } = await openFeed();
   const note = 'the service said "nö\0"';
   await advance({ spans: [certified(at(0), at(1)), unproven(at(1), at(2), note), unproven(at(2), at(3), 'other')] });
   expect((await ledger()).map((entry) => [entry.certified, entry.note])).toEqual([
@@ -144,7 +151,7 @@ it('keeps apart what differs in state or note, and the note as it was said', asy
 });
 
 it('keeps newest at its greatest, to the microsecond', async () => {
-  const { advance, cursor } = await openTrack();
+  const { advance, cursor } = await openFeed();
   await advance({ newestSeen: at(7) + 0.456 });
   await advance({ newestSeen: undefined });
   await advance({});
@@ -152,8 +159,8 @@ it('keeps newest at its greatest, to the microsecond', async () => {
 });
 
 it('keeps two sinks apart, and tells how far they have come together', async () => {
-  const { advance, cursor, ledger, track } = await openTrack(['warehouse', 'lake']);
-  const together = () => lowestCursor(db, { ...track, sinks: ['warehouse', 'lake'] });
+  const { advance, cursor, ledger, feed } = await openFeed(['warehouse', 'lake']);
+  const together = () => lowestCursor(db, { ...feed, sinks: ['warehouse', 'lake'] });
   expect(await together()).toBeUndefined();
   await advance({ spans: [certified(at(0), at(30))], newestSeen: at(29) });
   expect(await together()).toEqual({
@@ -169,7 +176,7 @@ it('keeps two sinks apart, and tells how far they have come together', async () 
 });
 
 it('writes nothing without the lease', async () => {
-  const { advance, cursor, ledger } = await openTrack();
+  const { advance, cursor, ledger } = await openFeed();
   await expect(advance({ epoch: 99, spans: [certified(at(0), at(1))] })).rejects.toThrow(
     /lost its lease on the stream/,
   );

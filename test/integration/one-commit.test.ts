@@ -140,8 +140,13 @@ describe('data that is there, and a state that was never told', () => {
     expect(await readCursor(home.state, writer.advance())).toBeUndefined();
     await writer.lease.release();
     const next = await createWriter(home, stream, source);
-    const track = { source, stream: stream.name };
-    return { next, source, track, recover: () => home.createSink().recover({ ...track, epoch: next.lease.epoch }) };
+    const feed = { source, stream: stream.name };
+    return {
+      next,
+      source,
+      feed,
+      recover: () => home.createSink().recover({ ...feed, epoch: next.lease.epoch }),
+    };
   }
 
   it('is told by recover, once, and the rows are known', async () => {
@@ -162,8 +167,8 @@ describe('data that is there, and a state that was never told', () => {
   });
 
   it('is not told by somebody who has lost the stream', async () => {
-    const { next, track } = await crash();
-    const recovery = home.createSink().recover({ ...track, epoch: next.lease.epoch - 1 });
+    const { next, feed } = await crash();
+    const recovery = home.createSink().recover({ ...feed, epoch: next.lease.epoch - 1 });
     await expect(recovery).rejects.toThrow(/lost its lease on the stream/);
     expect(await readCursor(home.state, next.advance())).toBeUndefined();
   });
@@ -171,21 +176,21 @@ describe('data that is there, and a state that was never told', () => {
   it('is not told again once a run has settled: a cursor that is reset stays reset', async () => {
     const writer = await createWriter(home, stream);
     const { source } = writer.lease;
-    const track = { source, stream: stream.name };
+    const feed = { source, stream: stream.name };
     const sink = home.createSink();
     await writer.commit(rows, { spans });
-    await sink.publishProgress(track);
+    await sink.publishProgress(feed);
     for (const table of ['cursors', 'windows']) {
       await home.state.query({ text: `delete from tributary.${table} where source = $1`, values: [source] });
     }
-    await sink.recover({ ...track, epoch: writer.lease.epoch });
+    await sink.recover({ ...feed, epoch: writer.lease.epoch });
     expect(await readCursor(home.state, writer.advance())).toBeUndefined();
     expect(await readLedger(home.state, writer.advance(), 0)).toEqual([]);
   });
 
   it('keeps the receipt of a commit that the state was not told of, even when a run settles', async () => {
-    const { next, track, recover } = await crash();
-    await home.createSink().publishProgress(track);
+    const { next, feed, recover } = await crash();
+    await home.createSink().publishProgress(feed);
     await recover();
     expect(await readCursor(home.state, next.advance())).toMatchObject({ completeThrough: NOON + MINUTE });
   });

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type Finished, startProcess } from '../support/cli.ts';
 import { emptyFolder, npmInstall, pack, type Tarball } from '../support/package.ts';
 
-/** What npm would publish, used by a stranger: installed into an empty folder, without install scripts. */
+/** What npm would publish, used by a foreign: installed into an empty folder, without install scripts. */
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
 

@@ -45,15 +45,15 @@ it('after a first sync, late arrivals, a reset, a moved cursor and a forgotten c
 
   await withSyncApp({ config, log: silentLog }, async ({ state, sinks }) => {
     const deps = { state, sinks, holder: 'test' };
-    const track = { source: sourceOf(config), sink: sinks[0]?.name ?? '' };
-    await resetCursor(deps, { ...track, stream: 'leads' });
-    await moveCursor(deps, { ...track, stream: 'clicks' }, { to: TODAY - 3.3 * DAY_MS, force: false });
+    const feed = { source: sourceOf(config), sink: sinks[0]?.name ?? '' };
+    await resetCursor(deps, { ...feed, stream: 'leads' });
+    await moveCursor(deps, { ...feed, stream: 'clicks' }, { to: TODAY - 3.3 * DAY_MS, force: false });
     expect(await wrong(config)).toEqual([]);
     const [click] = await sql<{ id: string }>(
       config,
       'select event_id as id from attribution.clicks where _source = $1 limit 1',
     );
-    await forget(deps, { source: track.source, kind: 'click', id: click?.id ?? '' });
+    await forget(deps, { source: feed.source, kind: 'click', id: click?.id ?? '' });
     expect(await wrong(config)).toEqual([]);
   });
   await syncAllDone(config);

@@ -39,7 +39,7 @@ export const inWindow = ({ service }: Sandbox, { start, end }: Window): string[]
 
 /** What of the window is not proven. */
 export async function uncovered({ db }: Engine, config: Config, window: Window): Promise<Window[]> {
-  const track = { source: sourceOf(config), stream: 'clicks', sink: 'warehouse' } as const;
-  const certified = (await readLedger(db, track, window.start)).filter((entry) => entry.certified);
+  const feed = { source: sourceOf(config), stream: 'clicks', sink: 'warehouse' } as const;
+  const certified = (await readLedger(db, feed, window.start)).filter((entry) => entry.certified);
   return gaps(certified, window);
 }

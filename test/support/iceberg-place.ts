@@ -27,7 +27,7 @@ export interface IcebergPlace extends SinkPlace {
   folder: string;
   stateUrl: string;
   createSink(maintenance?: Partial<Maintenance>): IcebergSink;
-  /** The table as the catalog has it now, read by a stranger's Avro. */
+  /** The table as the catalog has it now, read by a foreign's Avro. */
   lookAt(table: string): Promise<SeenTable>;
 }
 

@@ -18,7 +18,7 @@ const error = object({
   exitCode: number(),
 });
 
-const track = { source: text(), stream: z.enum([...stream.options, 'links']) };
+const feed = { source: text(), stream: z.enum([...stream.options, 'links']) };
 const range = object({ start: moment, end: moment.describe('exclusive') });
 const between = { from: moment, to: moment.describe('exclusive') };
 const span = object(between);
@@ -36,7 +36,7 @@ const synced = (more: z.ZodRawShape = {}) => ({
   streams: list(
     object({
       ...more,
-      ...track,
+      ...feed,
       run: orNull(text()),
       state: text().describe('done, incomplete, refused, interrupted, failed, or not begun'),
       read: number().optional(),
@@ -61,7 +61,7 @@ const synced = (more: z.ZodRawShape = {}) => ({
 const cursors = {
   cursors: list(
     object({
-      ...track,
+      ...feed,
       sink: text(),
       since: moment,
       completeThrough: orNull(moment),
@@ -71,7 +71,7 @@ const cursors = {
 };
 
 const backfill = object({
-  ...track,
+  ...feed,
   id: text(),
   from: moment,
   to: moment,
@@ -81,7 +81,7 @@ const backfill = object({
 });
 const differences = { missing: number(), extra: number(), different: number(), events: number() };
 const comparison = object({
-  ...track,
+  ...feed,
   ...between,
   against: text(),
   requests: number(),
@@ -98,11 +98,11 @@ const comparison = object({
   notComparable: list(span.extend({ note: text() })),
 });
 
-const quarantined = { ...track, id: number(), reason: text(), run: text(), firstAt: moment, lastAt: moment };
+const quarantined = { ...feed, id: number(), reason: text(), run: text(), firstAt: moment, lastAt: moment };
 
 /** What a worker prints of each run. */
 const turn = {
-  ...track,
+  ...feed,
   runId: text(),
   state: text(),
   new: number(),
@@ -130,7 +130,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   'backfill --dry-run': {
     streams: list(
       object({
-        ...track,
+        ...feed,
         ...between,
         toRead: list(span),
         certified: number().describe('the share that is proven already, 0 to 1'),
@@ -145,7 +145,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
       object({ current: object({ perSecond: number(), seconds: number() }), pollShare: number() }),
     ),
   },
-  'backfill --queue': { backfills: list(object({ ...track, id: text(), windows: number() })) },
+  'backfill --queue': { backfills: list(object({ ...feed, id: text(), windows: number() })) },
   'backfill list': { backfills: list(backfill) },
   'backfill pause': { backfills: list(backfill) },
   'backfill resume': { backfills: list(backfill) },
@@ -170,7 +170,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   status: {
     streams: list(
       object({
-        ...track,
+        ...feed,
         sink: orNull(text()).describe('null: nothing was ever written'),
         since: orNull(moment).describe('where completeness is counted from'),
         completeThrough: orNull(moment).describe(
@@ -217,7 +217,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
     ),
     needs: list(
       object({
-        ...track,
+        ...feed,
         kind: z.enum(['parked', 'late', 'uncertified', 'sink_changed', 'failed', 'unsynced']),
         message: text(),
       }),
@@ -227,7 +227,7 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   runs: {
     runs: list(
       object({
-        ...track,
+        ...feed,
         id: text(),
         kind: text(),
         state: text(),

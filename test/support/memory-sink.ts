@@ -45,7 +45,7 @@ export const createSinkOn = (table: MemoryTable, commit: Books): Sink => ({
   },
 });
 
-/** Cursor and ledger of one track, by the arithmetic of `applyAdvance`: test/integration/ledger.test.ts compares the two. */
+/** Cursor and ledger of one feed, by the arithmetic of `applyAdvance`: test/integration/ledger.test.ts compares the two. */
 export function createMemoryLedger(now: () => Instant) {
   let ledger: Entry[] = [];
   let cursor: Cursor | undefined;
@@ -74,7 +74,7 @@ export function createMemoryLedger(now: () => Instant) {
 const greatest = (a: Instant | undefined, b: Instant | undefined): Instant | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
-/** Sink and state of one track, for simulations: no database, and time is what the test says. */
+/** Sink and state of one feed, for simulations: no database, and time is what the test says. */
 export interface MemorySink extends Sink {
   readonly rows: MemoryTable;
   readonly rejected: readonly Rejected[];

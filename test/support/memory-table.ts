@@ -28,28 +28,28 @@ interface Held {
 }
 
 export function createMemoryTable(): MemoryTable {
-  const tracks = new Map<string, Map<string, Held>>();
-  const trackOf = ({ source, stream }: Advance): Map<string, Held> => {
+  const feeds = new Map<string, Map<string, Held>>();
+  const feedOf = ({ source, stream }: Advance): Map<string, Held> => {
     const key = JSON.stringify([stream, source]);
-    const held = tracks.get(key) ?? new Map<string, Held>();
-    tracks.set(key, held);
+    const held = feeds.get(key) ?? new Map<string, Held>();
+    feeds.set(key, held);
     return held;
   };
   return {
-    merge: (stream, rows, advance, now) => mergeInto(trackOf(advance), stream, rows, advance, now),
+    merge: (stream, rows, advance, now) => mergeInto(feedOf(advance), stream, rows, advance, now),
     read: (stream) =>
-      [...tracks].flatMap(([key, held]) =>
+      [...feeds].flatMap(([key, held]) =>
         (JSON.parse(key) as string[])[0] === stream.name ? [...held.values()].map((one) => inColumns(one, stream)) : [],
       ),
     count: ({ name }, source, windows) => {
-      const held = [...(tracks.get(JSON.stringify([name, source]))?.values() ?? [])];
+      const held = [...(feeds.get(JSON.stringify([name, source]))?.values() ?? [])];
       const times = held.map(({ stream, row }) => Number(row[planOf(stream).timeAt]));
       return windows.map((window) => times.filter((at) => holds(window, at)).length);
     },
-    has: (id) => [...tracks.values()].some((held) => held.has(id)),
-    keys: () => [...tracks.values()].flatMap((held) => [...held.keys()]),
+    has: (id) => [...feeds.values()].some((held) => held.has(id)),
+    keys: () => [...feeds.values()].flatMap((held) => [...held.keys()]),
     get size() {
-      return [...tracks.values()].reduce((sum, held) => sum + held.size, 0);
+      return [...feeds.values()].reduce((sum, held) => sum + held.size, 0);
     },
   };
 }
@@ -80,10 +80,10 @@ function mergeInto(
     if (!stored || isChanged) held.set(id, { stream, row: stored ? rule.merge(stored, read) : read });
     receipt[stored ? (isChanged ? 'changed' : 'unchanged') : 'new'] += 1;
   }
-  const wholes = spans.filter(({ whole }) => whole);
+  const fullWindows = spans.filter(({ whole }) => whole);
   const isGone = (id: string, at: Instant): boolean =>
-    !shown.has(id) && wholes.some(({ start, end }) => at >= start && at < end);
-  for (const [id, one] of wholes.length > 0 ? held : []) {
+    !shown.has(id) && fullWindows.some(({ start, end }) => at >= start && at < end);
+  for (const [id, one] of fullWindows.length > 0 ? held : []) {
     const row = inColumns(one, stream);
     if (row[missingAt] === null && isGone(id, row[timeAt] as Instant)) {
       held.set(id, { stream, row: row.with(missingAt, now) });

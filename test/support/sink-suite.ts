@@ -228,11 +228,11 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       if (!sink.identify || !sink.attest) return skip();
       const writer = await createWriter(place, stream);
       const { source } = writer.lease;
-      const track = { source, stream: stream.name };
+      const feed = { source, stream: stream.name };
       const identify = async (by = sink): Promise<string | undefined> => {
         // A close look first, where one is asked for.
         await by.attest?.(stream, source, [{ start: NOON, end: NOON + MINUTE }]);
-        return by.identify?.(place.state, track, await lastCommit(place.state, { ...track, sink: by.name }));
+        return by.identify?.(place.state, feed, await lastCommit(place.state, { ...feed, sink: by.name }));
       };
       await writer.commit([sale('a', 0)]);
       const first = await identify();

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** A stranger follows the links: each leads to a file that is there, and to a heading that is in it. */
+/** A foreign follows the links: each leads to a file that is there, and to a heading that is in it. */
 
 const PAGES = [
   'README.md',
@@ -84,7 +84,7 @@ it('every page can be reached from the README', () => {
   expect(PAGES.filter((page) => !reached.has(page))).toEqual([]);
 });
 
-/** On npm, `tributary` is somebody else's: a line that installs or imports it would run a stranger's code. */
+/** On npm, `tributary` is somebody else's: a line that installs or imports it would run a foreign's code. */
 it('nobody is told to install or import the unrelated package of that name', () => {
   const { name } = JSON.parse(readFileSync('package.json', 'utf8')) as { name: string };
   expect(name).not.toBe('tributary');
@@ -93,14 +93,14 @@ it('nobody is told to install or import the unrelated package of that name', () 
       .split('\n')
       .map((line) => `${page}: ${line}`),
   );
-  const stranger = /npm (?:install|i|add)\b[^`#]*\stributary(?![\w-])|from 'tributary'|import\('tributary'\)/;
-  expect(lines.filter((line) => stranger.test(line))).toEqual([]);
+  const foreign = /npm (?:install|i|add)\b[^`#]*\stributary(?![\w-])|from 'tributary'|import\('tributary'\)/;
+  expect(lines.filter((line) => foreign.test(line))).toEqual([]);
   // Only from a clone, which the README has just made.
   const npx = lines.filter((line) => /npx tributary\b/.test(line) && !line.startsWith('README.md'));
   expect(npx).toEqual([]);
 });
 
-it('the README has the two commands of a stranger, and CI runs its test command as it is', () => {
+it('the README has the two commands of a foreign, and CI runs its test command as it is', () => {
   const commands = [...readFileSync('README.md', 'utf8').matchAll(/^```sh\n(npm ci && [^\n]+)\n```$/gm)];
   expect(commands.map(([, command]) => command)).toEqual(['npm ci && npm run demo', 'npm ci && npm test']);
   expect(readFileSync('.ci/run', 'utf8').split('\n')).toContain('npm ci && npm test');

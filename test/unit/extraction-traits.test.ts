@@ -138,13 +138,13 @@ describe('freshness and events that come late', () => {
   test('a stream that fits one page is read whole again too, or nobody would notice what vanished from it', async () => {
     const sync = createSandboxSync({ clicks: 300, days: 1 });
     await sync.run();
-    const wholes: Array<{ start: number; end: number }> = [];
-    sync.sink.onCommit = (_moment, { spans }) => void wholes.push(...spans.filter((span) => span.whole));
+    const fullWindows: Array<{ start: number; end: number }> = [];
+    sync.sink.onCommit = (_moment, { spans }) => void fullWindows.push(...spans.filter((span) => span.whole));
     sync.pass(14 * HOUR);
     sync.service.arrive('clicks', 5);
     await sync.run();
     const yesterday = { start: NOON - 12 * HOUR, end: NOON - 11 * HOUR };
-    expect(wholes.some(({ start, end }) => start <= yesterday.start && end >= yesterday.end)).toBe(true);
+    expect(fullWindows.some(({ start, end }) => start <= yesterday.start && end >= yesterday.end)).toBe(true);
   });
 });
 

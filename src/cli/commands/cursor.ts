@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import { byCommand } from '../../app/index.ts';
 import type { Config } from '../../config/index.ts';
 import { audited } from '../../cursor/audit.ts';
-import { chooseTracks, type KnownTrack, knownTracks, reportTrack } from '../../cursor/cursors.ts';
+import { chooseFeeds, type KnownFeed, knownFeeds, reportFeed } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { isoOrNull } from '../../cursor/database/sql.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -92,14 +92,17 @@ export const registerCursor = command('cursor', {
 });
 
 async function get(context: Context, streams: readonly StreamName[], options: Options): Promise<ExitCode> {
-  const nothing = ({ sources }: Config): KnownTrack[] => {
+  const nothing = ({ sources }: Config): KnownFeed[] => {
     checkSource(options.source, Object.keys(sources));
     return [];
   };
-  const tracks = chooseTracks(await readState(context, options, nothing, knownTracks), { ...options, streams });
-  const table = (): string => `${fittedTable(COLUMNS, tracks, context.terminal.columns)}\n\ntimes in UTC`;
-  return show(context, options, { cursors: tracks.map(reportTrack) }, () =>
-    tracks.length === 0 ? 'nothing has been synced yet' : table(),
+  const feeds = chooseFeeds(await readState(context, options, nothing, knownFeeds), {
+    ...options,
+    streams,
+  });
+  const table = (): string => `${fittedTable(COLUMNS, feeds, context.terminal.columns)}\n\ntimes in UTC`;
+  return show(context, options, { cursors: feeds.map(reportFeed) }, () =>
+    feeds.length === 0 ? 'nothing has been synced yet' : table(),
   );
 }
 
@@ -112,56 +115,56 @@ async function change(
 ): Promise<ExitCode> {
   const { terminal } = context;
   return withStored(context, options, async ({ state, sinks }) => {
-    const tracks = chooseTracks(await knownTracks(state), { ...options, streams });
-    if (tracks.length === 0) {
+    const feeds = chooseFeeds(await knownFeeds(state), { ...options, streams });
+    if (feeds.length === 0) {
       throw new ConfigError(`there is no cursor of ${streams.join(', ')} that matches`, {
         next: 'see tributary cursor get',
       });
     }
-    const sources = new Set(tracks.map(({ source }) => source));
+    const sources = new Set(feeds.map(({ source }) => source));
     // Several sinks of one source make sense; several sources are probably a mistake.
     if (sources.size > 1) {
       throw new ConfigError('several sources have this stream', { next: `add --source: ${[...sources].join(', ')}` });
     }
     if (options.dryRun) {
-      const table = fittedTable(COLUMNS, tracks, terminal.columns);
-      const body = { cursors: tracks.map(reportTrack), dryRun: true };
+      const table = fittedTable(COLUMNS, feeds, terminal.columns);
+      const body = { cursors: feeds.map(reportFeed), dryRun: true };
       return show(context, options, body, () => `${table}\n\nwould be forgotten; nothing was changed`);
     }
     if (!move) {
-      const names = tracks.map(({ source, stream, sink }) => `${source}/${stream} in ${sink}`).join(', ');
+      const names = feeds.map(({ source, stream, sink }) => `${source}/${stream} in ${sink}`).join(', ');
       await confirm(context, `Forget how far ${names} has come, and read everything again?`, options);
     }
-    if (move) for (const track of tracks) await checkMove(state, track, move);
-    for (const track of tracks) {
-      const { sink } = track;
+    if (move) for (const feed of feeds) await checkMove(state, feed, move);
+    for (const feed of feeds) {
+      const { sink } = feed;
       const detail = { sink, ...(move && { to: options.to, force: move.force }) };
-      const entry = { ...byCommand([track]), action: `cursor.${move ? 'move' : 'reset'}`, detail };
+      const entry = { ...byCommand([feed]), action: `cursor.${move ? 'move' : 'reset'}`, detail };
       const deps = { state, sinks, holder: holderOf('cursor') };
-      await audited(state, entry, () => (move ? moveCursor(deps, track, move) : resetCursor(deps, track)));
+      await audited(state, entry, () => (move ? moveCursor(deps, feed, move) : resetCursor(deps, feed)));
     }
-    const after = chooseTracks(await knownTracks(state), { ...options, streams });
-    return show(context, options, { cursors: after.map(reportTrack) }, () =>
-      describeChange(tracks, after, terminal.columns),
+    const after = chooseFeeds(await knownFeeds(state), { ...options, streams });
+    return show(context, options, { cursors: after.map(reportFeed) }, () =>
+      describeChange(feeds, after, terminal.columns),
     );
   });
 }
 
-const throughOf = (track: KnownTrack): string => minute(isoOrNull(track.completeThrough)) || 'not certified yet';
+const throughOf = (feed: KnownFeed): string => minute(isoOrNull(feed.completeThrough)) || 'not certified yet';
 
-const COLUMNS: ReadonlyArray<FittedColumn<KnownTrack>> = [
-  { header: 'stream', of: (track) => `${track.source}/${track.stream}` },
-  { header: 'sink', of: (track) => track.sink },
-  { header: 'since', of: (track) => minute(toIso(track.since)).slice(0, 10), spare: 2 },
+const COLUMNS: ReadonlyArray<FittedColumn<KnownFeed>> = [
+  { header: 'stream', of: (feed) => `${feed.source}/${feed.stream}` },
+  { header: 'sink', of: (feed) => feed.sink },
+  { header: 'since', of: (feed) => minute(toIso(feed.since)).slice(0, 10), spare: 2 },
   { header: 'complete through', of: throughOf },
-  { header: 'newest', of: (track) => minute(isoOrNull(track.newestSeen)), spare: 1 },
+  { header: 'newest', of: (feed) => minute(isoOrNull(feed.newestSeen)), spare: 1 },
 ];
 
-function describeChange(before: readonly KnownTrack[], after: readonly KnownTrack[], columns: number): string {
-  const rows = before.map((track) => {
-    const { source, stream, sink } = track;
-    const [now] = chooseTracks(after, { source, streams: [stream], sink });
-    return [`${source}/${stream}`, sink, throughOf(track), now ? throughOf(now) : 'forgotten'];
+function describeChange(before: readonly KnownFeed[], after: readonly KnownFeed[], columns: number): string {
+  const rows = before.map((feed) => {
+    const { source, stream, sink } = feed;
+    const [now] = chooseFeeds(after, { source, streams: [stream], sink });
+    return [`${source}/${stream}`, sink, throughOf(feed), now ? throughOf(now) : 'forgotten'];
   });
   const streams = [...new Set(before.map(({ stream }) => stream))].join(' ');
   return [

@@ -4,7 +4,7 @@ import type { Window } from '../../model/window.ts';
 import { ifTable, type Queryable } from '../database/index.ts';
 import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
-import { type CountedWindow, type CountRows, ofTrack, recountRows, type Track } from './window-rows.ts';
+import { type CountedWindow, type CountRows, type Feed, ofFeed, recountRows } from './window-rows.ts';
 
 /** What a sink was found to hold. Where it and the ledger disagree the sink is right: its windows are read again. */
 export interface Attestation {
@@ -31,7 +31,7 @@ export const SELECT_ATTESTATIONS = `
 /** Records how far the count has come; without `next` it has ended just now. */
 export async function writeAttestation(
   tx: Queryable,
-  { source, stream, sink }: Track,
+  { source, stream, sink }: Feed,
   identity: string,
   next: Attestation['next'],
 ): Promise<void> {
@@ -63,21 +63,21 @@ export async function readAttested(db: Queryable, sink: string) {
 
 export async function certifiedBefore(
   db: Queryable,
-  track: Track,
+  feed: Feed,
   { before, most }: { before: Instant | undefined; most: number },
 ): Promise<CountedWindow[]> {
   const end = before === undefined ? 'infinity' : toIso(before);
-  return db.query<CountedWindow>(sql`${certifiedOf(track)} and start_at < ${end} order by start_at desc limit ${most}`);
+  return db.query<CountedWindow>(sql`${certifiedOf(feed)} and start_at < ${end} order by start_at desc limit ${most}`);
 }
 
-const certifiedOf = (track: Track): Sql => sql`
+const certifiedOf = (feed: Feed): Sql => sql`
   select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows
-  from tributary.windows where ${ofTrack(track)} and state = 'certified'`;
+  from tributary.windows where ${ofFeed(feed)} and state = 'certified'`;
 
 /** The certified windows that touch any of these, locked: no commit changes them meanwhile. */
-export async function lockCertified(tx: Queryable, track: Track, windows: readonly Window[]): Promise<CountedWindow[]> {
+export async function lockCertified(tx: Queryable, feed: Feed, windows: readonly Window[]): Promise<CountedWindow[]> {
   return tx.query<CountedWindow>(sql`
-    ${certifiedOf(track)} and exists (
+    ${certifiedOf(feed)} and exists (
       select from ${rangesOf(windows)} as t (start_at, end_at)
       where windows.start_at < t.end_at and windows.end_at > t.start_at)
     order by start_at for update`);
@@ -90,7 +90,7 @@ export interface Reopened extends Window {
 }
 
 /** Takes the certificates of these windows back, and the watermark with them: as if they had never been read. */
-export async function reopen(tx: Queryable, track: Track, windows: readonly Reopened[]): Promise<void> {
+export async function reopen(tx: Queryable, feed: Feed, windows: readonly Reopened[]): Promise<void> {
   const starts = windows.map(({ start }) => toIso(start));
   const rows = windows.map((window) => window.rows);
   const notes = windows.map(({ note }) => storableText(`${SINK_CHANGED}${note}`));
@@ -99,11 +99,11 @@ export async function reopen(tx: Queryable, track: Track, windows: readonly Reop
     update tributary.windows w
     set state = 'uncertified', rows = r.rows, note = r.note, proven_at = null, read_at = 'epoch', tries = 0
     from unnest(${starts}::timestamptz[], ${rows}::bigint[], ${notes}::text[]) as r (start_at, rows, note)
-    where ${ofTrack(track)} and w.start_at = r.start_at`);
+    where ${ofFeed(feed)} and w.start_at = r.start_at`);
   await tx.query(sql`
     update tributary.cursors c set updated_at = now(), complete_through = (
       select nullif(min(greatest(r.start_at, c.since)), c.since) from ${ranges} where r.end_at > c.since)
-    where ${ofTrack(track)}
+    where ${ofFeed(feed)}
       and exists (select from ${ranges} where r.end_at > c.since and r.start_at < c.complete_through)`);
 }
 
@@ -111,23 +111,23 @@ export const rangesOf = (windows: readonly Window[]): Sql => sql`unnest(
   ${windows.map(({ start }) => toIso(start))}::timestamptz[], ${windows.map(({ end }) => toIso(end))}::timestamptz[])`;
 
 /** Windows that were only waiting for their next try are read by the next run. */
-export async function retryNow(tx: Queryable, track: Track, windows: readonly Window[]): Promise<void> {
+export async function retryNow(tx: Queryable, feed: Feed, windows: readonly Window[]): Promise<void> {
   await tx.query(sql`
     update tributary.windows w set read_at = 'epoch', tries = 0 from ${rangesOf(windows)} as r (start_at, end_at)
-    where ${ofTrack(track)} and w.state <> 'certified' and w.start_at < r.end_at and w.end_at > r.start_at`);
+    where ${ofFeed(feed)} and w.state <> 'certified' and w.start_at < r.end_at and w.end_at > r.start_at`);
 }
 
 export async function writeForeign(
   tx: Queryable,
-  track: Track,
+  feed: Feed,
   windows: readonly Window[],
   found: readonly ForeignRows[],
 ): Promise<void> {
   await tx.query(sql`
     delete from tributary.foreign_rows f using ${rangesOf(windows)} as w (start_at, end_at)
-    where ${ofTrack(track)} and f.start_at < w.end_at and f.end_at > w.start_at`);
+    where ${ofFeed(feed)} and f.start_at < w.end_at and f.end_at > w.start_at`);
   if (found.length === 0) return;
-  const { source, stream, sink } = track;
+  const { source, stream, sink } = feed;
   await tx.query(sql`
     insert into tributary.foreign_rows (source, stream, sink, start_at, end_at, what)
     select ${source}, ${stream}, ${sink}, f.start_at, f.end_at, w.what from ${rangesOf(found)} with ordinality as f (start_at, end_at, place)
@@ -138,21 +138,21 @@ export async function writeForeign(
 /** A sink that keeps no old events: the ledger forgets them first, so that nobody is promised rows that are being deleted. */
 
 /** The coverage begins at `before` from now on. */
-export async function forgetBefore(tx: Queryable, track: Track, before: Instant, count: CountRows): Promise<void> {
-  const [ours, at] = [ofTrack(track), toIso(before)];
+export async function forgetBefore(tx: Queryable, feed: Feed, before: Instant, count: CountRows): Promise<void> {
+  const [ours, at] = [ofFeed(feed), toIso(before)];
   await tx.query(sql`delete from tributary.windows where ${ours} and end_at <= ${at}`);
   await tx.query(sql`delete from tributary.foreign_rows where ${ours} and end_at <= ${at}`);
   const cut = await tx.query(
     sql`update tributary.windows set start_at = ${at} where ${ours} and start_at < ${at} returning 1`,
   );
-  if (cut.length > 0) await recountRows(tx, track, { start: before, end: before + 1 }, count);
+  if (cut.length > 0) await recountRows(tx, feed, { start: before, end: before + 1 }, count);
   await tx.query(sql`
     update tributary.cursors set since = ${at}, updated_at = now(),
       complete_through = case when complete_through > ${at} then complete_through end
     where ${ours} and since < ${at}`);
 }
 
-export async function writePruned(db: Queryable, { source, stream, sink }: Track, before: Instant): Promise<void> {
+export async function writePruned(db: Queryable, { source, stream, sink }: Feed, before: Instant): Promise<void> {
   await db.query(sql`
     insert into tributary.attestations (source, stream, sink, identity, pruned_to)
     values (${source}, ${stream}, ${sink}, '', ${toIso(before)})

@@ -6,7 +6,7 @@ import type { Queryable } from '../database/index.ts';
 import { instantOf, raw, type Sql, sql } from '../database/sql.ts';
 
 /** A stream of a source in one sink: what cursors and ledger are kept for. */
-export interface Track {
+export interface Feed {
   source: string;
   stream: StreamName;
   sink: string;
@@ -28,14 +28,14 @@ export interface SinkRows extends RowChanges {
   isAfterCrash?: boolean;
 }
 
-export const ofTrack = ({ source, stream, sink }: Record<keyof Track, string>): Sql =>
+export const ofFeed = ({ source, stream, sink }: Record<keyof Feed, string>): Sql =>
   sql`source = ${source} and stream = ${stream} and sink = ${sink}`;
 
-export async function carryRows(tx: Queryable, track: Track, { added, removed }: RowChanges): Promise<void> {
+export async function carryRows(tx: Queryable, feed: Feed, { added, removed }: RowChanges): Promise<void> {
   const moves = [...added.map((at) => ({ at, by: 1 })), ...removed.map((at) => ({ at, by: -1 }))];
   const [first, last] = [moves.sort((a, b) => a.at - b.at)[0], moves.at(-1)];
   if (!first || !last) return;
-  const windows = await readRows(tx, track, { start: first.at, end: last.at + 1 }, 'for update');
+  const windows = await readRows(tx, feed, { start: first.at, end: last.at + 1 }, 'for update');
   const numbers = new Map<CountedWindow, number>();
   let i = 0;
   for (const { at, by } of moves) {
@@ -43,7 +43,7 @@ export async function carryRows(tx: Queryable, track: Track, { added, removed }:
     const window = windows[i];
     if (window && window.start <= at) numbers.set(window, (numbers.get(window) ?? window.rows) + by);
   }
-  await writeRows(tx, track, numbers);
+  await writeRows(tx, feed, numbers);
 }
 
 /** The numbers of windows that were cut and joined: known windows are taken over as they are, the rest is counted. */
@@ -103,9 +103,9 @@ export interface Miscount extends Window {
 }
 
 /** Compares the numbers of all windows that touch a range with the sink. Counts twice: a commit may have come in between. */
-export async function findMiscounts(db: Queryable, track: Track, range: Window, count: CountRows): Promise<Miscount[]> {
+export async function findMiscounts(db: Queryable, feed: Feed, range: Window, count: CountRows): Promise<Miscount[]> {
   const look = async (): Promise<Miscount[]> => {
-    const wrong = await countAgain(await readRows(db, track, range), count);
+    const wrong = await countAgain(await readRows(db, feed, range), count);
     return [...wrong].map(([{ start, end, rows }, sink]) => ({ start, end, ledger: rows, sink }));
   };
   const first = await look();
@@ -116,13 +116,13 @@ export async function findMiscounts(db: Queryable, track: Track, range: Window, 
 /** Corrects the numbers of windows that touch a range: of all, or of those that are not certified, where what is, is only reopened. In a transaction: commits wait for it. */
 export async function recountRows(
   tx: Queryable,
-  track: Track,
+  feed: Feed,
   range: Window,
   count: CountRows,
   { isOpenOnly = false } = {},
 ): Promise<void> {
   const which = isOpenOnly ? `and state <> 'certified'` : '';
-  await writeRows(tx, track, await countAgain(await readRows(tx, track, range, 'for update', which), count));
+  await writeRows(tx, feed, await countAgain(await readRows(tx, feed, range, 'for update', which), count));
 }
 
 async function countAgain(windows: readonly CountedWindow[], count: CountRows): Promise<Map<CountedWindow, number>> {
@@ -131,16 +131,10 @@ async function countAgain(windows: readonly CountedWindow[], count: CountRows): 
 }
 
 /** `for update`, so that a commit and a recount never write over each other. */
-const readRows = (
-  db: Queryable,
-  track: Track,
-  { start, end }: Window,
-  lock = '',
-  which = '',
-): Promise<CountedWindow[]> =>
+const readRows = (db: Queryable, feed: Feed, { start, end }: Window, lock = '', which = ''): Promise<CountedWindow[]> =>
   db.query<CountedWindow>(sql`
     select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows from tributary.windows
-    where ${ofTrack(track)} and end_at > ${boundOf(start, '-infinity')} and start_at < ${boundOf(end, 'infinity')}
+    where ${ofFeed(feed)} and end_at > ${boundOf(start, '-infinity')} and start_at < ${boundOf(end, 'infinity')}
       ${raw(which)} order by start_at ${raw(lock)}`);
 
 /** Years of more than four digits are no ISO text that Postgres reads. */
@@ -148,11 +142,11 @@ const boundOf = (at: Instant, infinite: string): string => (Math.abs(at) < YEAR_
 
 const YEAR_10000 = Date.UTC(10_000, 0);
 
-async function writeRows(tx: Queryable, track: Track, numbers: ReadonlyMap<Window, number>): Promise<void> {
+async function writeRows(tx: Queryable, feed: Feed, numbers: ReadonlyMap<Window, number>): Promise<void> {
   if (numbers.size === 0) return;
   const starts = [...numbers.keys()].map(({ start }) => toIso(start));
   await tx.query(sql`
     update tributary.windows w set rows = n.rows
     from unnest(${starts}::timestamptz[], ${[...numbers.values()]}::bigint[]) as n (start_at, rows)
-    where ${ofTrack(track)} and w.start_at = n.start_at`);
+    where ${ofFeed(feed)} and w.start_at = n.start_at`);
 }

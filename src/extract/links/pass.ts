@@ -63,11 +63,11 @@ export async function readPass(ask: AskPage, plan: PassPlan, first: Pass['firstP
   const show = async (page: number, answer: LinkPage): Promise<void> => {
     const { rows } = answer.rows.length === 0 && barren === 0 ? await get(page) : answer;
     if (rows.length === 0) isEndSeen = true;
-    const news = [...new Set(rows.map(({ id }) => id))].filter((id) => !ids.has(id));
+    const newIds = [...new Set(rows.map(({ id }) => id))].filter((id) => !ids.has(id));
     for (const row of rows) take(row);
-    for (const id of news) ids.add(id);
-    if (news.length > 0) pages.push(news);
-    barren = news.length > 0 ? 0 : barren + 1;
+    for (const id of newIds) ids.add(id);
+    if (newIds.length > 0) pages.push(newIds);
+    barren = newIds.length > 0 ? 0 : barren + 1;
   };
 
   const start = first === undefined ? await findFirst(get) : { firstPage: first, answers: [] };
@@ -89,8 +89,8 @@ async function findFirst(get: (page: number, isTrial?: boolean) => Promise<LinkP
   const one = { page: 1, answer: await get(1) };
   const zero = { page: 0, answer: await get(0, true).catch(unlessRefused) };
   const known = new Set(one.answer.rows.map(({ id }) => id));
-  const news = zero.answer?.rows.filter(({ id }) => !known.has(id)) ?? [];
-  if (zero.answer && news.length > zero.answer.rows.length / 2)
+  const newIds = zero.answer?.rows.filter(({ id }) => !known.has(id)) ?? [];
+  if (zero.answer && newIds.length > zero.answer.rows.length / 2)
     return { firstPage: 0 as const, answers: [{ page: 0, answer: zero.answer }, one] };
   return { firstPage: known.size > 0 ? (1 as const) : undefined, answers: [one] };
 }

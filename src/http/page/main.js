@@ -16,7 +16,7 @@ import { streams } from './views/streams.js';
 /** The view for an unknown address. @type {View} */
 const unknown = {
   title: () => 'Not found',
-  news: [],
+  updates: [],
   load: async () => ({}),
   draw: (_, { view }) =>
     notThere(`There is no view “${view}”`, 'Choose one above, or begin with the overview.', '#/', 'Overview'),
@@ -67,7 +67,7 @@ function begin() {
       drawNow(place('now'), overview);
     },
     onReadiness: frame.ready,
-    onNews: screen.hear,
+    onUpdates: screen.onUpdates,
     onState: (state) => (state === 'live' ? frame.live() : frame.gone()),
     onSignedOut: askForToken,
   });
@@ -94,7 +94,7 @@ async function start() {
   }
 }
 
-/** What goes on takes longer without any news from the server. */
+/** Times that count up: redrawn also while the server sends nothing. */
 setInterval(() => {
   const known = knownOverview();
   if (known && stopListening) drawNow(place('now'), known);

@@ -1,7 +1,7 @@
-import { chooseTracks, knownTracks } from '../../cursor/cursors.ts';
+import { chooseFeeds, knownFeeds } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf, isoOf, isoOrNull, sql } from '../../cursor/database/sql.ts';
-import { readLedger, type Track } from '../../cursor/ledger.ts';
+import { type Feed, readLedger } from '../../cursor/ledger.ts';
 import { type Instant, parseInstant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import {
@@ -18,7 +18,7 @@ import { count, date, day, HttpError, listOf, moment, named, of, shortText, stre
 import { type ControlDeps, chooseWindow, endOfDays, isoDay } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
-const track = { ...of, sink: z.string() };
+const feed = { ...of, sink: z.string() };
 
 /**
  * Consecutive days of one state. A day's state is the worst of its windows': gap (never read, though later ones were), uncertified
@@ -33,8 +33,8 @@ export type DayState = DayRun['state'];
 const Coverage = named('Coverage', {
   from: day,
   to: day.describe('the day after the last'),
-  tracks: listOf({
-    ...track,
+  feeds: listOf({
+    ...feed,
     since: moment,
     days: z.array(DayRun).describe('in order; days before `since` that nobody asked for are left out'),
     rows: listOf({ date: day, rows: count.nullable() }).describe(
@@ -56,7 +56,7 @@ const WindowDetail = named('WindowDetail', {
 });
 
 const CoverageWindows = named('CoverageWindows', {
-  ...track,
+  ...feed,
   from: moment,
   to: moment,
   windows: z.array(WindowDetail).describe('in order, without holes'),
@@ -73,7 +73,7 @@ const EventRows = named('EventRows', {
 export type EventRows = z.infer<typeof EventRows>;
 
 export type Coverage = z.infer<typeof Coverage>;
-export type TrackCoverage = Coverage['tracks'][number];
+export type FeedCoverage = Coverage['feeds'][number];
 export type WindowDetail = z.infer<typeof WindowDetail>;
 export type CoverageWindows = z.infer<typeof CoverageWindows>;
 
@@ -113,9 +113,9 @@ const MOST_CHART_DAYS = 1100;
 async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuery>): Promise<Coverage> {
   const now = Date.now();
   const { source, stream, sink } = query;
-  const tracks = chooseTracks(await knownTracks(state), { source, streams: stream ? [stream] : [], sink });
+  const feeds = chooseFeeds(await knownFeeds(state), { source, streams: stream ? [stream] : [], sink });
   const ledgers = await readLedgers(state);
-  const begins = tracks.flatMap((one) => [one.since, ledgers.get(keyOf(one))?.[0]?.start ?? one.since]);
+  const begins = feeds.flatMap((one) => [one.since, ledgers.get(keyOf(one))?.[0]?.start ?? one.since]);
   const begin = Math.min(now - DAY_MS, ...begins);
   const asked = chooseWindow(query, { start: begin, end: now }, now);
   const window = { start: startOfDay(asked.start), end: endOfDays(asked.end) };
@@ -124,7 +124,7 @@ async function readCoverage(state: Queryable, query: z.infer<typeof CoverageQuer
   return {
     from: isoDay(window.start),
     to: toIso(window.end).slice(0, 10),
-    tracks: tracks.map(({ since, isFirstSync, ...one }) => {
+    feeds: feeds.map(({ since, isFirstSync, ...one }) => {
       const { source, stream, sink } = one;
       const entries = ledgers.get(keyOf(one)) ?? [];
       const spans = [
@@ -150,7 +150,7 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
   if (window.end - window.start > MOST_DAYS * DAY_MS)
     throw new HttpError(409, `at most ${MOST_DAYS} days at a time`, { next: 'ask for fewer days' });
   const { source, stream, sink } = query;
-  const [known] = chooseTracks(await knownTracks(state), { source, streams: [stream], sink });
+  const [known] = chooseFeeds(await knownFeeds(state), { source, streams: [stream], sink });
   if (!known) throw new HttpError(404, 'nothing was ever written of this stream to this sink');
   // A backfill may have been before the beginning.
   const entries = await readLedger(state, known, Math.min(known.since, window.start));
@@ -172,10 +172,10 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
  * dozen rows. The database joins them, so that this process is free for its runs.
  */
 async function readLedgers(state: Queryable) {
-  const rows = await state.query<Track & Window & { certified: boolean }>(sql`
+  const rows = await state.query<Feed & Window & { certified: boolean }>(sql`
     with windows as (
-      select *, state = lag(state) over track and start_at = lag(end_at) over track as goes_on
-      from tributary.windows window track as (partition by source, stream, sink order by start_at)
+      select *, state = lag(state) over feed and start_at = lag(end_at) over feed as goes_on
+      from tributary.windows window feed as (partition by source, stream, sink order by start_at)
     ), numbered as (
       select *, count(*) filter (where goes_on is not true) over (partition by source, stream, sink order by start_at) as number
       from windows
@@ -234,7 +234,7 @@ const toUnread = ({ start, end, state }: CoverageSpan): WindowDetail => ({
 
 const isOf = (a: { source: string; stream: string }, b: { source: string; stream: string }): boolean =>
   a.source === b.source && a.stream === b.stream;
-const keyOf = ({ source, stream, sink }: Track): string => [source, stream, sink].join('/');
+const keyOf = ({ source, stream, sink }: Feed): string => [source, stream, sink].join('/');
 
 /** The days that spans touch, with equal neighbours joined. `setAside` are the days that have records in quarantine. */
 export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<Instant>): DayRun[] {
@@ -254,7 +254,7 @@ export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<In
 const worse = (a: DayState, b: DayState): DayState => (WORST_FIRST.indexOf(a) < WORST_FIRST.indexOf(b) ? a : b);
 
 /** By the ledger: counting the rows themselves would read millions. How the rows of a window of several days are spread is not known. */
-const readDayRows = (state: Queryable, { source, stream }: Omit<Track, 'sink'>, { start, end }: Window) =>
+const readDayRows = (state: Queryable, { source, stream }: Omit<Feed, 'sink'>, { start, end }: Window) =>
   state.query<{ sink: string; date: string; rows: number | null }>(sql`
     select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
       case when bool_and(w.start_at >= d.day and w.end_at <= d.day + interval '1 day') then sum(w.rows)::bigint end as rows

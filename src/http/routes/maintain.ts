@@ -1,4 +1,4 @@
-import { chooseTracks, knownTracks, reportTrack } from '../../cursor/cursors.ts';
+import { chooseFeeds, knownFeeds, reportFeed } from '../../cursor/cursors.ts';
 import { holderOf } from '../../cursor/database/holders.ts';
 import { knownSources } from '../../cursor/forgotten.ts';
 import type { Erasure } from '../../sinks/sink.ts';
@@ -74,9 +74,9 @@ export const maintainRoutes = (deps: Deps): Route[] => [
     query: z.strictObject({ source: shortText, stream, sink: shortText }).partial(),
     answer: Cursors,
     handle: async ({ query: { source, stream: name, sink } }) => {
-      const tracks = await knownTracks(deps.state);
-      const chosen = tracks.filter((track) => name === undefined || track.stream === name);
-      return { cursors: chooseTracks(chosen, { source, sink }).map(reportTrack) };
+      const feeds = await knownFeeds(deps.state);
+      const chosen = feeds.filter((feed) => name === undefined || feed.stream === name);
+      return { cursors: chooseFeeds(chosen, { source, sink }).map(reportFeed) };
     },
   }),
   route('POST /api/cursors/move', {
@@ -122,18 +122,18 @@ async function change(
   { source, streams, sink }: CursorRequest,
   how: Move | string,
 ): Promise<Cursors> {
-  const tracks = chooseTracks(await knownTracks(state), { source, streams, sink });
-  if (tracks.length === 0) throw new HttpError(404, 'there is no such cursor', { next: 'see GET /api/cursors' });
-  const sources = new Set(tracks.map((track) => track.source));
+  const feeds = chooseFeeds(await knownFeeds(state), { source, streams, sink });
+  if (feeds.length === 0) throw new HttpError(404, 'there is no such cursor', { next: 'see GET /api/cursors' });
+  const sources = new Set(feeds.map((feed) => feed.source));
   // Several sinks of one source make sense; several sources are probably a mistake.
   if (sources.size > 1)
     throw new HttpError(409, 'several sources have this stream', { next: `add source: ${[...sources].join(', ')}` });
-  for (const track of tracks)
-    if (typeof how === 'string') checkConfirmed(how, track.source);
-    else await checkMove(state, track, how);
+  for (const feed of feeds)
+    if (typeof how === 'string') checkConfirmed(how, feed.source);
+    else await checkMove(state, feed, how);
   const deps = { state, sinks, holder: holderOf('control room') };
-  for (const track of tracks) await (typeof how === 'string' ? resetCursor(deps, track) : moveCursor(deps, track, how));
-  return { cursors: chooseTracks(await knownTracks(state), { source, streams, sink }).map(reportTrack) };
+  for (const feed of feeds) await (typeof how === 'string' ? resetCursor(deps, feed) : moveCursor(deps, feed, how));
+  return { cursors: chooseFeeds(await knownFeeds(state), { source, streams, sink }).map(reportFeed) };
 }
 
 async function erase({ state, sinks, streams }: Deps, erasure: Erasure): Promise<Forgotten> {

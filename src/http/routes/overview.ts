@@ -7,7 +7,7 @@ import { readUpcoming } from '../../cursor/schedules.ts';
 import { INCIDENT_KINDS } from '../../jobs/incidents.ts';
 import { toIso } from '../../model/instant.ts';
 import { STREAM_NAMES, type SyncName } from '../../model/streams.ts';
-import { count, figure, listOf, moment, named, track, warnings, z } from '../answers.ts';
+import { anyStream, count, figure, listOf, moment, named, warnings, z } from '../answers.ts';
 import { type ControlDeps, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 import { LastRun } from './runs.ts';
@@ -30,7 +30,7 @@ const progress = {
   uncertifiedWindows: count,
 };
 
-const TrackOverview = named('TrackOverview', {
+const FeedOverview = named('FeedOverview', {
   sink: z.string(),
   since: moment,
   ...progress,
@@ -41,7 +41,7 @@ const TrackOverview = named('TrackOverview', {
 
 const StreamOverview = named('StreamOverview', {
   source: z.string(),
-  stream: track.describe('links: the listing of all links, complete as of completeThrough'),
+  stream: anyStream.describe('links: the listing of all links, complete as of completeThrough'),
   configured: z.boolean().describe('false: it is no longer in the config'),
   since: moment.nullable().describe('where completeness is counted from, in every sink'),
   ...progress,
@@ -65,7 +65,7 @@ const StreamOverview = named('StreamOverview', {
   lastRun: LastRun.nullable(),
   lastSuccessAt: moment.nullable(),
   nextRunAt: moment.nullable(),
-  sinks: z.array(TrackOverview).describe('the stream is as far as the slowest of them'),
+  sinks: z.array(FeedOverview).describe('the stream is as far as the slowest of them'),
 });
 
 const Overview = named('Overview', {
@@ -77,7 +77,7 @@ const Overview = named('Overview', {
 });
 
 export type Trouble = z.infer<typeof Trouble>;
-type TrackOverview = z.infer<typeof TrackOverview>;
+type FeedOverview = z.infer<typeof FeedOverview>;
 export type StreamOverview = z.infer<typeof StreamOverview>;
 export type Overview = z.infer<typeof Overview>;
 
@@ -93,8 +93,8 @@ type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'versio
 
 /** Runs every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger. */
 export async function readOverview({ state, streams, listings, version }: OverviewDeps): Promise<Overview> {
-  const [tracks, known, troubles, upcoming, syncs, backfills] = await Promise.all([
-    readTracks(state),
+  const [feeds, known, troubles, upcoming, syncs, backfills] = await Promise.all([
+    readFeeds(state),
     readStreams(state),
     readTroubles(state),
     readUpcoming(state),
@@ -113,8 +113,8 @@ export async function readOverview({ state, streams, listings, version }: Overvi
       const isThis = (one: { source: string; stream: string }) => one.source === source && one.stream === stream;
       const events = streams.find(isThis);
       const configured = events ?? listings.find(isThis);
-      const found = tracks.filter(isThis);
-      const sinks = found.map(({ track, also }) => ({ ...track, alsoComplete: isoRanges(also) }));
+      const found = feeds.filter(isThis);
+      const sinks = found.map(({ feed, also }) => ({ ...feed, alsoComplete: isoRanges(also) }));
       const { lastRun = null, lastSuccessAt = null, rowsToday = 0, quarantined = 0 } = known.find(isThis) ?? {};
       const { parked, nextRunAt } = upcoming(source, stream);
       // A stream is as far as its slowest sink.
@@ -122,9 +122,9 @@ export async function readOverview({ state, streams, listings, version }: Overvi
       const { completeThrough = null, lagSeconds = null } = slowest ?? {};
       const maxLagSeconds = configured?.maxLagMs === undefined ? null : configured.maxLagMs / 1000;
       const lagMs = lagSeconds === null ? null : lagSeconds * 1000;
-      const caughtUp = found.length > 0 && found.every((track) => track.caughtUp);
+      const caughtUp = found.length > 0 && found.every((feed) => feed.caughtUp);
       const firstSync = isFirstSync({ caughtUp, lagMs }, configured?.maxLagMs);
-      const rows = found.length === 0 ? null : Math.min(...found.map((track) => track.rows));
+      const rows = found.length === 0 ? null : Math.min(...found.map((feed) => feed.rows));
       return {
         source,
         stream,
@@ -154,20 +154,20 @@ export async function readOverview({ state, streams, listings, version }: Overvi
   };
 }
 
-interface TrackRow extends Pick<StreamOverview, keyof Named | 'filters'> {
-  track: Omit<TrackOverview, 'alsoComplete'>;
+interface FeedRow extends Pick<StreamOverview, keyof Named | 'filters'> {
+  feed: Omit<FeedOverview, 'alsoComplete'>;
   caughtUp: boolean;
   also: RangePairs;
   rows: number;
 }
 
-const readTracks = (state: Queryable): Promise<TrackRow[]> =>
-  state.query<TrackRow>(sql`
+const readFeeds = (state: Queryable): Promise<FeedRow[]> =>
+  state.query<FeedRow>(sql`
     select c.source, c.stream, ${raw(COVERAGE.filters)} as filters, ${raw(CAUGHT_UP)} as "caughtUp",
       ${raw(ALSO_COMPLETE_LIST)} as also, coalesce(w.rows, 0)::bigint as rows,
       json_build_object('sink', c.sink, 'since', ${isoOf('c.since')}, 'completeThrough', ${isoOf('c.complete_through')},
         'newestSeen', ${isoOf('c.newest_seen')}, 'uncertifiedWindows', coalesce(w.n, 0), 'lagSeconds',
-        case when c.complete_through is not null then greatest(0, round(extract(epoch from now() - c.complete_through))) end) as track
+        case when c.complete_through is not null then greatest(0, round(extract(epoch from now() - c.complete_through))) end) as feed
     from tributary.cursors c left join (
       select source, stream, sink, count(*) filter (where state = 'uncertified') as n, sum(rows) as rows
       from tributary.windows group by 1, 2, 3
@@ -206,4 +206,4 @@ const newest = (moments: ReadonlyArray<string | null>): string | null => moments
 
 type Named = Pick<StreamOverview, 'source' | 'stream'>;
 const byName = (a: Named, b: Named): number =>
-  a.source.localeCompare(b.source) || track.options.indexOf(a.stream) - track.options.indexOf(b.stream);
+  a.source.localeCompare(b.source) || anyStream.options.indexOf(a.stream) - anyStream.options.indexOf(b.stream);

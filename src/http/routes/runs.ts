@@ -2,7 +2,7 @@ import type { Queryable } from '../../cursor/database/index.ts';
 import { isoOf, sql } from '../../cursor/database/sql.ts';
 import { readRunLog } from '../../cursor/run-log.ts';
 import { listRuns, RUN_KINDS, RUN_STATES, type RunRecord } from '../../cursor/runs.ts';
-import { byName, count, figure, HttpError, limit, listOf, moment, named, shortText, track, z } from '../answers.ts';
+import { anyStream, byName, count, figure, HttpError, limit, listOf, moment, named, shortText, z } from '../answers.ts';
 import type { ControlDeps } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
@@ -20,7 +20,7 @@ export const LastRun = z.strictObject(lastRun);
 const RunRow = named('RunRow', {
   ...lastRun,
   source: z.string(),
-  stream: track,
+  stream: anyStream,
   durationSeconds: figure.nullable().describe('null while it runs'),
   read: count,
   new: count,
@@ -84,7 +84,7 @@ export type RunLog = z.infer<typeof RunLog>;
 const RunsQuery = z
   .strictObject({
     source: shortText,
-    stream: track,
+    stream: anyStream,
     state: z.enum(RUN_STATES),
     kind: z.enum(RUN_KINDS),
     before: shortText.describe('`next` of the page before'),

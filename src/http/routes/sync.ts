@@ -5,7 +5,7 @@ import { RUN_STATES } from '../../cursor/runs.ts';
 import { syncNow } from '../../jobs/backfills.ts';
 import { Cancelled } from '../../model/errors.ts';
 import type { SyncName } from '../../model/streams.ts';
-import { HttpError, listOf, named, shortText, track, warnings, z } from '../answers.ts';
+import { anyStream, HttpError, listOf, named, shortText, warnings, z } from '../answers.ts';
 import { type ControlDeps, chooseStreams, targetOf, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
@@ -17,7 +17,7 @@ const wait = z.int().min(0).max(LONGEST_WAIT_SECONDS).default(0).describe('secon
 
 const SyncRequest = named('SyncRequest', {
   source: shortText.optional().describe('default: all sources'),
-  streams: z.array(track).max(4).optional().describe('default: all streams of events'),
+  streams: z.array(anyStream).max(4).optional().describe('default: all streams of events'),
   wait,
 });
 
@@ -27,7 +27,7 @@ const SyncStarted = named('SyncStarted', {
   ok: z.boolean().nullable().describe('every run has succeeded; null until that is known'),
   streams: listOf({
     source: z.string(),
-    stream: track,
+    stream: anyStream,
     runId: z.string().nullable().describe('null: the worker has not started it yet'),
     state: z.nullable(z.enum(RUN_STATES)),
     message: z.string().nullable().describe('what stopped the run, or what of it is not certified and why'),
@@ -47,7 +47,7 @@ export const syncRoutes = (deps: Deps): Route[] => [
     answer: SyncStarted,
     audit: ({ body }) => ({ action: 'sync.start', target: targetOf(body) }),
     async handle({ body, signal }) {
-      const asked = { at: Date.now(), streams: chooseTracks(deps, body) };
+      const asked = { at: Date.now(), streams: chooseFeeds(deps, body) };
       // The scheduler skips a stream that a backfill holds, so the request is repeated until the stream has a run.
       return waitUntilDone(deps, asked, { seconds: body.wait, signal }, async (streams) => {
         for (const { source, stream: name } of streams) await syncNow(deps, { source, stream: name });
@@ -89,7 +89,7 @@ async function waitUntilDone(
 }
 
 /** Listings only where they are asked for: they are due once a day, and every one takes many requests. */
-function chooseTracks(
+function chooseFeeds(
   { streams, listings }: Deps,
   { source, streams: wanted }: z.infer<typeof SyncRequest>,
 ): Asked['streams'] {
@@ -133,7 +133,7 @@ function parseId(id: string): Asked {
   const [at = '', ...rest] = id.split('~');
   const streams = rest.flatMap((one) => {
     const [source = '', name] = one.split('.');
-    const known = track.options.find((each) => each === name);
+    const known = anyStream.options.find((each) => each === name);
     return known ? [{ source, stream: known }] : [];
   });
   if (/^\d{13}$/.test(at) && streams.length > 0 && streams.length === rest.length) return { at: Number(at), streams };

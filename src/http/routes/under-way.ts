@@ -1,7 +1,7 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { isoOf, raw, sql } from '../../cursor/database/sql.ts';
 import { DAY_MS } from '../../model/window.ts';
-import { count, figure, moment, named, share, track, z } from '../answers.ts';
+import { anyStream, count, figure, moment, named, share, z } from '../answers.ts';
 
 /** How far syncs and backfills under way are. The ledger tells it while they read; `runs` only once they have ended. */
 
@@ -9,7 +9,7 @@ export const Activity = named('Activity', {
   kind: z.enum(['sync', 'backfill']),
   id: z.string().describe('of the run, or of the backfill'),
   source: z.string(),
-  stream: track,
+  stream: anyStream,
   startedAt: moment,
   progress: share.nullable().describe('null if it cannot be known, as of a sync that reads less than a day'),
   rows: count.nullable(),

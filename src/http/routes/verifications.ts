@@ -83,7 +83,7 @@ export type Verification = z.infer<typeof Verification>;
 type VerifyJob = ReturnType<typeof jobOf>;
 
 const KEPT = 20;
-const TELL_EVERY_MS = 2000;
+const REPORT_EVERY_MS = 2000;
 
 /** `now` is replaced as a whole on every change. */
 type Entry = { now: Verification; stop: AbortController; done: Promise<void> };
@@ -105,7 +105,7 @@ export function createVerificationRuns(
     const update = (change: Partial<Verification>): void => {
       entry.now = { ...entry.now, ...change };
     };
-    let toldAt = performance.now();
+    let reportedAt = performance.now();
     const results: Repair[] = [];
     const deps: SyncDeps = {
       state,
@@ -115,8 +115,8 @@ export function createVerificationRuns(
       holder: holderOf('control room, verify'),
       onProgress({ done = 0 }) {
         update({ progress: Math.max(entry.now.progress, (results.length + Math.min(1, done)) / jobs.length) });
-        if (performance.now() - toldAt < TELL_EVERY_MS) return;
-        toldAt = performance.now();
+        if (performance.now() - reportedAt < REPORT_EVERY_MS) return;
+        reportedAt = performance.now();
         onChange();
       },
     };

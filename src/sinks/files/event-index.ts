@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { instantOf, type Sql, sql } from '../../cursor/database/sql.ts';
 import { rangesOf } from '../../cursor/holdings/attestations.ts';
-import { ofTrack, type Track } from '../../cursor/holdings/window-rows.ts';
+import { type Feed, ofFeed } from '../../cursor/holdings/window-rows.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS, HOUR_MS, startOfDay, type Window } from '../../model/window.ts';
@@ -25,28 +25,27 @@ export type ReadAgainMs = (source: string, stream: StreamName) => number;
 export const keyOf = (id: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash('sha256', id).slice(0, 16)}`));
 
 /** Marked before a file is replaced: after a writer that stopped, the files have to be compared with the index. */
-export async function enterTrack(state: Queryable, { sink, stream, source }: Track, isMarked: boolean) {
+export async function enterFeed(state: Queryable, { sink, stream, source }: Feed, isMarked: boolean) {
   // The inner select sees the row before this statement changes it.
   const [entered] = await state.query<{ id: number; isUnsettled: boolean; now: Instant }>(sql`
     insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values (${sink}, ${stream}, ${source}, true)
     on conflict (sink, stream, source) do update set unsettled = t.unsettled or ${isMarked}
     returning id, coalesce((select unsettled from tributary.lake_tracks before where before.id = t.id), true) as "isUnsettled",
       ${instantOf('now()')} as now`);
-  if (!entered) throw new Error('the track was written and did not come back');
+  if (!entered) throw new Error('the feed was written and did not come back');
   return entered;
 }
 
-export const settleTrack = (id: number): Sql =>
-  sql`update tributary.lake_tracks set unsettled = false where id = ${id}`;
+export const settleFeed = (id: number): Sql => sql`update tributary.lake_tracks set unsettled = false where id = ${id}`;
 
-export const unsettleTrack = (track: Track): Sql =>
-  sql`update tributary.lake_tracks set unsettled = true where ${ofTrack(track)}`;
+export const unsettleFeed = (feed: Feed): Sql =>
+  sql`update tributary.lake_tracks set unsettled = true where ${ofFeed(feed)}`;
 
 /** Between a commit, `forget` and `maintain`, which may replace the same file. */
-export const trackLock = ({ sink, stream, source }: Track): string => `lake ${sink}/${source}/${stream}`;
+export const feedLock = ({ sink, stream, source }: Feed): string => `lake ${sink}/${source}/${stream}`;
 
-export async function findTrack(tx: Queryable, track: Track): Promise<number | undefined> {
-  const [found] = await tx.query<{ id: number }>(sql`select id from tributary.lake_tracks where ${ofTrack(track)}`);
+export async function findFeed(tx: Queryable, feed: Feed): Promise<number | undefined> {
+  const [found] = await tx.query<{ id: number }>(sql`select id from tributary.lake_tracks where ${ofFeed(feed)}`);
   return found?.id;
 }
 
@@ -57,21 +56,21 @@ export async function sourcesIn(state: Queryable, sink: string, stream: StreamNa
   return found.map(({ source }) => source);
 }
 
-export const dropTrack = (id: number): Sql => sql`
+export const dropFeed = (id: number): Sql => sql`
   with index as (delete from tributary.lake_index where track = ${id}), files as (delete from tributary.lake_files where track = ${id})
   delete from tributary.lake_tracks where id = ${id}`;
 
-export async function knownFiles(tx: Queryable, track: number, only?: Partition): Promise<Map<Partition, string>> {
+export async function knownFiles(tx: Queryable, feed: number, only?: Partition): Promise<Map<Partition, string>> {
   const files = await tx.query<{ partition: Partition; identity: string }>(sql`
     select partition, identity from tributary.lake_files
-    where track = ${track} and partition = coalesce(${only ?? null}, partition)`);
+    where track = ${feed} and partition = coalesce(${only ?? null}, partition)`);
   return new Map(files.map(({ partition, identity }) => [partition, identity]));
 }
 
 /** Partitions that were not written to for a while and whose files still hold a previous version. */
-export const quietPartitions = (track: number, quietSeconds: number, most: number): Sql => sql`
+export const quietPartitions = (feed: number, quietSeconds: number, most: number): Sql => sql`
   select partition from tributary.lake_files
-  where track = ${track} and holds_before and written_at < now() - make_interval(secs => ${quietSeconds})
+  where track = ${feed} and holds_before and written_at < now() - make_interval(secs => ${quietSeconds})
   order by written_at limit ${most}`;
 
 interface FileExtent {
@@ -84,30 +83,30 @@ interface FileExtent {
 const EXTENT = sql`partition, rows, ${instantOf('oldest')} as oldest, ${instantOf('newest')} as newest`;
 
 /** The files that hold events of these windows, also those that were first written elsewhere; with their rows and times. */
-export async function filesWithin(tx: Queryable, track: number, windows: readonly Window[]): Promise<FileExtent[]> {
+export async function filesWithin(tx: Queryable, feed: number, windows: readonly Window[]): Promise<FileExtent[]> {
   if (windows.length === 0) return [];
   return tx.query<FileExtent>(sql`
-    select ${EXTENT} from tributary.lake_files f where track = ${track} and exists (
+    select ${EXTENT} from tributary.lake_files f where track = ${feed} and exists (
       select from ${rangesOf(windows)} as w (start_at, end_at) where f.newest >= w.start_at and f.oldest < w.end_at)`);
 }
 
 /** Files that are not in the index and may hold events of a window. An event may be in the file of another day than that of its time. */
-export function filesBeforeIndex(tx: Queryable, track: number, from: Partition, window: Window): Promise<FileExtent[]> {
+export function filesBeforeIndex(tx: Queryable, feed: number, from: Partition, window: Window): Promise<FileExtent[]> {
   const [start, end] = [toIso(window.start), toIso(window.end)];
   return tx.query<FileExtent>(sql`
     select ${EXTENT} from tributary.lake_files
-    where track = ${track} and partition < ${from}::float8 and (newest >= ${start} and oldest <= ${end}
+    where track = ${feed} and partition < ${from}::float8 and (newest >= ${start} and oldest <= ${end}
       or to_timestamp(partition * 3600.0) between ${start}::timestamptz - interval '1 day' and ${end})`);
 }
 
-export async function indexedFrom(db: Queryable, track: number): Promise<Partition> {
+export async function indexedFrom(db: Queryable, feed: number): Promise<Partition> {
   const [found] = await db.query<{ from: Partition | null }>(
-    sql`select indexed_from as from from tributary.lake_tracks where id = ${track}`,
+    sql`select indexed_from as from from tributary.lake_tracks where id = ${feed}`,
   );
   return found?.from ?? Number.POSITIVE_INFINITY;
 }
 
-export const indexStart = (now: Instant, readAgainMs: ReadAgainMs, { source, stream }: Track): Partition =>
+export const indexStart = (now: Instant, readAgainMs: ReadAgainMs, { source, stream }: Feed): Partition =>
   Math.floor(startOfDay(now - readAgainMs(source, stream) - DAY_MS) / HOUR_MS);
 
 /** Bounds what a commit has to wait for; the next one continues. */
@@ -117,63 +116,63 @@ const DROPPED_AT_ONCE = 20_000;
 export async function moveIndex(
   state: Queryable,
   change: Change,
-  track: number,
+  feed: number,
   from: Partition,
   indexFiles: (end: Partition) => Promise<void>,
 ): Promise<void> {
-  const before = await indexedFrom(state, track);
+  const before = await indexedFrom(state, feed);
   if (from < before) await indexFiles(before);
   if (from !== before)
-    await state.query(sql`update tributary.lake_tracks set indexed_from = ${from} where id = ${track}`);
+    await state.query(sql`update tributary.lake_tracks set indexed_from = ${from} where id = ${feed}`);
   change.later(sql`
     delete from tributary.lake_index where ctid = any(array(
-      select ctid from tributary.lake_index where track = ${track} and partition < ${from} limit ${DROPPED_AT_ONCE}))`);
+      select ctid from tributary.lake_index where track = ${feed} and partition < ${from} limit ${DROPPED_AT_ONCE}))`);
 }
 
 /** Where rows may be elsewhere than it says: it is built anew by `moveIndex`. */
-export async function emptyIndex(state: Queryable, track: number): Promise<void> {
-  await state.query(sql`update tributary.lake_tracks set indexed_from = null where id = ${track}`);
-  await state.query(sql`delete from tributary.lake_index where track = ${track}`);
+export async function emptyIndex(state: Queryable, feed: number): Promise<void> {
+  await state.query(sql`update tributary.lake_tracks set indexed_from = null where id = ${feed}`);
+  await state.query(sql`delete from tributary.lake_index where track = ${feed}`);
 }
 
-export async function findHomes(tx: Queryable, track: number, from: Partition, keys: readonly bigint[]) {
+export async function findHomes(tx: Queryable, feed: number, from: Partition, keys: readonly bigint[]) {
   const found = await tx.query<{ key: number | bigint; partition: Partition }>(sql`
     select key, partition from tributary.lake_index
-    where track = ${track} and key = any(${keys.map(String)}::bigint[]) and partition >= ${from}::float8`);
+    where track = ${feed} and key = any(${keys.map(String)}::bigint[]) and partition >= ${from}::float8`);
   return groupBy(found, ({ key }) => BigInt(key));
 }
 
 /** Those of a partition that the index does not cover are not added. */
-export const addKeys = (track: number, partition: Partition, keys: readonly bigint[]): Sql => sql`
+export const addKeys = (feed: number, partition: Partition, keys: readonly bigint[]): Sql => sql`
   insert into tributary.lake_index (track, key, partition)
   select id, key, ${partition} from tributary.lake_tracks, unnest(${keys.map(String)}::bigint[]) as key
-  where id = ${track} and indexed_from <= ${partition} order by key on conflict do nothing`;
+  where id = ${feed} and indexed_from <= ${partition} order by key on conflict do nothing`;
 
-export const insertKeys = (track: number, partition: Partition, keys: readonly bigint[]): Sql => sql`
+export const insertKeys = (feed: number, partition: Partition, keys: readonly bigint[]): Sql => sql`
   insert into tributary.lake_index (track, key, partition)
-  select ${track}, key, ${partition} from unnest(${keys.map(String)}::bigint[]) as key order by key on conflict do nothing`;
+  select ${feed}, key, ${partition} from unnest(${keys.map(String)}::bigint[]) as key order by key on conflict do nothing`;
 
 export const keysIn = async (file: PartitionFile): Promise<bigint[]> => (await idsIn(file)).map(keyOf);
 
-export const dropKeys = (track: number, partition: Partition, keys: readonly bigint[]): Sql => sql`
+export const dropKeys = (feed: number, partition: Partition, keys: readonly bigint[]): Sql => sql`
   delete from tributary.lake_index
-  where track = ${track} and partition = ${partition} and key = any(${keys.map(String)}::bigint[])`;
+  where track = ${feed} and partition = ${partition} and key = any(${keys.map(String)}::bigint[])`;
 
 type Recorded = Extent & { partition: Partition; identity: string };
 
-export function recordFile(track: number, { partition, identity, ...extent }: Recorded): Sql {
+export function recordFile(feed: number, { partition, identity, ...extent }: Recorded): Sql {
   const [oldest, newest] = [extent.oldest, extent.newest].map((at) => (at === undefined ? null : toIso(at)));
   return sql`
     insert into tributary.lake_files (track, partition, identity, rows, oldest, newest, holds_before)
-    values (${track}, ${partition}, ${identity}, ${extent.rows}, ${oldest}, ${newest}, ${extent.holdsBefore})
+    values (${feed}, ${partition}, ${identity}, ${extent.rows}, ${oldest}, ${newest}, ${extent.holdsBefore})
     on conflict (track, partition) do update
       set identity = excluded.identity, rows = excluded.rows, oldest = excluded.oldest, newest = excluded.newest,
         holds_before = excluded.holds_before, written_at = now()`;
 }
 
-export const dropFile = (track: number, partition: Partition): Sql => sql`
-  with index as (delete from tributary.lake_index where track = ${track} and partition = ${partition})
-  delete from tributary.lake_files where track = ${track} and partition = ${partition}`;
+export const dropFile = (feed: number, partition: Partition): Sql => sql`
+  with index as (delete from tributary.lake_index where track = ${feed} and partition = ${partition})
+  delete from tributary.lake_files where track = ${feed} and partition = ${partition}`;
 
 export async function databaseNow(tx: Queryable): Promise<Instant> {
   const [row] = await tx.query<{ now: Instant }>(sql`select ${instantOf('now()')} as now`);

@@ -6,17 +6,17 @@ import { createSanitizer, newestById, UTF8_TEXT } from '../merge-rule.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { Comparison, Difference, Stored } from '../sink.ts';
 import type { Load } from './commit.ts';
+import { compareRows, type Findings, type Incoming, movedIn } from './compare-rows.ts';
 import { findHomes, indexedFrom, keyOf, type Partition } from './event-index.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
-import { type Findings, type Incoming, movedIn, survey } from './survey.ts';
 
 /** How files are found and published is the sink's own: by name, or by a commit to a catalog. */
 export interface Files<F> {
   readonly columns: readonly FileColumn[];
   /** The files that may hold these events, or any of these windows, which were read completely. Most promising first. */
-  find(incoming: readonly Incoming[], wholes: readonly Window[]): Promise<Place<F>[]>;
+  find(incoming: readonly Incoming[], fullWindows: readonly Window[]): Promise<Place<F>[]>;
 }
 
 export interface WritableFiles<F> extends Files<F> {
@@ -28,7 +28,7 @@ export interface Place<F> {
   file: F;
   /** By id. Files that share this map hold an event once: what was found in one is not looked for in the next. */
   sought: Map<string, Incoming>;
-  wholes: readonly Window[];
+  fullWindows: readonly Window[];
   /** Undefined if it is gone. */
   open(): Promise<PartitionFile | undefined>;
   /** It is looked into, and stays as it is. */
@@ -59,10 +59,10 @@ export interface Homes {
   from: Partition;
 }
 
-export async function homesOf(db: Queryable, track: number, incoming: readonly Incoming[]): Promise<Homes> {
+export async function homesOf(db: Queryable, feed: number, incoming: readonly Incoming[]): Promise<Homes> {
   const keys = incoming.map(({ key }) => key);
-  const from = await indexedFrom(db, track);
-  const homes = await findHomes(db, track, from, keys);
+  const from = await indexedFrom(db, feed);
+  const homes = await findHomes(db, feed, from, keys);
   const sought: Homes['sought'] = new Map();
   for (const one of incoming) for (const { partition } of homes.get(one.key) ?? []) seek(sought, partition, [one]);
   return { sought, others: incoming.filter(({ key }) => !homes.has(key)), from };
@@ -76,8 +76,8 @@ export function seek(sought: Homes['sought'], partition: Partition, events: read
 
 export async function mergeEvents<F>({ stream, rows, advance, now }: Batch, files: WritableFiles<F>): Promise<Stored> {
   const { source, runId, spans } = advance;
-  const wholes = spans.filter((span) => span.whole);
-  const { look, sanitized } = lookFor(files, { stream, source, rows, wholes }, bookkeeping(now, runId));
+  const fullWindows = spans.filter((span) => span.whole);
+  const { look, sanitized } = lookFor(files, { stream, source, rows, fullWindows }, bookkeeping(now, runId));
   const { works, stored, newEvents } = await mergeRows(files, look, now);
   const moved = works.flatMap(({ findings }) => movedIn(findings));
   const notes = works.flatMap(({ findings }) => findings.notes);
@@ -102,7 +102,7 @@ export async function compareFiles<F>(comparison: Comparison, present?: Files<F>
   const { stream, window, isWhole } = comparison;
   const files = present ?? { columns: columnsOf(stream), find: async () => [] };
   // The sink's own columns do not take part in the comparison.
-  const { look } = lookFor(files, { ...comparison, wholes: isWhole ? [window] : [] }, bookkeeping(0, ''));
+  const { look } = lookFor(files, { ...comparison, fullWindows: isWhole ? [window] : [] }, bookkeeping(0, ''));
   const { works, stored } = await lookInto(files, look);
   const notes = works.flatMap(({ findings }) => findings.notes);
   const missing = look.incoming.filter(({ id }) => !stored.has(id));
@@ -120,20 +120,20 @@ export async function compareFiles<F>(comparison: Comparison, present?: Files<F>
 interface Look {
   rule: MergeRule;
   incoming: readonly Incoming[];
-  wholes: readonly Window[];
+  fullWindows: readonly Window[];
 }
 
-async function lookInto<F>(files: Files<F>, { rule, incoming, wholes }: Look) {
+async function lookInto<F>(files: Files<F>, { rule, incoming, fullWindows }: Look) {
   const [works, gone, stored]: [Work<F>[], F[], Set<string>] = [[], [], new Set()];
-  for (const place of await files.find(incoming, wholes)) {
-    if (place.sought.size === 0 && place.wholes.length === 0) continue;
+  for (const place of await files.find(incoming, fullWindows)) {
+    if (place.sought.size === 0 && place.fullWindows.length === 0) continue;
     const present = await place.open();
     if (!present) {
       gone.push(place.file);
       continue;
     }
     await whileOpen(present, async () => {
-      const findings = await survey(present, rule, [...place.sought.values()], place.wholes);
+      const findings = await compareRows(present, rule, [...place.sought.values()], place.fullWindows);
       for (const id of findings.found) {
         stored.add(id);
         place.sought.delete(id);
@@ -145,17 +145,17 @@ async function lookInto<F>(files: Files<F>, { rule, incoming, wholes }: Look) {
 }
 
 interface Wanted extends Pick<Comparison, 'stream' | 'source' | 'rows'> {
-  wholes: readonly Window[];
+  fullWindows: readonly Window[];
 }
 
 /** What to look for in the files, with our own columns as they will be; and how many of the rows had to be sanitized. */
-function lookFor<F>({ columns }: Files<F>, { stream, source, rows, wholes }: Wanted, own: readonly Value[]) {
+function lookFor<F>({ columns }: Files<F>, { stream, source, rows, fullWindows }: Wanted, own: readonly Value[]) {
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const reshape = createReshape(columnsOf(stream), columns);
   const incoming = [...newestById(rows)].map(([id, row]): Incoming => {
     const values = [...sanitizer.one(row, [source]), ...own];
     return { id, key: keyOf(id), at: row.at, row: reshape(values) };
   });
-  const look: Look = { rule: createMergeRule(stream, columns), incoming, wholes };
+  const look: Look = { rule: createMergeRule(stream, columns), incoming, fullWindows };
   return { look, sanitized: sanitizer.sanitized() };
 }

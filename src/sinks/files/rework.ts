@@ -1,6 +1,6 @@
 import { storableText } from '../../cursor/database/sql.ts';
 import { carryRows } from '../../cursor/holdings/window-rows.ts';
-import type { Track } from '../../cursor/ledger.ts';
+import type { Feed } from '../../cursor/ledger.ts';
 import type { Value } from '../../model/columns.ts';
 import { isEmptied } from '../../model/forgotten.ts';
 import type { Instant } from '../../model/instant.ts';
@@ -32,11 +32,11 @@ export type Visit<Wish = Rework> = (file: PartitionFile) => Promise<Wish | 'leav
 /** An index without this is not wrong: it only says where to look, and no event is new. */
 export function recordRework(
   change: Change,
-  track: Track,
+  feed: Feed,
   { id, partition }: { id: number | undefined; partition: Partition },
   { dropped = [], deleted = [] }: Rework,
 ): void {
-  if (deleted.length > 0) change.later((tx) => carryRows(tx, track, { added: [], removed: deleted }));
+  if (deleted.length > 0) change.later((tx) => carryRows(tx, feed, { added: [], removed: deleted }));
   if (id !== undefined && dropped.length > 0) change.later(dropKeys(id, partition, dropped));
 }
 

@@ -1,6 +1,6 @@
 import { entitiesOf, type StreamName } from '../../model/streams.ts';
 import { commitOnce, type Load, storeLoad } from '../files/commit.ts';
-import { emptyIndex, enterTrack, indexStart, moveIndex, settleTrack } from '../files/event-index.ts';
+import { emptyIndex, enterFeed, indexStart, moveIndex, settleFeed } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import type { Held, Receipt } from '../sink.ts';
 import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
@@ -111,16 +111,16 @@ async function writeLoad(draft: Draft, load: Load, tables: OpenTables): Promise<
   const { source } = advance;
   const writer = await tables.writerOf(streamDesign(stream));
   const { table, added, removed } = writer;
-  const { id: track, isUnsettled, now } = await enterTrack(state, advance, false);
+  const { id: feed, isUnsettled, now } = await enterFeed(state, advance, false);
   const counted = new Map<string, readonly Held[]>();
   const receipt = await storeLoad(state, draft, load, {
     async merge(rows) {
-      const of = { table, track, source };
+      const of = { table, feed, source };
       checkShape(stream, table);
       // A sink that was renamed, a state that was lost, a table that others changed.
-      if (isUnsettled) await emptyIndex(state, track);
+      if (isUnsettled) await emptyIndex(state, feed);
       const start = indexStart(now, warehouse.readAgainMs, advance);
-      await moveIndex(state, draft, track, start, (end) => indexTable(of, start, end));
+      await moveIndex(state, draft, feed, start, (end) => indexTable(of, start, end));
       const merged = await mergeEvents({ stream, rows, advance, now }, writableTable(writer, eventFiles(of), of));
       // Always in the same order, after the stream's own table, so that two commits cannot deadlock.
       for (const entity of rows.length === 0 ? [] : entitiesOf(stream)) {
@@ -137,6 +137,6 @@ async function writeLoad(draft: Draft, load: Load, tables: OpenTables): Promise<
       return held.map(({ rows }) => rows);
     },
   });
-  draft.later(settleTrack(track));
+  draft.later(settleFeed(feed));
   return receipt;
 }

@@ -4,7 +4,7 @@ import { raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import { RetryLater } from '../../model/errors.ts';
 import { inChange } from '../files/change.ts';
 import { type Metadata, metadataText, newMetadata, nextVersion } from './format/metadata.ts';
-import { moveHead, recordHead, unsettleTracks } from './heads.ts';
+import { moveHead, recordHead, unsettleFeeds } from './heads.ts';
 import { findNewer, newestOf, readVersion, versionName, versionOf, withoutMetadata } from './upkeep/versions.ts';
 import {
   CATALOG,
@@ -79,7 +79,7 @@ export function createSqlCatalog(): Catalog {
         const location = await currentOf(warehouse, table);
         later(swap(warehouse, table, newer, location));
         later(moveHead(warehouse, table, newer, 1, location));
-        later(unsettleTracks(warehouse, table));
+        later(unsettleFeeds(warehouse, table));
         return true;
       });
     },

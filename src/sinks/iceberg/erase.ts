@@ -1,12 +1,12 @@
 import { storableText } from '../../cursor/database/sql.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { StreamName } from '../../model/streams.ts';
-import { databaseNow, dropTrack, findTrack } from '../files/event-index.ts';
+import { databaseNow, dropFeed, findFeed } from '../files/event-index.ts';
 import { eraseIn, type Victim, victimOf } from '../files/rework.ts';
 import type { Erasure } from '../sink.ts';
 import type { Design } from '../table-columns.ts';
+import type { ForeignFile } from './foreign-files.ts';
 import { designs, removeUnnamed, storedFiles } from './maintain.ts';
-import type { Stranger } from './strangers.ts';
 import { partsOf } from './table-files.ts';
 import { changeIfThere, type TableWriter } from './table-writer.ts';
 import { loadTable, tableFolder, type Warehouse } from './warehouse.ts';
@@ -43,9 +43,9 @@ export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure):
     const refs = Object.entries(table.metadata.refs).filter(([name]) => name !== 'main');
     for (const [name, { type }] of refs) found.push(`the ${type} ${name} of ${place}`);
     if (table.deletes.length > 0) found.push(`delete files of another writer in ${place}`);
-    for (const { stranger } of await partsOf(table, erasure)) {
-      if (stranger && !stranger.isCompaction && (await mayName(stranger, victim, erasure.source)))
-        found.push(`${place}/${stranger.by}`);
+    for (const { foreign } of await partsOf(table, erasure)) {
+      if (foreign && !foreign.isCompaction && (await mayName(foreign, victim, erasure.source)))
+        found.push(`${place}/${foreign.by}`);
     }
   }
   if (found.length === 0) return;
@@ -62,10 +62,10 @@ export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure):
   );
 }
 
-const mayName = async (stranger: Stranger, victim: Victim | 'all', source: string): Promise<boolean> =>
+const mayName = async (foreign: ForeignFile, victim: Victim | 'all', source: string): Promise<boolean> =>
   victim === 'all'
-    ? stranger.sources.includes(source) || stranger.theirs.some((row) => (row.source ?? source) === source)
-    : stranger.mentions(victim.column, victim.id);
+    ? foreign.sources.includes(source) || foreign.theirs.some((row) => (row.source ?? source) === source)
+    : foreign.mentions(victim.column, victim.id);
 
 function victimIn(erasure: Erasure, { name, isByDay }: Design): Victim | 'all' | undefined {
   if (isByDay) return victimOf(erasure, name as StreamName);
@@ -77,10 +77,10 @@ function victimIn(erasure: Erasure, { name, isByDay }: Design): Victim | 'all' |
 async function eraseTable(writer: TableWriter, { source }: Erasure, victim: Victim | 'all'): Promise<number> {
   const { draft, table } = writer;
   const { name: sink, state } = draft.warehouse;
-  const track = await findTrack(state, { sink, stream: table.design.name as StreamName, source });
+  const feed = await findFeed(state, { sink, stream: table.design.name as StreamName, source });
   const now = await databaseNow(state);
   let rows = 0;
-  if (victim === 'all' && track !== undefined) draft.later(dropTrack(track));
+  if (victim === 'all' && feed !== undefined) draft.later(dropFeed(feed));
   // Of other programs' files only those that join files of ours: others were refused.
   for (const part of await partsOf(table, { source })) {
     if (part.rows === 0) continue;

@@ -99,7 +99,7 @@ export async function settleHead(warehouse: Warehouse, table: string, listed: Li
   const by = change === 'none' || change === 'ours' ? 0 : 1;
   await state.transaction(async (tx) => {
     await tx.query(moveHead(warehouse, table, listed, by, head?.location ?? null));
-    if (change === 'ours' || change === 'any') await tx.query(unsettleTracks(warehouse, table));
+    if (change === 'ours' || change === 'any') await tx.query(unsettleFeeds(warehouse, table));
   });
 }
 
@@ -115,5 +115,5 @@ export async function noteChanges(warehouse: Warehouse, table: string): Promise<
 }
 
 /** The next commit of each source looks where its events are. */
-export const unsettleTracks = ({ name }: Warehouse, stream: string): Sql =>
+export const unsettleFeeds = ({ name }: Warehouse, stream: string): Sql =>
   sql`update tributary.lake_tracks set unsettled = true where sink = ${name} and stream = ${stream}`;

@@ -5,10 +5,10 @@ import { removeMoved } from '../files/rework.ts';
 import type { Held } from '../sink.ts';
 import { streamDesign } from '../table-columns.ts';
 import type { Change } from './change-table.ts';
+import { type ForeignFile, openForeignFiles } from './foreign-files.ts';
 import type { DataFile } from './format/manifest.ts';
 import { liveFiles } from './format/manifest-list.ts';
 import { noteChanges } from './heads.ts';
-import { openStrangers, type Stranger } from './strangers.ts';
 import { ownFile, partsOf } from './table-files.ts';
 import { changeIfThere } from './table-writer.ts';
 import {
@@ -40,28 +40,28 @@ export async function holdingsOf(
   );
   const newParts = added.filter((one) => one.source === source).map((one) => ownFile(table, one, source));
   const counts = await countRows([...parts, ...newParts], windows);
-  const strangers = parts.flatMap(({ stranger }) => stranger ?? []);
+  const foreignFiles = parts.flatMap(({ foreign }) => foreign ?? []);
   return windows.map((window, i) => {
-    const foreign = describeForeign(table, { source, window, strangers });
+    const foreign = describeForeign(table, { source, window, foreignFiles });
     return { rows: counts[i] ?? 0, ...(foreign !== undefined && { foreign }) };
   });
 }
 
 function describeForeign(
   table: Table,
-  { source, window, strangers }: { source: string; window: Window; strangers: readonly Stranger[] },
+  { source, window, foreignFiles }: { source: string; window: Window; foreignFiles: readonly ForeignFile[] },
 ): string | undefined {
   const { first, last } = daysOf(window);
   const found: string[] = [];
-  for (const stranger of strangers) {
-    const { day } = stranger.entry.file;
+  for (const foreign of foreignFiles) {
+    const { day } = foreign.entry.file;
     const isOnDay = day === undefined || (day >= first && day <= last);
-    const theirs = stranger.theirs.filter(({ source: owner, at }) =>
+    const theirs = foreign.theirs.filter(({ source: owner, at }) =>
       owner !== undefined && owner !== source ? false : at === undefined ? isOnDay : holds(window, at),
     ).length;
-    const rows = stranger.isCompaction ? [] : stranger.times(source).filter((at) => holds(window, at));
-    if (theirs > 0) found.push(`${counted(theirs)} of another writer (${stranger.by})`);
-    else if (rows.length > 0) found.push(`${counted(rows.length)} that another writer wrote anew (${stranger.by})`);
+    const rows = foreign.isCompaction ? [] : foreign.times(source).filter((at) => holds(window, at));
+    if (theirs > 0) found.push(`${counted(theirs)} of another writer (${foreign.by})`);
+    else if (rows.length > 0) found.push(`${counted(rows.length)} that another writer wrote anew (${foreign.by})`);
   }
   const deletes = liveFiles(...deletesOn(table, [{ first, last }]));
   if (deletes > 0) found.push(`${deletes} delete ${deletes === 1 ? 'file' : 'files'} of another writer`);
@@ -100,11 +100,11 @@ export async function removeForeign(warehouse: Warehouse, stream: Stream, window
   const design = streamDesign(stream);
   const days = windows.map(daysOf);
   await changeIfThere(warehouse, design, async ({ table, takeOver, publish }) => {
-    const strangers = await openStrangers(table, await filesOf(table, { days }));
-    const unwanted = strangers.filter(({ isCompaction }) => !isCompaction);
+    const foreignFiles = await openForeignFiles(table, await filesOf(table, { days }));
+    const unwanted = foreignFiles.filter(({ isCompaction }) => !isCompaction);
     const gone = new Set(deletesOn(table, days));
     if (unwanted.length === 0 && gone.size === 0) return;
-    for (const stranger of unwanted) await takeOver(stranger);
+    for (const foreign of unwanted) await takeOver(foreign);
     await publish({ operation: 'overwrite', sources: [], deletes: table.deletes.filter((one) => !gone.has(one)) });
   });
 }

@@ -4,7 +4,7 @@ import type { Row } from '../../model/flatten.ts';
 import { entitiesOf, LINKS, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { gather } from '../files/commit.ts';
-import { findTrack, type ReadAgainMs } from '../files/event-index.ts';
+import { findFeed, type ReadAgainMs } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
 import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
@@ -14,6 +14,7 @@ import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { shareCommits } from './batch.ts';
 import { createSqlCatalog } from './catalog.ts';
 import { erase, refuseUnreachable } from './erase.ts';
+import { openForeignFiles } from './foreign-files.ts';
 import { createManifestCache } from './format/manifest-cache.ts';
 import { presentColumns, withColumns } from './format/metadata.ts';
 import { columnsIn, evolveSchema } from './format/schema.ts';
@@ -22,7 +23,6 @@ import { attestTable, removeForeign, removeMovedRows } from './holdings.ts';
 import { designs, MAINTENANCE, type Maintenance, maintain, pruneTable } from './maintain.ts';
 import { replaceLinks } from './merge/entities.ts';
 import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
-import { openStrangers } from './strangers.ts';
 import { eventFiles, openPart, ownFile, partsOf } from './table-files.ts';
 import { createTableWriter } from './table-writer.ts';
 import { publishProgress } from './upkeep/progress.ts';
@@ -145,7 +145,7 @@ async function prepareTable(draft: Draft, design: Design): Promise<void> {
   }
   // A widened column has a new field id: without a rewrite, its values in old files would be read as null.
   const writer = createTableWriter(draft, { ...table, columns: columnsIn(evolved) });
-  for (const stranger of await openStrangers(table, removed)) await writer.takeOver(stranger);
+  for (const foreign of await openForeignFiles(table, removed)) await writer.takeOver(foreign);
   for (const entry of removed) {
     const { source } = entry;
     if (source !== undefined) await writer.rework(ownFile(table, entry, source), async () => ({}));
@@ -166,9 +166,9 @@ async function filesWith(table: Table, names: readonly string[]): Promise<TableF
 
 async function compareTable(warehouse: Warehouse, comparison: Comparison): Promise<Difference[]> {
   const { stream, source } = comparison;
-  const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
+  const feed = await findFeed(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
   const table = await loadTable(warehouse, streamDesign(stream));
-  return compareFiles(comparison, track === undefined ? undefined : table && eventFiles({ table, track, source }));
+  return compareFiles(comparison, feed === undefined ? undefined : table && eventFiles({ table, feed, source }));
 }
 
 async function* readTable(warehouse: Warehouse, { stream, source }: EventsOf, window: Window): AsyncGenerator<Row[]> {

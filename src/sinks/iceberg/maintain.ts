@@ -1,7 +1,7 @@
 import type { Instant } from '../../model/instant.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
-import { dropFile, findTrack } from '../files/event-index.ts';
+import { dropFile, findFeed } from '../files/event-index.ts';
 import type { Listed as Stored } from '../files/store/store.ts';
 import type { Maintained, MaintainOptions } from '../sink.ts';
 import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
@@ -87,9 +87,9 @@ export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Ins
     const days = [{ first: Number.MIN_SAFE_INTEGER, last: before / DAY_MS - 1 }];
     const old = (await filesOf(table, { source, days })).filter((file) => file.source === source);
     removed.push(...old.slice(0, PRUNED_AT_ONCE));
-    const track = await findTrack(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
+    const feed = await findFeed(warehouse.state, { sink: warehouse.name, stream: stream.name, source });
     const partitions = new Set(removed.map(({ file }) => (file.day ?? 0) * 24));
-    if (track !== undefined) for (const partition of partitions) draft.later(dropFile(track, partition));
+    if (feed !== undefined) for (const partition of partitions) draft.later(dropFile(feed, partition));
     return old.length > removed.length;
   });
   return isMore ?? false;

@@ -1,48 +1,48 @@
 import type { Instant } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
+import type { Incoming } from '../files/compare-rows.ts';
 import { insertKeys, keysIn, type Partition } from '../files/event-index.ts';
 import { type Files, homesOf, seek } from '../files/merge.ts';
 import { type PartitionFile, unitedColumns } from '../files/partition-file.ts';
 import type { Counted } from '../files/read.ts';
 import { whileOpen } from '../files/store/store.ts';
-import type { Incoming } from '../files/survey.ts';
 import { ShapeChanged } from '../sink.ts';
 import { notThere, openIfThere } from './data-file.ts';
+import { type ForeignFile, openForeignFiles } from './foreign-files.ts';
 import type { DataFile } from './format/manifest.ts';
-import { openStrangers, type Stranger } from './strangers.ts';
 import { type DayRange, daysOf, filesOf, type Table, type TableFile } from './warehouse.ts';
 
-interface TableTrack {
+interface TableFeed {
   table: Table;
-  track: number;
+  feed: number;
   source: string;
 }
 
 /** The files of a source in a table, for reading. Which day each event is in, the index says; an older one is in the day of its time. */
-export const eventFiles = ({ table, track, source }: TableTrack): Files<Part> => ({
+export const eventFiles = ({ table, feed, source }: TableFeed): Files<Part> => ({
   columns: table.columns,
-  async find(incoming, wholes) {
-    const { sought, others, from } = await homesOf(table.warehouse.state, track, incoming);
+  async find(incoming, fullWindows) {
+    const { sought, others, from } = await homesOf(table.warehouse.state, feed, incoming);
     for (const one of others) {
       const partition = partitionOf(Math.floor(one.at / DAY_MS));
       if (partition < from) seek(sought, partition, [one]);
     }
     const days = [
       ...[...sought.keys()].map((partition) => ({ first: partition / 24, last: partition / 24 })),
-      ...wholes.map(daysOf),
+      ...fullWindows.map(daysOf),
     ];
     if (days.length === 0) return [];
     const soughtIn = (day: number | undefined): Map<string, Incoming> =>
       day === undefined ? new Map(incoming.map((one) => [one.id, one])) : (sought.get(partitionOf(day)) ?? new Map());
     const parts = (await partsOf(table, { source, days })).map((file) => {
-      const { oldest, newest, entry, stranger, open } = file;
+      const { oldest, newest, entry, foreign, open } = file;
       const here = soughtIn(entry.file.day);
       const hits = [...here.values()].filter(({ at }) => at >= oldest && at <= newest).length;
-      const within = wholes.filter(({ start, end }) => start <= newest && end > oldest);
+      const within = fullWindows.filter(({ start, end }) => start <= newest && end > oldest);
       // A file with rows that are not ours stays as it is until it is repaired.
-      const isFixed = stranger !== undefined && !stranger.isCompaction;
-      return { hits: stranger ? -1 : hits, place: { file, sought: here, wholes: within, open, isFixed } };
+      const isFixed = foreign !== undefined && !foreign.isCompaction;
+      return { hits: foreign ? -1 : hits, place: { file, sought: here, fullWindows: within, open, isFixed } };
     });
     // Most events come again with an unchanged time: the files that hold those times are read first, and usually suffice.
     return parts.sort((a, b) => b.hits - a.hits).map(({ place }) => place);
@@ -50,11 +50,11 @@ export const eventFiles = ({ table, track, source }: TableTrack): Files<Part> =>
 });
 
 /** All files of a source, which may hold any of its links or customers. */
-export const entityFiles = ({ table, source }: Omit<TableTrack, 'track'>): Files<Part> => ({
+export const entityFiles = ({ table, source }: Omit<TableFeed, 'feed'>): Files<Part> => ({
   columns: table.columns,
   async find(incoming) {
     const sought = new Map(incoming.map((one) => [one.id, one]));
-    return (await partsOf(table, { source })).map((file) => ({ file, sought, wholes: [], open: file.open }));
+    return (await partsOf(table, { source })).map((file) => ({ file, sought, fullWindows: [], open: file.open }));
   },
 });
 
@@ -62,13 +62,13 @@ export const entityFiles = ({ table, source }: Omit<TableTrack, 'track'>): Files
 export const partitionOf = (day: number): Partition => day * 24;
 
 /** Adds the events of the days from one partition to another to the index. */
-export async function indexTable({ table, track, source }: TableTrack, from: Partition, end: Partition): Promise<void> {
+export async function indexTable({ table, feed, source }: TableFeed, from: Partition, end: Partition): Promise<void> {
   const { state } = table.warehouse;
   const days = [{ first: from / 24, last: end / 24 - 1 }];
   for (const { entry, newest, open } of await partsOf(table, { source, days })) {
     const { day = Math.floor(newest / DAY_MS) } = entry.file;
     const present = await open();
-    if (present) await state.query(insertKeys(track, partitionOf(day), await whileOpen(present, keysIn)));
+    if (present) await state.query(insertKeys(feed, partitionOf(day), await whileOpen(present, keysIn)));
   }
 }
 
@@ -83,7 +83,7 @@ export function checkShape(stream: Stream, { columns, design }: Table): void {
 export interface Part extends Counted {
   source: string;
   entry: TableFile;
-  stranger?: Stranger;
+  foreign?: ForeignFile;
 }
 
 /** A file of ours, as it is known without opening it. */
@@ -108,19 +108,19 @@ export async function partsOf(table: Table, of: { source: string; days?: readonl
   const { source } = of;
   const listed = await filesOf(table, of);
   const own = listed.filter((entry) => entry.source === source).map((entry): Part => ownFile(table, entry, source));
-  const strangers = (await openStrangers(table, listed)).map((stranger): Part => {
-    const times = stranger.times(source);
+  const foreignFiles = (await openForeignFiles(table, listed)).map((foreign): Part => {
+    const times = foreign.times(source);
     return {
       source,
-      entry: stranger.entry,
-      stranger,
+      entry: foreign.entry,
+      foreign,
       rows: times.length,
       oldest: times.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY),
       newest: times.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY),
-      open: async () => stranger.of(source),
+      open: async () => foreign.of(source),
     };
   });
-  return [...own, ...strangers];
+  return [...own, ...foreignFiles];
 }
 
 export async function openPart({ entry, open }: Part): Promise<PartitionFile> {

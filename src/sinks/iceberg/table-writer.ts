@@ -1,17 +1,17 @@
 import type { StreamName } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
-import { addKeys, dropKeys, findTrack } from '../files/event-index.ts';
+import { editsOf, extractMoved, movedIn } from '../files/compare-rows.ts';
+import { addKeys, dropKeys, findFeed } from '../files/event-index.ts';
 import { groupBy } from '../files/group-by.ts';
 import type { Files, WritableFiles } from '../files/merge.ts';
 import type { LakeRow, PartitionFile } from '../files/partition-file.ts';
 import { recordRework, type Visit } from '../files/rework.ts';
 import { whileOpen } from '../files/store/store.ts';
-import { editsOf, extractMoved, movedIn } from '../files/survey.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import type { Design } from '../table-columns.ts';
 import { type Change, changeTable, type NewFile } from './change-table.ts';
 import { orderOf, writeDataFile } from './data-file.ts';
-import { replaceStranger, type Stranger } from './strangers.ts';
+import { type ForeignFile, replaceForeignFile } from './foreign-files.ts';
 import { openPart, type Part, partitionOf } from './table-files.ts';
 import { type Draft, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
@@ -34,15 +34,15 @@ export function createTableWriter(draft: Draft, table: Table) {
   let isPublished = false;
 
   /** A file of another writer: rows of ours that it holds are written anew. */
-  const takeOver = async (stranger: Stranger, edited?: { source: string; edits?: Edits | undefined }) => {
-    removed.push(stranger.entry);
-    added.push(...(await replaceStranger(draft, table, stranger, edited)));
+  const takeOver = async (foreign: ForeignFile, edited?: { source: string; edits?: Edits | undefined }) => {
+    removed.push(foreign.entry);
+    added.push(...(await replaceForeignFile(draft, table, foreign, edited)));
   };
 
   /** The opened part with some of its groups edited; untouched ones are copied as they are. */
   const replace = async (part: Part, present: PartitionFile, edits?: Edits): Promise<void> => {
-    const { source, entry, stranger } = part;
-    if (stranger) return takeOver(stranger, { source, edits });
+    const { source, entry, foreign } = part;
+    if (foreign) return takeOver(foreign, { source, edits });
     removed.push(entry);
     const pieces = editedPieces(present, table.columns, edits);
     added.push(...(await writeDataFile(draft, { table, source, day: entry.file.day }, pieces)));
@@ -61,19 +61,19 @@ export function createTableWriter(draft: Draft, table: Table) {
     },
     /** Does what it is told of a part, here and in the state. */
     async rework(part: Part, visit: Visit): Promise<void> {
-      const track = { sink: draft.warehouse.name, stream: table.design.name as StreamName, source: part.source };
+      const feed = { sink: draft.warehouse.name, stream: table.design.name as StreamName, source: part.source };
       await whileOpen(await openPart(part), async (present) => {
         const wish = await visit(present);
         if (wish === 'leave') return;
         await replace(part, present, wish.edits);
-        const id = await findTrack(draft.warehouse.state, track);
-        recordRework(draft, track, { id, partition: partitionOf(part.entry.file.day ?? 0) }, wish);
+        const id = await findFeed(draft.warehouse.state, feed);
+        recordRework(draft, feed, { id, partition: partitionOf(part.entry.file.day ?? 0) }, wish);
       });
     },
     /** Rows of other sources that another program joined with it are written anew. */
-    async drop({ source, entry, stranger }: Part): Promise<void> {
-      if (!stranger) removed.push(entry);
-      else await takeOver({ ...stranger, sources: stranger.sources.filter((one) => one !== source) });
+    async drop({ source, entry, foreign }: Part): Promise<void> {
+      if (!foreign) removed.push(entry);
+      else await takeOver({ ...foreign, sources: foreign.sources.filter((one) => one !== source) });
     },
     /** Once, as one version of the table; without being told how, only where there is something to change. */
     async publish(how?: Omit<Change, 'added' | 'removed'>): Promise<Table> {
@@ -88,7 +88,7 @@ export function createTableWriter(draft: Draft, table: Table) {
 export const writableTable = (
   { draft, table, ...writer }: TableWriter,
   files: Files<Part>,
-  { source, track }: { source: string; track?: number },
+  { source, feed }: { source: string; feed?: number },
 ): WritableFiles<Part> => ({
   ...files,
   async write({ works, newEvents, gone, rule, now }) {
@@ -102,8 +102,8 @@ export const writableTable = (
         await writer.replace(file, present, editsOf(findings, rule, table.columns, now));
       });
       const moved = movedIn(findings).map(({ key }) => key);
-      if (track !== undefined && moved.length > 0)
-        draft.later(dropKeys(track, partitionOf(file.entry.file.day ?? 0), moved));
+      if (feed !== undefined && moved.length > 0)
+        draft.later(dropKeys(feed, partitionOf(file.entry.file.day ?? 0), moved));
     }
     fresh.sort((a, b) => inOrder(a.row, b.row));
     for (const [day, rows] of groupBy(fresh, ({ at }) =>
@@ -111,7 +111,7 @@ export const writableTable = (
     )) {
       const [inFile, keys] = [rows.map(({ row }) => row), rows.map(({ key }) => key)];
       await writer.add(source, inFile, day);
-      if (track !== undefined && day !== undefined) draft.later(addKeys(track, partitionOf(day), keys));
+      if (feed !== undefined && day !== undefined) draft.later(addKeys(feed, partitionOf(day), keys));
     }
   },
 });

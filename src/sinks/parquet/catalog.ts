@@ -1,4 +1,4 @@
-import { type AnyTrack, type CoverageRow, readCoverage } from '../../cursor/ledger.ts';
+import { type AnyFeed, type CoverageRow, readCoverage } from '../../cursor/ledger.ts';
 import type { Kind } from '../../model/columns.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { BOOKKEEPING, type Stream, type StreamName } from '../../model/streams.ts';
@@ -126,15 +126,14 @@ function describe(stream: Stream, present: CatalogStream | undefined): CatalogSt
 /** The coverage of each stream, beside the data, as rows for `read_json`. It may be a run behind, never ahead. */
 const COVERAGE = '_coverage.json';
 
-export async function showCoverage(lake: Lake, { source, stream }: Pick<AnyTrack, 'source' | 'stream'>): Promise<void> {
+export async function showCoverage(lake: Lake, { source, stream }: Pick<AnyFeed, 'source' | 'stream'>): Promise<void> {
   const row = await readCoverage(lake.state, { source, stream, sink: lake.name });
   if (row) await replaceRow(lake, { source, stream }, row);
 }
 
-export const hideCoverage = (lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>): Promise<void> =>
-  replaceRow(lake, of);
+export const hideCoverage = (lake: Lake, of: Pick<AnyFeed, 'source' | 'stream'>): Promise<void> => replaceRow(lake, of);
 
-async function replaceRow(lake: Lake, of: Pick<AnyTrack, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
+async function replaceRow(lake: Lake, of: Pick<AnyFeed, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
   await inChange(lake.state, catalogLock(lake), async () => {
     // Done here because every run comes by: nothing else removes leftovers of this file and of the catalogue.
     await lake.store.removeLeftovers();

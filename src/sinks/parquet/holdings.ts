@@ -1,13 +1,14 @@
 import { basename } from 'node:path/posix';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { sql } from '../../cursor/database/sql.ts';
-import { ofTrack, type Track } from '../../cursor/holdings/window-rows.ts';
+import { type Feed, ofFeed } from '../../cursor/holdings/window-rows.ts';
 import { Fault } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import type { Window } from '../../model/window.ts';
 import { inChange } from '../files/change.ts';
 import {
   dropFile,
+  feedLock,
   filesWithin,
   indexedFrom,
   insertKeys,
@@ -16,7 +17,6 @@ import {
   type Partition,
   recordFile,
   sourcesIn,
-  trackLock,
 } from '../files/event-index.ts';
 import { extentOf, idsIn, openPartition } from '../files/partition-file.ts';
 import { fileName, type Listed, whileOpen } from '../files/store/store.ts';
@@ -27,7 +27,7 @@ import { countLake, openOf } from './lake-files.ts';
 
 /** What the lake holds, by its files: people delete folders, restore older objects and put files of their own beside ours. */
 
-interface TrackRow {
+interface FeedRow {
   id: number;
   changes: number;
   strays: Stray[];
@@ -35,63 +35,63 @@ interface TrackRow {
   due: boolean;
 }
 
-async function readTrack(db: Queryable, track: Track): Promise<TrackRow | undefined> {
-  const [row] = await db.query<TrackRow>(sql`
+async function readFeed(db: Queryable, feed: Feed): Promise<FeedRow | undefined> {
+  const [row] = await db.query<FeedRow>(sql`
     select id, changes, strays, unsettled or strays <> '[]' or listed_at is null or listed_at < now() - interval '1 day' as due
-    from tributary.lake_tracks where ${ofTrack(track)}`);
+    from tributary.lake_tracks where ${ofFeed(feed)}`);
   return row;
 }
 
-/** Which tracks this process has compared with their files. In a folder that is done once by each process, in a bucket once a day. */
+/** Which feeds this process has compared with their files. In a folder that is done once by each process, in a bucket once a day. */
 export type Listings = Set<number>;
 
-const isDue = ({ store }: Lake, { id, due }: TrackRow, listings: Listings): boolean =>
+const isDue = ({ store }: Lake, { id, due }: FeedRow, listings: Listings): boolean =>
   due || (!store.isRemote && !listings.has(id));
 
 /** Changes when a listing found other files than were written; with a question mark, the files have to be listed first. */
-export async function identifyLake(db: Queryable, lake: Lake, track: Track, listings: Listings): Promise<string> {
-  const row = await readTrack(db, track);
+export async function identifyLake(db: Queryable, lake: Lake, feed: Feed, listings: Listings): Promise<string> {
+  const row = await readFeed(db, feed);
   if (!row) return `new${UNSETTLED}`;
   return `${row.changes}${isDue(lake, row, listings) ? UNSETTLED : ''}`;
 }
 
-export async function attestLake(lake: Lake, track: Track, windows: readonly Window[], listings: Listings) {
-  const before = await readTrack(lake.state, track);
+export async function attestLake(lake: Lake, feed: Feed, windows: readonly Window[], listings: Listings) {
+  const before = await readFeed(lake.state, feed);
   if (!before) return windows.map((): Held => ({ rows: 0 }));
   if (isDue(lake, before, listings)) {
-    await inChange(lake.state, trackLock(track), () => reconcile(lake, track, before.id));
+    await inChange(lake.state, feedLock(feed), () => reconcile(lake, feed, before.id));
     listings.add(before.id);
   }
-  const counts = await countLake(lake.state, lake, track, windows);
-  const strays = (await readTrack(lake.state, track))?.strays ?? [];
+  const counts = await countLake(lake.state, lake, feed, windows);
+  const strays = (await readFeed(lake.state, feed))?.strays ?? [];
   return windows.map(({ start, end }, i): Held => {
     const stray = strays.find((one) => one.start < end && one.end > start);
     return { rows: counts[i] ?? 0, ...(stray && { foreign: `${stray.what}; remove it, or run verify --repair` }) };
   });
 }
 
-export async function removeStrays(lake: Lake, track: Track, windows: readonly Window[]): Promise<void> {
-  const row = await readTrack(lake.state, track);
+export async function removeStrays(lake: Lake, feed: Feed, windows: readonly Window[]): Promise<void> {
+  const row = await readFeed(lake.state, feed);
   if (!row) return;
-  await inChange(lake.state, trackLock(track), async () => {
+  await inChange(lake.state, feedLock(feed), async () => {
     for (const { path, start, end } of row.strays)
       if (windows.some((window) => window.start < end && window.end > start)) await lake.store.remove(path);
-    await reconcile(lake, track, row.id);
+    await reconcile(lake, feed, row.id);
   });
 }
 
 const FILES_AT_ONCE = 24;
 
-export async function pruneLake(lake: Lake, track: Track, before: Instant): Promise<boolean> {
+export async function pruneLake(lake: Lake, feed: Feed, before: Instant): Promise<boolean> {
   const { state, scheme, store } = lake;
-  return inChange(state, trackLock(track), async (change) => {
-    const id = (await readTrack(state, track))?.id;
+  return inChange(state, feedLock(feed), async (change) => {
+    const id = (await readFeed(state, feed))?.id;
     if (id === undefined) return false;
     const old = [...(await knownFiles(state, id)).keys()].filter((each) => partitionWindow(scheme, each).end <= before);
     old.sort((a, b) => a - b);
     for (const partition of old.slice(0, FILES_AT_ONCE)) {
       // If it stops here, the next listing finds that the file is gone, and the ledger no longer asks for its rows.
-      await store.remove(filePath(scheme, track.stream, track.source, partition));
+      await store.remove(filePath(scheme, feed.stream, feed.source, partition));
       change.later(dropFile(id, partition));
     }
     return old.length > FILES_AT_ONCE;
@@ -106,14 +106,14 @@ interface Stray extends Window {
 }
 
 /** After an interrupted commit, a lost state, or changes by others. Of files that differ, the ids are read. */
-export async function reconcile(lake: Lake, track: Track, id: number): Promise<void> {
+export async function reconcile(lake: Lake, feed: Feed, id: number): Promise<void> {
   const { state } = lake;
-  await lake.store.removeLeftovers(track.stream, fileName(track.source));
+  await lake.store.removeLeftovers(feed.stream, fileName(feed.source));
   const known = await knownFiles(state, id);
-  const neighbours = new Set((await sourcesIn(state, lake.name, track.stream)).map((source) => `${source}.parquet`));
+  const neighbours = new Set((await sourcesIn(state, lake.name, feed.stream)).map((source) => `${source}.parquet`));
   const strays: Stray[] = [];
   const changed: Partition[] = [];
-  for await (const listed of lake.store.list(track.stream)) {
+  for await (const listed of lake.store.list(feed.stream)) {
     const partition = partitionAt(lake.scheme, listed.path);
     const name = basename(listed.path);
     if (!name.endsWith('.parquet')) continue;
@@ -123,20 +123,20 @@ export async function reconcile(lake: Lake, track: Track, id: number): Promise<v
     }
     const strayed = (what: string): number =>
       strays.push({ path: listed.path, partition, what, ...partitionWindow(lake.scheme, partition) });
-    if (name !== fileName(track.source)) {
-      const why = neighbours.has(name) ? undefined : await strangeness(lake, track, listed);
+    if (name !== fileName(feed.source)) {
+      const why = neighbours.has(name) ? undefined : await strangeness(lake, feed, listed);
       if (why !== undefined) strayed(why);
       continue;
     }
     if (known.get(partition) !== listed.identity) {
       changed.push(partition);
-      const why = await index(lake, track, id, listed.path, partition);
+      const why = await index(lake, feed, id, listed.path, partition);
       if (why !== undefined) strayed(`${why} (${at(listed)})`);
     }
     known.delete(partition);
   }
   for (const partition of known.keys()) await state.query(dropFile(id, partition));
-  strays.push(...(await findCopies(lake, track, id, changed)));
+  strays.push(...(await findCopies(lake, feed, id, changed)));
   await state.query(sql`
     update tributary.lake_tracks set listed_at = now(), strays = ${JSON.stringify(strays)},
       changes = changes + ${changed.length + known.size > 0 ? 1 : 0} where id = ${id}`);
@@ -168,16 +168,16 @@ async function misplaced({ store }: Lake, listed: Listed): Promise<Stray> {
 const NOWHERE: Partition = -1;
 
 /** Why a file of another name is not that of another source; undefined where it is. */
-async function strangeness({ store }: Lake, { stream }: Track, listed: Listed): Promise<string | undefined> {
+async function strangeness({ store }: Lake, { stream }: Feed, listed: Listed): Promise<string | undefined> {
   const of = { source: basename(listed.path, '.parquet'), stream };
   const { fault } = await unlessStrange(async () => (await openPartition(store, listed.path, of))?.close());
   return fault && `${listed.path} was not written by Tributary (${at(listed)})`;
 }
 
-async function index({ state, store }: Lake, track: Track, id: number, path: string, partition: Partition) {
+async function index({ state, store }: Lake, feed: Feed, id: number, path: string, partition: Partition) {
   const isIndexed = partition >= (await indexedFrom(state, id));
   const { found, fault } = await unlessStrange(async () =>
-    whileOpen(await openPartition(store, path, track), async (file) => ({
+    whileOpen(await openPartition(store, path, feed), async (file) => ({
       file,
       keys: file && isIndexed ? await keysIn(file) : [],
     })),
@@ -192,7 +192,7 @@ async function index({ state, store }: Lake, track: Track, id: number, path: str
 }
 
 /** Copies have the times of their originals. After a crash one may be ours, which the next commit heals. */
-async function findCopies(lake: Lake, track: Track, id: number, changed: readonly Partition[]): Promise<Stray[]> {
+async function findCopies(lake: Lake, feed: Feed, id: number, changed: readonly Partition[]): Promise<Stray[]> {
   const { state } = lake;
   const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>(
     sql`select unsettled, strays from tributary.lake_tracks where id = ${id}`,
@@ -201,7 +201,7 @@ async function findCopies(lake: Lake, track: Track, id: number, changed: readonl
   const suspects = new Set([...changed, ...before.strays.map(({ partition }) => partition)]);
   const files = suspects.size === 0 ? [] : await filesWithin(state, id, [ALWAYS]);
   const idsOf = async (partition: Partition): Promise<string[]> =>
-    whileOpen(await openOf(lake, track, partition), async (file) => (file ? idsIn(file) : []));
+    whileOpen(await openOf(lake, feed, partition), async (file) => (file ? idsIn(file) : []));
   const copies: Stray[] = [];
   for (const { partition, oldest, newest } of files.filter((file) => suspects.has(file.partition))) {
     const alike = files.filter(
@@ -211,7 +211,7 @@ async function findCopies(lake: Lake, track: Track, id: number, changed: readonl
     const shared = new Set<string>();
     for (const file of alike) for (const id of await idsOf(file.partition)) if (ids.has(id)) shared.add(id);
     if (shared.size === 0) continue;
-    const path = filePath(lake.scheme, track.stream, track.source, partition);
+    const path = filePath(lake.scheme, feed.stream, feed.source, partition);
     const { start, end } = partitionWindow(lake.scheme, partition);
     const what = `${path} holds ${shared.size} events that another file holds too`;
     copies.push({ path, partition, what, start: Math.min(start, oldest), end: Math.max(end, newest + 1) });

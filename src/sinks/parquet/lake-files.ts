@@ -1,15 +1,16 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import type { Advance, Track } from '../../cursor/ledger.ts';
+import type { Advance, Feed } from '../../cursor/ledger.ts';
 import type { Row } from '../../model/flatten.ts';
 import { EARLIEST, type Instant, LATEST } from '../../model/instant.ts';
 import type { Stream } from '../../model/streams.ts';
 import { describeWindow, type Window } from '../../model/window.ts';
 import type { Change } from '../files/change.ts';
+import { editsOf, extractMoved, type Findings, type Incoming } from '../files/compare-rows.ts';
 import {
   addKeys,
   filesBeforeIndex,
   filesWithin,
-  findTrack,
+  findFeed,
   insertKeys,
   keysIn,
   knownFiles,
@@ -33,30 +34,29 @@ import {
 } from '../files/partition-file.ts';
 import { type Counted, countRows, readFiles } from '../files/read.ts';
 import { ReplacedMeanwhile, whileOpen } from '../files/store/store.ts';
-import { editsOf, extractMoved, type Findings, type Incoming } from '../files/survey.ts';
 import { type Edits, inOrder, piecesOf, writeFile } from '../files/write-file.ts';
 import type { Comparison, Difference } from '../sink.ts';
 import { type FileColumn, fitsSchema, type ParquetFile } from './format/index.ts';
 import { filePath, type Lake, partitionOf, partitionWindow, type Scheme } from './lake.ts';
 
-export const openOf = (lake: Lake, { stream, source }: Omit<Track, 'sink'>, partition: Partition) =>
+export const openOf = (lake: Lake, { stream, source }: Omit<Feed, 'sink'>, partition: Partition) =>
   openPartition(lake.store, filePath(lake.scheme, stream, source, partition), { source, stream });
 
 type Open = (partition: Partition) => Promise<PartitionFile | undefined>;
 
 /** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
-const filesOf = ({ scheme, state }: Lake, track: number, stream: Stream, open: Open): Files<Partition> => ({
+const filesOf = ({ scheme, state }: Lake, feed: number, stream: Stream, open: Open): Files<Partition> => ({
   columns: columnsOf(stream),
-  async find(incoming, wholes) {
-    const homes = await homesOf(state, track, incoming);
-    await seekBeforeIndex(state, scheme, track, homes);
-    for (const { partition } of await filesWithin(state, track, wholes)) seek(homes.sought, partition, []);
-    return [...homes.sought].map(([file, sought]) => ({ file, sought, wholes, open: () => open(file) }));
+  async find(incoming, fullWindows) {
+    const homes = await homesOf(state, feed, incoming);
+    await seekBeforeIndex(state, scheme, feed, homes);
+    for (const { partition } of await filesWithin(state, feed, fullWindows)) seek(homes.sought, partition, []);
+    return [...homes.sought].map(([file, sought]) => ({ file, sought, fullWindows, open: () => open(file) }));
   },
 });
 
 /** By their times: in the file of their day, and in those that hold events of other days, which have moved. */
-async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, homes: Homes): Promise<void> {
+async function seekBeforeIndex(db: Queryable, scheme: Scheme, feed: number, homes: Homes): Promise<void> {
   const { sought, others, from } = homes;
   // A millisecond more on both sides: times have microseconds, and the bounds of a file went through a database.
   const window = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
@@ -66,7 +66,7 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
   }
   if (others.length === 0) return;
   const byPartition = groupBy(others, ({ at }) => partitionOf(scheme, at));
-  for (const { partition, oldest, newest } of await filesBeforeIndex(db, track, from, window)) {
+  for (const { partition, oldest, newest } of await filesBeforeIndex(db, feed, from, window)) {
     const { start, end } = partitionWindow(scheme, partition);
     const isOfOneDay = oldest >= start && newest < end;
     const moved = isOfOneDay ? [] : others.filter(({ at }) => at >= oldest - 1 && at <= newest + 1);
@@ -75,25 +75,25 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, track: number, hom
   }
 }
 
-export async function filesIn(db: Queryable, lake: Lake, track: Track, windows: readonly Window[]) {
-  const id = await findTrack(db, track);
+export async function filesIn(db: Queryable, lake: Lake, feed: Feed, windows: readonly Window[]) {
+  const id = await findFeed(db, feed);
   const files = id === undefined ? [] : await filesWithin(db, id, windows);
-  return files.map((file) => ({ ...file, open: () => openOf(lake, track, file.partition) }) satisfies Counted);
+  return files.map((file) => ({ ...file, open: () => openOf(lake, feed, file.partition) }) satisfies Counted);
 }
 
 export function readLake(lake: Lake, stream: Stream, source: string, window: Window): AsyncGenerator<Row[]> {
-  const track = { sink: lake.name, stream: stream.name, source };
-  return readFiles(stream, window, (day) => filesIn(lake.state, lake, track, [day]));
+  const feed = { sink: lake.name, stream: stream.name, source };
+  return readFiles(stream, window, (day) => filesIn(lake.state, lake, feed, [day]));
 }
 
-export const countLake = async (db: Queryable, lake: Lake, track: Track, windows: readonly Window[]) =>
-  countRows(await filesIn(db, lake, track, windows), windows);
+export const countLake = async (db: Queryable, lake: Lake, feed: Feed, windows: readonly Window[]) =>
+  countRows(await filesIn(db, lake, feed, windows), windows);
 
 export async function compareLake(lake: Lake, comparison: Comparison): Promise<Difference[]> {
   const { stream, source } = comparison;
-  const track = { sink: lake.name, stream: stream.name, source };
-  const id = await findTrack(lake.state, track);
-  const open: Open = (partition) => openOf(lake, track, partition);
+  const feed = { sink: lake.name, stream: stream.name, source };
+  const id = await findFeed(lake.state, feed);
+  const open: Open = (partition) => openOf(lake, feed, partition);
   return compareFiles(comparison, id === undefined ? undefined : filesOf(lake, id, stream, open));
 }
 
@@ -102,14 +102,14 @@ export class UnknownFile extends ReplacedMeanwhile {}
 
 interface Writing {
   lake: Lake;
-  track: number;
+  feed: number;
   stream: Stream;
   advance: Advance;
 }
 
-async function openKnown({ lake, track, advance }: Writing, partition: Partition): Promise<PartitionFile | undefined> {
+async function openKnown({ lake, feed, advance }: Writing, partition: Partition): Promise<PartitionFile | undefined> {
   const present = await openOf(lake, advance, partition);
-  if (present?.identity === (await knownFiles(lake.state, track, partition)).get(partition)) return present;
+  if (present?.identity === (await knownFiles(lake.state, feed, partition)).get(partition)) return present;
   await present?.close();
   throw new UnknownFile(filePath(lake.scheme, advance.stream, advance.source, partition));
 }
@@ -117,16 +117,16 @@ async function openKnown({ lake, track, advance }: Writing, partition: Partition
 /** Adds the events of all files from one partition to another to the index. */
 export async function indexLake(of: Writing, from: Partition, end: Partition): Promise<void> {
   const { state } = of.lake;
-  for (const partition of (await knownFiles(state, of.track)).keys()) {
+  for (const partition of (await knownFiles(state, of.feed)).keys()) {
     if (partition < from || partition >= end) continue;
     const present = await openKnown(of, partition);
-    if (present) await state.query(insertKeys(of.track, partition, await whileOpen(present, keysIn)));
+    if (present) await state.query(insertKeys(of.feed, partition, await whileOpen(present, keysIn)));
   }
 }
 
 /** The same, to be replaced: new files are written beside the current ones; when all are on disk, they are published one after the other. */
 export const writableLake = (change: Change, of: Writing): WritableFiles<Partition> => ({
-  ...filesOf(of.lake, of.track, of.stream, (partition) => openKnown(of, partition)),
+  ...filesOf(of.lake, of.feed, of.stream, (partition) => openKnown(of, partition)),
   async write({ works, newEvents, now }) {
     const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
     for (const one of newEvents) {
@@ -138,7 +138,7 @@ export const writableLake = (change: Change, of: Writing): WritableFiles<Partiti
     await replaceFiles(change, of, nexts, now);
     for (const [partition, { added }] of nexts) {
       const keys = added.map(({ key }) => key);
-      if (keys.length > 0) change.later(addKeys(of.track, partition, keys));
+      if (keys.length > 0) change.later(addKeys(of.feed, partition, keys));
     }
   },
 });
@@ -159,7 +159,7 @@ async function replaceFiles(change: Change, of: Writing, nexts: Nexts, now: Inst
       // A process that was stopped may have been overtaken; whoever changes the file from here on shows in its identity.
       await change.check();
       const identity = await staged.publish(over);
-      change.later(recordFile(of.track, { partition, identity, ...extentOf(file) }));
+      change.later(recordFile(of.feed, { partition, identity, ...extentOf(file) }));
     }
   } finally {
     for (const { staged } of ready) await staged.discard();

@@ -1,20 +1,20 @@
 import { basename } from 'node:path/posix';
 import { readEvolved } from '../../cursor/columns.ts';
-import type { Track } from '../../cursor/ledger.ts';
+import type { Feed } from '../../cursor/ledger.ts';
 import { evolvedStream } from '../../model/evolution.ts';
 import { STREAM_NAMES, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Change, inChange } from '../files/change.ts';
 import {
   databaseNow,
+  dropFeed,
   dropFile,
-  dropTrack,
-  findTrack,
+  feedLock,
+  findFeed,
   type Partition,
   quietPartitions,
   recordFile,
   sourcesIn,
-  trackLock,
 } from '../files/event-index.ts';
 import { extentOf, META, type PartitionFile, widestColumns } from '../files/partition-file.ts';
 import { eraseIn, type Rework, recordRework, removeMoved, type Visit, victimOf } from '../files/rework.ts';
@@ -26,23 +26,23 @@ import { ALWAYS, type Lake, partitionAt } from './lake.ts';
 import { filesIn, openOf, writeNext } from './lake-files.ts';
 import { eraseLinks } from './links.ts';
 
-/** Visits every file of a track, each behind the lock by itself, so that a sync waits for one file, not for all. */
-async function visitFiles(lake: Lake, track: Track, visit: Visit<Rework | 'remove'>): Promise<void> {
+/** Visits every file of a feed, each behind the lock by itself, so that a sync waits for one file, not for all. */
+async function visitFiles(lake: Lake, feed: Feed, visit: Visit<Rework | 'remove'>): Promise<void> {
   // A temporary file of a killed writer may hold data to be erased, and no later sync is certain to remove it.
-  await inChange(lake.state, trackLock(track), () => lake.store.removeLeftovers(track.stream, fileName(track.source)));
-  for await (const { path } of lake.store.list(track.stream)) {
+  await inChange(lake.state, feedLock(feed), () => lake.store.removeLeftovers(feed.stream, fileName(feed.source)));
+  for await (const { path } of lake.store.list(feed.stream)) {
     const partition = partitionAt(lake.scheme, path);
-    if (partition !== undefined && basename(path) === fileName(track.source))
-      await visitFile(lake, track, partition, visit);
+    if (partition !== undefined && basename(path) === fileName(feed.source))
+      await visitFile(lake, feed, partition, visit);
   }
 }
 
-async function visitFile(lake: Lake, track: Track, partition: Partition, visit: Visit<Rework | 'remove'>) {
+async function visitFile(lake: Lake, feed: Feed, partition: Partition, visit: Visit<Rework | 'remove'>) {
   const { state, store } = lake;
   const work = async (change: Change, present: PartitionFile): Promise<void> => {
     const wish = await visit(present);
     if (wish === 'leave') return;
-    const id = await findTrack(state, track);
+    const id = await findFeed(state, feed);
     const { path, identity } = present;
     const { columns, metadata } = present.file;
     const next = wish !== 'remove' && { columns, ...wish, path, present, isFresh: true, metadata };
@@ -54,10 +54,10 @@ async function visitFile(lake: Lake, track: Track, partition: Partition, visit: 
       await store.remove(path, identity);
       if (id !== undefined) change.later(dropFile(id, partition));
     }
-    if (wish !== 'remove') recordRework(change, track, { id, partition }, wish);
+    if (wish !== 'remove') recordRework(change, feed, { id, partition }, wish);
   };
-  await inChange(state, trackLock(track), async (change) =>
-    whileOpen(await openOf(lake, track, partition), async (file) => file && work(change, file)),
+  await inChange(state, feedLock(feed), async (change) =>
+    whileOpen(await openOf(lake, feed, partition), async (file) => file && work(change, file)),
   );
 }
 
@@ -68,16 +68,16 @@ const MOST = 8;
 /** Rewrites files of quiet partitions without their previous version: half the size, and nothing else changes. */
 export async function tidy(
   lake: Lake,
-  { source, stream }: Pick<Track, 'source' | 'stream'>,
+  { source, stream }: Pick<Feed, 'source' | 'stream'>,
   quietSeconds = QUIET_SECONDS,
 ): Promise<void> {
-  const track = { sink: lake.name, stream, source };
-  const id = await findTrack(lake.state, track);
+  const feed = { sink: lake.name, stream, source };
+  const id = await findFeed(lake.state, feed);
   if (id === undefined) return;
   for (const { partition } of await lake.state.query<{ partition: Partition }>(
     quietPartitions(id, quietSeconds, MOST),
   )) {
-    await visitFile(lake, track, partition, async ({ file }) => (file.metadata[META.before] === 'yes' ? {} : 'leave'));
+    await visitFile(lake, feed, partition, async ({ file }) => (file.metadata[META.before] === 'yes' ? {} : 'leave'));
   }
 }
 
@@ -122,29 +122,29 @@ export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
   if (hasText(await shownColumns(lake, stream.name))) await rewriteStream(lake, stream, hasText);
 }
 
-export async function removeMovedRows(lake: Lake, track: Track, window: Window): Promise<void> {
-  const files = await filesIn(lake.state, lake, track, [ALWAYS]);
-  await removeMoved(files, window, ({ partition }, visit) => visitFile(lake, track, partition, visit));
+export async function removeMovedRows(lake: Lake, feed: Feed, window: Window): Promise<void> {
+  const files = await filesIn(lake.state, lake, feed, [ALWAYS]);
+  await removeMoved(files, window, ({ partition }, visit) => visitFile(lake, feed, partition, visit));
 }
 
 /** Rewrites only the partitions that hold the data. Returns how many rows of which file were touched. */
 export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string, number>> {
   const touched = erasure.kind === 'source' ? await eraseLinks(lake, erasure.source) : {};
   for (const stream of STREAM_NAMES) {
-    const track = { sink: lake.name, stream, source: erasure.source };
+    const feed = { sink: lake.name, stream, source: erasure.source };
     const victim = victimOf(erasure, stream);
     if (victim === undefined) continue;
     // Before the first file is removed: after an interruption, the published coverage must not claim that the rest is complete.
-    if (victim === 'all') await hideCoverage(lake, track);
+    if (victim === 'all') await hideCoverage(lake, feed);
     const now = await databaseNow(lake.state);
-    await visitFiles(lake, track, async (file) => {
+    await visitFiles(lake, feed, async (file) => {
       const all = { rework: 'remove' as const, rows: file.file.rows };
       const { rework, rows } = victim === 'all' ? all : await eraseIn(file, victim, now);
       if (rows > 0) touched[file.path] = rows;
       return rework;
     });
-    const id = victim === 'all' ? await findTrack(lake.state, track) : undefined;
-    if (id !== undefined) await inChange(lake.state, trackLock(track), async (change) => change.later(dropTrack(id)));
+    const id = victim === 'all' ? await findFeed(lake.state, feed) : undefined;
+    if (id !== undefined) await inChange(lake.state, feedLock(feed), async (change) => change.later(dropFeed(id)));
   }
   return touched;
 }

@@ -1,11 +1,11 @@
 import type { Queryable } from '../../cursor/database/index.ts';
-import type { Track } from '../../cursor/ledger.ts';
+import type { Feed } from '../../cursor/ledger.ts';
 import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Change, inChange } from '../files/change.ts';
 import { commitOnce, gather, type Load, storeLoad } from '../files/commit.ts';
-import { enterTrack, indexStart, moveIndex, settleTrack, trackLock, unsettleTrack } from '../files/event-index.ts';
+import { enterFeed, feedLock, indexStart, moveIndex, settleFeed, unsettleFeed } from '../files/event-index.ts';
 import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Receipt, Sink } from '../sink.ts';
@@ -24,7 +24,7 @@ const BATCH_ROWS = 10_000;
 
 export function createParquetSink(lake: Lake) {
   const listings: Listings = new Set();
-  const track = ({ name: stream }: Stream, source: string): Track => ({ source, stream, sink: lake.name });
+  const feed = ({ name: stream }: Stream, source: string): Feed => ({ source, stream, sink: lake.name });
   return {
     name: lake.name,
     place: lake.store.place,
@@ -35,9 +35,9 @@ export function createParquetSink(lake: Lake) {
       await prepareLake(lake, stream);
     },
     open: async (stream) => gather(stream, (load) => commitToLake(lake, listings, load)),
-    async publishProgress(track) {
-      await tidy(lake, track);
-      await showCoverage(lake, track);
+    async publishProgress(feed) {
+      await tidy(lake, feed);
+      await showCoverage(lake, feed);
     },
     erase: (erasure) => erase(lake, erasure),
     replaceLinks: (snapshot) => replaceLinks(lake, snapshot),
@@ -46,10 +46,10 @@ export function createParquetSink(lake: Lake) {
     tableOf: (stream) => `${lake.store.place}/${stream}`,
     isInState: true,
     identify: (tx, { source, stream }) => identifyLake(tx, lake, { source, stream, sink: lake.name }, listings),
-    attest: (stream, source, windows) => attestLake(lake, track(stream, source), windows, listings),
-    removeForeign: (stream, source, windows) => removeStrays(lake, track(stream, source), windows),
-    removeMoved: (stream, source, window) => removeMovedRows(lake, track(stream, source), window),
-    prune: (stream, source, before) => pruneLake(lake, track(stream, source), before),
+    attest: (stream, source, windows) => attestLake(lake, feed(stream, source), windows, listings),
+    removeForeign: (stream, source, windows) => removeStrays(lake, feed(stream, source), windows),
+    removeMoved: (stream, source, window) => removeMovedRows(lake, feed(stream, source), window),
+    prune: (stream, source, before) => pruneLake(lake, feed(stream, source), before),
     read: (stream, source, window) => readLake(lake, stream, source, window),
     rewrite: (streams) => rewriteLake(lake, streams),
     close: () => lake.store.close(),
@@ -67,11 +67,11 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
   const { state } = lake;
   const { stream, advance } = load;
   const work = async (change: Change) => {
-    const { id, isUnsettled, now } = await enterTrack(state, advance, true);
+    const { id, isUnsettled, now } = await enterFeed(state, advance, true);
     const isToCompare = isUnsettled || (!lake.store.isRemote && !listings.has(id));
     listings.delete(id);
     const merge = async (rows: readonly Row[]) => {
-      const of = { lake, track: id, stream, advance };
+      const of = { lake, feed: id, stream, advance };
       const files = writableLake(change, of);
       const start = indexStart(now, lake.readAgainMs, advance);
       for (let attempt = 1, isDue = isToCompare; ; attempt++, isDue = true) {
@@ -87,17 +87,17 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     };
     const count = (db: Queryable, windows: readonly Window[]) => countLake(db, lake, advance, windows);
     const receipt = await storeLoad(state, change, load, { merge, count });
-    change.later(settleTrack(id));
+    change.later(settleFeed(id));
     return { id, receipt };
   };
   try {
-    const { id, receipt } = await inChange(state, trackLock(advance), work, commitOnce(state, advance));
+    const { id, receipt } = await inChange(state, feedLock(advance), work, commitOnce(state, advance));
     listings.add(id);
     return receipt;
   } catch (error) {
-    // Recovery: the next commit looks at the files. Whoever overtook us settles the track when it is through, perhaps after the last of our files.
-    const mark = async ({ later }: Change) => later(unsettleTrack(advance));
-    await inChange(state, trackLock(advance), mark).catch(() => {});
+    // Recovery: the next commit looks at the files. Whoever overtook us settles the feed when it is through, perhaps after the last of our files.
+    const mark = async ({ later }: Change) => later(unsettleFeed(advance));
+    await inChange(state, feedLock(advance), mark).catch(() => {});
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { nameIn, raw, type Sql, sql, storableJson } from '../../cursor/database/sql.ts';
-import { ofTrack } from '../../cursor/holdings/window-rows.ts';
-import { type Advance, type CoverageRow, readBack, type Track } from '../../cursor/ledger.ts';
+import { ofFeed } from '../../cursor/holdings/window-rows.ts';
+import { type Advance, type CoverageRow, type Feed, readBack } from '../../cursor/ledger.ts';
 import { startOfDay } from '../../model/window.ts';
 import type { Batch } from '../sink.ts';
 import { completeDays } from '../views/complete-days.ts';
@@ -67,10 +67,10 @@ export function createDaysDue() {
   const settled = new Set<string>();
   /** The day that each has come to. */
   const ends = new Map<string, number>();
-  const keyOf = ({ source, stream }: Omit<Track, 'sink'>): string => `${source}/${stream}`;
+  const keyOf = ({ source, stream }: Omit<Feed, 'sink'>): string => `${source}/${stream}`;
   return {
-    isDue: (track: Omit<Track, 'sink'>): boolean => !settled.has(keyOf(track)),
-    settle: (track: Omit<Track, 'sink'>): unknown => settled.add(keyOf(track)),
+    isDue: (feed: Omit<Feed, 'sink'>): boolean => !settled.has(keyOf(feed)),
+    settle: (feed: Omit<Feed, 'sink'>): unknown => settled.add(keyOf(feed)),
     /** A batch whose commit may change them: a day ended, a window of an earlier day was read, or rows of one came late. */
     watched: (batch: Batch): Batch => ({
       ...batch,
@@ -89,12 +89,12 @@ export function createDaysDue() {
 }
 
 /** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
-export async function publishDays(db: Queryable, schema: string, state: Queryable, track: Track): Promise<void> {
+export async function publishDays(db: Queryable, schema: string, state: Queryable, feed: Feed): Promise<void> {
   const table = nameIn(schema, daysTable.name);
-  const { source, stream } = track;
+  const { source, stream } = feed;
   const days = await state.query({
     text: `select date::text, rows from (${completeDays('c.source = $1 and c.stream = $2 and c.sink = $3')}) d order by 1`,
-    values: [source, stream, track.sink],
+    values: [source, stream, feed.sink],
   });
   await db.query(sql`
     with now_complete as (select date, rows from jsonb_to_recordset(${JSON.stringify(days)}) as d (date date, rows bigint)),
@@ -133,10 +133,10 @@ export async function writeReceipt(tx: Queryable, schema: string, advance: Advan
 }
 
 /** It stays: one that is not of the state's last commit says that the tables, or the state, were restored. */
-export async function readReceipt(db: Queryable, schema: string, track: Track) {
+export async function readReceipt(db: Queryable, schema: string, feed: Feed) {
   if (!(await isThere(db, schema, RECEIPTS))) return undefined;
   const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>(
-    sql`select commit_id as id, advance from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)}`,
+    sql`select commit_id as id, advance from ${nameIn(schema, RECEIPTS)} where ${ofFeed(feed)}`,
   );
   if (!receipt) return undefined;
   const { follows, ...advance } = receipt.advance;
@@ -150,10 +150,10 @@ export async function readReceipt(db: Queryable, schema: string, track: Track) {
 }
 
 /** The state knows of the commit. Its name stays: it tells whether the tables are those of the state's last commit. */
-export async function settleReceipt(db: Queryable, schema: string, track: Track, commitId: string): Promise<void> {
+export async function settleReceipt(db: Queryable, schema: string, feed: Feed, commitId: string): Promise<void> {
   await db.query(sql`
     update ${nameIn(schema, RECEIPTS)} set advance = '{}'
-    where ${ofTrack(track)} and commit_id = ${commitId} and advance <> '{}'`);
+    where ${ofFeed(feed)} and commit_id = ${commitId} and advance <> '{}'`);
 }
 
 /** It may be a commit behind, never ahead. */

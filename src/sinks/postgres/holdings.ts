@@ -1,7 +1,7 @@
 import type { Database, Queryable } from '../../cursor/database/index.ts';
 import { nameIn, quoteLiteral, raw, type Sql, sql } from '../../cursor/database/sql.ts';
 import { rangesOf } from '../../cursor/holdings/attestations.ts';
-import { type CountRows, ofTrack, type Track } from '../../cursor/holdings/window-rows.ts';
+import { type CountRows, type Feed, ofFeed } from '../../cursor/holdings/window-rows.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
 import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
@@ -36,11 +36,11 @@ function filesOf(schema: string, stream: StreamName): Sql {
 }
 
 /** Where the state is elsewhere, the receipt counts too: a copy of the whole server, restored, has the same files. */
-export async function identifyTable(db: Queryable, { schema, isStateHere }: Viewed, track: Track, known?: string) {
-  const receipt = sql`(select commit_id from ${nameIn(schema, RECEIPTS)} where ${ofTrack(track)})`;
+export async function identifyTable(db: Queryable, { schema, isStateHere }: Viewed, feed: Feed, known?: string) {
+  const receipt = sql`(select commit_id from ${nameIn(schema, RECEIPTS)} where ${ofFeed(feed)})`;
   try {
     const [found] = await db.query<{ files: string; last: string | null }>(
-      sql`select (${filesOf(schema, track.stream)}) as files, ${isStateHere ? raw('null') : receipt} as last`,
+      sql`select (${filesOf(schema, feed.stream)}) as files, ${isStateHere ? raw('null') : receipt} as last`,
     );
     const { files = '', last = null } = found ?? {};
     return last === null || last === known ? files : `${files}, last receipt ${last}`;

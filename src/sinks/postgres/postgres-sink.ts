@@ -64,10 +64,10 @@ export function createPostgresSink(options: PostgresSinkOptions) {
     open: async (stream) => daysDue.watched(openBatch({ db, schema, state, partition, preparation }, stream)),
     async recover({ source, stream, epoch }) {
       if (isStateHere) return false;
-      const track = { source, stream, sink: name };
-      const receipt = await readReceipt(db, schema, track);
+      const feed = { source, stream, sink: name };
+      const receipt = await readReceipt(db, schema, feed);
       // Any other receipt is of tables or of a state that were restored: what the tables hold is counted then.
-      if (!receipt?.advance || receipt.follows !== (await lastCommit(state, track))) return false;
+      if (!receipt?.advance || receipt.follows !== (await lastCommit(state, feed))) return false;
       // The data was committed but the state was never told: tell it now, under our own lease.
       const count = countRows(db, { schema, stream: STREAMS[stream], source });
       const rows = { added: [], removed: [], count, isAfterCrash: true };
@@ -77,16 +77,16 @@ export function createPostgresSink(options: PostgresSinkOptions) {
     },
     async publishProgress({ source, stream }, isReopened = false) {
       if (isStateHere && !isReopened && !daysDue.isDue({ source, stream })) return;
-      const track = { source, stream, sink: name };
-      const [coverage, committed] = [await readCoverage(state, track), await lastCommit(state, track)];
+      const feed = { source, stream, sink: name };
+      const [coverage, committed] = [await readCoverage(state, feed), await lastCommit(state, feed)];
       if (!coverage || committed === undefined) return;
       try {
-        await publishDays(db, schema, state, track);
-        daysDue.settle(track);
+        await publishDays(db, schema, state, feed);
+        daysDue.settle(feed);
         if (isStateHere) return;
         await copyCursor(db, schema, coverage);
         await publishColumns(db, schema, state);
-        await settleReceipt(db, schema, track, committed);
+        await settleReceipt(db, schema, feed, committed);
       } catch (error) {
         // Recovery: somebody dropped the tables, or the first sync has not made them yet; the next commit does.
         if (!isMissing(error)) throw error;
@@ -94,8 +94,8 @@ export function createPostgresSink(options: PostgresSinkOptions) {
     },
     async erase(erasure) {
       const { touched, clicks } = await erase(db, schema, erasure);
-      const track = { source: erasure.source, stream: 'clicks', sink: name } as const;
-      await state.transaction((tx) => carryRows(tx, track, { added: [], removed: clicks }));
+      const feed = { source: erasure.source, stream: 'clicks', sink: name } as const;
+      await state.transaction((tx) => carryRows(tx, feed, { added: [], removed: clicks }));
       return touched;
     },
     countErased: (erasure) => countErased(db, schema, erasure),
@@ -123,16 +123,16 @@ export function createPostgresSink(options: PostgresSinkOptions) {
 /** Where the state is in another database, the data is committed first: a listing that the state does not know of is merely repeated. */
 async function replaceInWarehouse(warehouse: Warehouse, state: Database, snapshot: LinksSnapshot): Promise<Receipt> {
   const { db, schema, sink, isStateHere } = warehouse;
-  const track = { source: snapshot.source, stream: 'links', sink } as const;
+  const feed = { source: snapshot.source, stream: 'links', sink } as const;
   await prepareWarehouse(warehouse, undefined, snapshot.keepHistory ? [historyTable] : []);
   const store = (tx: Transaction): Promise<Receipt> => replaceLinks(tx, schema, snapshot);
   const receipt = await state.transaction(async (tx) => {
     await checkFence(tx, { ...snapshot, stream: 'links' });
     const stored = isStateHere ? await store(tx) : await db.transaction(store);
-    await recordListing(tx, track, snapshot);
+    await recordListing(tx, feed, snapshot);
     return stored;
   });
-  const coverage = isStateHere ? undefined : await readCoverage(state, track);
+  const coverage = isStateHere ? undefined : await readCoverage(state, feed);
   if (coverage) await copyCursor(db, schema, coverage);
   return receipt;
 }

@@ -12,7 +12,7 @@ import {
   writeForeign,
 } from '../../cursor/holdings/attestations.ts';
 import { checkFence } from '../../cursor/leases.ts';
-import { SINK_CHANGED, type Span, type Track } from '../../cursor/ledger.ts';
+import { type Feed, SINK_CHANGED, type Span } from '../../cursor/ledger.ts';
 import { changeFilters } from '../../cursor/sources.ts';
 import { Fault } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
@@ -20,7 +20,7 @@ import { STREAMS } from '../../model/streams.ts';
 import { counted, DAY_MS, describeInstant, describeRange, duration, holds, type Window } from '../../model/window.ts';
 import { type Asked, abilityOf, type Held, type Refilled, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
-import { tracksOf } from '../run.ts';
+import { feedsOf } from '../run.ts';
 import { type Known, readKnown } from './before-run.ts';
 import { countOn, MOST_WINDOWS } from './count.ts';
 import { retain } from './retain.ts';
@@ -72,7 +72,7 @@ export async function bringKnownUpToDate(
     }
     return isStale;
   };
-  const readAgain = (): Promise<Known> => readKnown(state, tracksOf(deps, job));
+  const readAgain = (): Promise<Known> => readKnown(state, feedsOf(deps, job));
   const identities = new Map(run.identities);
   let isStale = await eachSink(async (sink) => {
     const isRecovered = (await sink.recover?.(lease)) ?? false;
@@ -133,12 +133,12 @@ async function attestSink(
     for (const one of (await sink.refillEntities?.(source, isThorough)) ?? []) announceRefilled(deps, job, sink, one);
   }
   const identity = isSame ? first : await identify(state);
-  const track = { source, stream, sink: sink.name };
+  const feed = { source, stream, sink: sink.name };
   const ask = async (windows: readonly Asked[]): Promise<Held[]> =>
     windows.length === 0 ? [] : ((await sink.attest?.(STREAMS[stream], source, windows)) ?? []);
-  const { suspects, next } = await findSuspects(state, sink, track, { known, recount, ask, isSame, isDue });
+  const { suspects, next } = await findSuspects(state, sink, feed, { known, recount, ask, isSame, isDue });
   // Not inside of the transaction below: the sink may need a connection of the same pool.
-  const suspected = suspects.length === 0 ? [] : await lockCertified(state, track, suspects);
+  const suspected = suspects.length === 0 ? [] : await lockCertified(state, feed, suspects);
   const found = await ask(suspected);
   const still = await ask(foreign.map((window) => ({ ...window, rows: 0 })));
   const differing = suspected.filter(({ rows }, i) => found[i]?.rows !== rows || found[i]?.foreign !== undefined);
@@ -147,19 +147,19 @@ async function attestSink(
   return state.transaction(async (tx) => {
     await checkFence(tx, { source, stream, epoch: question.epoch });
     // A window that a commit has changed since is left to the next run.
-    const locked = suspected.length === 0 ? [] : await lockCertified(tx, track, suspected);
+    const locked = suspected.length === 0 ? [] : await lockCertified(tx, feed, suspected);
     const places = suspected.flatMap((window, i) => (locked.some((one) => isDeepStrictEqual(one, window)) ? [i] : []));
     const certified = places.flatMap((i) => suspected[i] ?? []);
     const held = places.flatMap((i) => found[i] ?? []);
     const place = sink.tableOf?.(stream) ?? sink.place;
     const lost = certified.flatMap((window, i) => lossOf(window, held[i], { place, isSame, since: before?.countedAt }));
-    if (lost.length > 0) await reopen(tx, track, lost);
+    if (lost.length > 0) await reopen(tx, feed, lost);
     const asked = [...certified, ...foreign];
-    if (asked.length > 0) await writeForeign(tx, track, asked, [...named(certified, held), ...named(foreign, still)]);
+    if (asked.length > 0) await writeForeign(tx, feed, asked, [...named(certified, held), ...named(foreign, still)]);
     // Not yet the same: counting the rest of a sink that changed goes on with the next run.
-    await writeAttestation(tx, track, identity.endsWith(UNSETTLED) ? await identify(tx) : identity, next);
+    await writeAttestation(tx, feed, identity.endsWith(UNSETTLED) ? await identify(tx) : identity, next);
     const gone = foreign.filter((_, i) => still[i]?.foreign === undefined);
-    if (gone.length > 0) await retryNow(tx, track, gone);
+    if (gone.length > 0) await retryNow(tx, feed, gone);
     return { lost, isChanged: lost.length + gone.length > 0 };
   });
 }
@@ -174,12 +174,12 @@ interface Count extends Pick<Question, 'known' | 'recount'> {
 async function findSuspects(
   state: SyncDeps['state'],
   sink: Sink,
-  track: Track,
+  feed: Feed,
   { known, recount, ask, isSame, isDue }: Count,
 ): Promise<{ suspects: Window[]; next: Attestation['next'] }> {
-  const windows = (at: Instant | undefined) => certifiedBefore(state, track, { before: at, most: MOST_WINDOWS });
+  const windows = (at: Instant | undefined) => certifiedBefore(state, feed, { before: at, most: MOST_WINDOWS });
   const all = Number.POSITIVE_INFINITY;
-  const emptied = isSame ? [] : await findEmptied(state, sink, track, known);
+  const emptied = isSame ? [] : await findEmptied(state, sink, feed, known);
   const rows = recount === true ? all : (sink.countedRows ?? all);
   const from = isSame && recount !== true ? known.attestations.get(sink.name)?.next : undefined;
   const { suspects, next } = isDue || recount === true ? await countOn(ask, { windows, from, rows }) : NOTHING;
@@ -214,13 +214,13 @@ const UNCHANGED = { lost: [], isChanged: false };
 const NOTHING = { suspects: [], next: undefined };
 
 /** Of a replaced sink: windows that have rows by the ledger, and none in the sink; and the one that lacks the newest row. */
-async function findEmptied(state: SyncDeps['state'], sink: Sink, track: Track, known: Known): Promise<Window[]> {
+async function findEmptied(state: SyncDeps['state'], sink: Sink, feed: Feed, known: Known): Promise<Window[]> {
   if (!sink.glance) return [];
-  const all = await certifiedBefore(state, track, { before: undefined, most: 100_000 });
+  const all = await certifiedBefore(state, feed, { before: undefined, most: 100_000 });
   const filled = all.filter(({ rows }) => rows > 0);
   const newest = known.cursors.get(sink.name)?.newestSeen;
   const instant = newest === undefined ? [] : [{ start: newest, end: newest + 1 }];
-  const looked = await sink.glance(STREAMS[track.stream], track.source, [...filled, ...instant]);
+  const looked = await sink.glance(STREAMS[feed.stream], feed.source, [...filled, ...instant]);
   const isNewestGone = newest !== undefined && looked.at(-1) === false;
   return filled.filter((window, i) => !looked[i] || (isNewestGone && holds(window, newest)));
 }

@@ -3,7 +3,7 @@ import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../../cu
 import type { Queryable } from '../../cursor/database/index.ts';
 import { defined, instantOf, type Nulled } from '../../cursor/database/sql.ts';
 import { type Attestation, type ForeignRows, SELECT_ATTESTATIONS } from '../../cursor/holdings/attestations.ts';
-import { entryOf, ledgersOf, type SinkLedgerRow, type Span, selectEntries, type Tracks } from '../../cursor/ledger.ts';
+import { entryOf, type Feeds, ledgersOf, type SinkLedgerRow, type Span, selectEntries } from '../../cursor/ledger.ts';
 import { PROFILE, UNKNOWN_SERVER, type Workspace } from '../../cursor/sources.ts';
 import type { Profile } from '../../extract/reader.ts';
 import type { EvolvedColumn } from '../../model/evolution.ts';
@@ -14,7 +14,7 @@ import { type Entry, overlay } from '../../model/window.ts';
 export type Known = Awaited<ReturnType<typeof readKnown>>;
 
 /** Everything at once, inside the transaction that takes the lease: most polls need no further look at the state. */
-export async function readKnown(db: Queryable, { source, stream, sinks }: Tracks) {
+export async function readKnown(db: Queryable, { source, stream, sinks }: Feeds) {
   const [found] = await db.query<Found>({ text: SELECT_KNOWN, values: [source, stream, sinks] });
   if (!found) throw new Error('a select without a table has one row');
   const cursors = cursorsOf(sinks, found.cursors);

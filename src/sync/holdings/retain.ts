@@ -28,16 +28,16 @@ export async function retain(
   // The very same: after a longer `keep`, a backfill may have brought older events back.
   const isDone = (known.attestations.get(sink.name)?.prunedTo ?? Number.NEGATIVE_INFINITY) === before;
   if (isDone || known.cursors.get(sink.name) === undefined) return false;
-  const track = { source, stream, sink: sink.name };
+  const feed = { source, stream, sink: sink.name };
   await state.transaction(async (tx) => {
     await checkFence(tx, { source, stream, epoch });
-    await forgetBefore(tx, track, before, countsIn(sink, STREAMS[stream], source));
+    await forgetBefore(tx, feed, before, countsIn(sink, STREAMS[stream], source));
   });
   const prune = abilityOf(sink, 'prune');
   let hasMore = true;
   for (let i = 0; hasMore && i < MOST_STEPS && !signal.aborted; i++)
     hasMore = await prune(STREAMS[stream], source, before);
-  if (!hasMore) await writePruned(state, track, before);
+  if (!hasMore) await writePruned(state, feed, before);
   log.info({ source, stream, sink: sink.name, before: toIso(before), hasMore }, 'deleted events older than keep');
   return true;
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type Cursor, forgetTrack, readCursor, rewind } from '../../cursor/cursors.ts';
+import { type Cursor, forgetFeed, readCursor, rewind } from '../../cursor/cursors.ts';
 import type { Database } from '../../cursor/database/index.ts';
 import { lockCertified } from '../../cursor/holdings/attestations.ts';
 import { recountRows } from '../../cursor/holdings/window-rows.ts';
 import { checkFence, type Lease, withLease } from '../../cursor/leases.ts';
-import { applyAdvance, readLedger, type Track } from '../../cursor/ledger.ts';
+import { applyAdvance, type Feed, readLedger } from '../../cursor/ledger.ts';
 import { Certified } from '../../extract/proof/certified.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
@@ -26,13 +26,13 @@ export const BY_HAND = 'called complete by hand, not proven: events may be missi
 /** Refuses what makes no sense. Where several are moved, all are looked at first: all move, or none. */
 export async function checkMove(
   state: Database,
-  track: Track,
+  feed: Feed,
   { to, force }: Move,
 ): Promise<{ cursor: Cursor; floor: Instant }> {
-  const where = { source: track.source, stream: track.stream };
-  const cursor = await readCursor(state, track);
+  const where = { source: feed.source, stream: feed.stream };
+  const cursor = await readCursor(state, feed);
   if (!cursor) {
-    throw new ConfigError(`nothing has been synced into ${track.sink} yet: there is no cursor to move`, {
+    throw new ConfigError(`nothing has been synced into ${feed.sink} yet: there is no cursor to move`, {
       where,
       next: 'run tributary sync; `since` in the config says where it begins',
     });
@@ -60,26 +60,26 @@ export async function checkMove(
   return { cursor, floor };
 }
 
-/** Moves the watermark of a track. Back is always safe: that time is read again. Forward gives up the proof. */
-export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): Promise<void> {
-  const sink = deps.sinks.find(({ name }) => name === track.sink);
-  const count = sink?.attest && countsIn(sink, STREAMS[track.stream], track.source);
-  return withTrack(deps, track, async (lease) => {
-    const { cursor, floor } = await checkMove(deps.state, track, { to, force });
-    const where = { source: track.source, stream: track.stream };
+/** Moves the watermark of a feed. Back is always safe: that time is read again. Forward gives up the proof. */
+export function moveCursor(deps: MoveDeps, feed: Feed, { to, force }: Move): Promise<void> {
+  const sink = deps.sinks.find(({ name }) => name === feed.sink);
+  const count = sink?.attest && countsIn(sink, STREAMS[feed.stream], feed.source);
+  return withFeed(deps, feed, async (lease) => {
+    const { cursor, floor } = await checkMove(deps.state, feed, { to, force });
+    const where = { source: feed.source, stream: feed.stream };
     if (to <= floor) {
       await deps.state.transaction(async (tx) => {
-        await checkFence(tx, { ...where, stream: track.stream, epoch: lease.epoch });
-        const [cut] = await lockCertified(tx, track, [{ start: to - 1, end: to }]);
+        await checkFence(tx, { ...where, stream: feed.stream, epoch: lease.epoch });
+        const [cut] = await lockCertified(tx, feed, [{ start: to - 1, end: to }]);
         const [held] = count && cut ? await count([cut]) : [cut?.rows];
         // A window whose rows are not all there is read again as a whole: counting what is left of it would hide the loss.
         const from = cut && held !== cut.rows ? cut.start : to;
-        await rewind(tx, track, from);
-        if (count && from === to) await recountRows(tx, track, { start: to - 1, end: to }, count);
+        await rewind(tx, feed, from);
+        if (count && from === to) await recountRows(tx, feed, { start: to - 1, end: to }, count);
       });
       return;
     }
-    const proven = (await readLedger(deps.state, track, floor)).filter((entry) => entry.certified);
+    const proven = (await readLedger(deps.state, feed, floor)).filter((entry) => entry.certified);
     const spans = gaps(proven, { start: floor, end: to }).map((gap) => ({
       ...gap,
       certified: Certified.onRecord(gap),
@@ -87,29 +87,29 @@ export function moveCursor(deps: MoveDeps, track: Track, { to, force }: Move): P
       note: BY_HAND,
     }));
     const { epoch } = lease;
-    const base = { ...track, epoch, since: cursor.since, newestSeen: undefined };
+    const base = { ...feed, epoch, since: cursor.since, newestSeen: undefined };
     const rows = count && { added: [], removed: [], count };
     const advance = { ...base, commitId: randomUUID(), runId: 'by hand', spans };
     await deps.state.transaction(async (tx) => applyAdvance(tx, await checkFence(tx, advance), advance, rows));
   });
 }
 
-/** Forgets how far a track has come. Its rows stay, and the next sync reads all of it again. */
-export function resetCursor(deps: MoveDeps, track: Track): Promise<void> {
-  return withTrack(deps, track, ({ epoch }) =>
+/** Forgets how far a feed has come. Its rows stay, and the next sync reads all of it again. */
+export function resetCursor(deps: MoveDeps, feed: Feed): Promise<void> {
+  return withFeed(deps, feed, ({ epoch }) =>
     deps.state.transaction(async (tx) => {
-      await checkFence(tx, { ...track, epoch });
-      await forgetTrack(tx, track);
+      await checkFence(tx, { ...feed, epoch });
+      await forgetFeed(tx, feed);
     }),
   );
 }
 
 /** Runs under the lease, so that no sync is running, and after the sink has reported its commits to the state. */
-function withTrack(deps: MoveDeps, track: Track, work: (lease: Lease) => Promise<void>): Promise<void> {
+function withFeed(deps: MoveDeps, feed: Feed, work: (lease: Lease) => Promise<void>): Promise<void> {
   const { state, sinks, holder } = deps;
-  const { source, stream } = track;
+  const { source, stream } = feed;
   // A sink that the config no longer names has nobody to ask.
-  const sink = sinks.find(({ name }) => name === track.sink);
+  const sink = sinks.find(({ name }) => name === feed.sink);
   return withLease(state, source, stream, holder, async (lease) => {
     await sink?.recover?.({ source, stream, epoch: lease.epoch });
     await sink?.publishProgress?.({ source, stream });

@@ -73,9 +73,9 @@ export async function repairStream(
   }
   // Certified windows with other numbers are reopened by the run that reads them again; those of open ones are corrected here.
   for (const sink of deps.sinks.filter(({ attest }) => attest)) {
-    const track = { source, stream, sink: sink.name };
+    const feed = { source, stream, sink: sink.name };
     const count = countsIn(sink, STREAMS[stream], source);
-    await deps.state.transaction((tx) => recountRows(tx, track, before.window, count, { isOpenOnly: true }));
+    await deps.state.transaction((tx) => recountRows(tx, feed, before.window, count, { isOpenOnly: true }));
   }
   const windows = joined(
     before.sinks.flatMap(({ windows, foreign, miscounted }) => [...windows, ...foreign, ...miscounted]),
@@ -118,8 +118,8 @@ async function refuteIn(
   leased: { source: string; stream: StreamJob['stream']; epoch: number },
 ): Promise<void> {
   const { source, stream } = leased;
-  const track = { source, stream, sink: sink.name };
-  const windows = await lockCertified(state, track, [...refuted, ...miscounted, ...foreign]);
+  const feed = { source, stream, sink: sink.name };
+  const windows = await lockCertified(state, feed, [...refuted, ...miscounted, ...foreign]);
   // Not inside of the transaction: the sink may need a connection of the same pool.
   const held = sink.attest && windows.length > 0 ? await countsIn(sink, STREAMS[stream], source)(windows) : [];
   if (windows.length > 0) await sink.releaseKeys?.(STREAMS[stream], source, windows);
@@ -128,10 +128,10 @@ async function refuteIn(
     await checkFence(tx, leased);
     await reopen(
       tx,
-      track,
+      feed,
       windows.map((window, i) => ({ ...window, rows: held[i] ?? window.rows, note })),
     );
-    if (foreign.length > 0) await writeForeign(tx, track, foreign, foreign);
+    if (foreign.length > 0) await writeForeign(tx, feed, foreign, foreign);
   });
   await sink.publishProgress?.({ source, stream }, true);
 }

@@ -15,7 +15,7 @@ import { createMeter } from '../estimate.ts';
 import { readKnown } from '../holdings/before-run.ts';
 import { refuseExpired } from '../holdings/retain.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
-import { tracksOf } from '../run.ts';
+import { feedsOf } from '../run.ts';
 import {
   type Chunk,
   chunked,
@@ -40,7 +40,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
     throw new ConfigError(`no part of ${describeRange(asked)} is old enough to be compared`, {
       next: 'choose an earlier --to: more recent events may still arrive',
     });
-  const { evolved, profile, hasShown, workspace } = await readKnown(state, tracksOf(deps, job));
+  const { evolved, profile, hasShown, workspace } = await readKnown(state, feedsOf(deps, job));
   const stream = evolvedStream(STREAMS[name], evolved);
   const inShape = async (rows: readonly Row[]): Promise<Row[]> =>
     promote(STREAMS[name], evolved, await withoutForgotten(state, source, STREAMS[name], rows));
@@ -55,8 +55,8 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
 
   const checkWorkspace = createWorkspaceCheck(state, job, workspace);
   // The ledger of the first sink knows already where the rows are.
-  const track = { source, stream: name, sink: sinks[0]?.name ?? '' };
-  const meter = createMeter([window], await readLedger(state, track, window.start));
+  const feed = { source, stream: name, sink: sinks[0]?.name ?? '' };
+  const meter = createMeter([window], await readLedger(state, feed, window.start));
   for await (const chunk of chunked(readWhole(reader, window, signal))) {
     await checkWorkspace(chunk.rows);
     const rows = await inShape(chunk.rows);
@@ -113,13 +113,13 @@ async function withLedger(
   sink: Sink,
   window: Window,
 ): Promise<{ name: string } & FromLedger> {
-  const track = { source, stream: stream.name, sink: sink.name };
+  const feed = { source, stream: stream.name, sink: sink.name };
   const days = daysOf(window).map((day) => ({ ...day, rows: 0 }));
   const held = (await sink.attest?.(stream, source, days)) ?? [];
   return {
     name: sink.name,
-    neverRead: gaps(await readLedger(state, track, window.start), window),
-    miscounted: sink.attest ? await findMiscounts(state, track, window, countsIn(sink, stream, source)) : [],
+    neverRead: gaps(await readLedger(state, feed, window.start), window),
+    miscounted: sink.attest ? await findMiscounts(state, feed, window, countsIn(sink, stream, source)) : [],
     foreign: days.flatMap(({ start, end }, i) => {
       const what = held[i]?.foreign;
       return what === undefined ? [] : [{ start, end, what }];

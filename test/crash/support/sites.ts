@@ -95,7 +95,7 @@ export function siteOf(name: SiteName, { state, elsewhere, s3 }: Grounds, source
 
 const TABLES = ['clicks', 'leads', 'sales', 'links', 'customers'];
 
-/** Iceberg tables in a folder, by the metadata that the catalog names and a stranger's Avro. */
+/** Iceberg tables in a folder, by the metadata that the catalog names and a foreign's Avro. */
 function tablesSite(state: Database, source: string, dir: string): Site {
   const path = join(dir, 'iceberg');
   const namespace = source.replaceAll('-', '_');

@@ -1,7 +1,7 @@
 /** @import { LiveEvent, Overview, Readiness, Topic } from '../../api-types.ts' */
 import { currentSession, get } from './session.js';
 
-/** @typedef {Topic | 'overview' | 'everything'} News */
+/** @typedef {Topic | 'overview' | 'everything'} Update */
 
 const AGAIN_MS = 2000;
 
@@ -11,13 +11,13 @@ const AGAIN_MS = 2000;
  * @param {{
  *   onOverview(overview: Overview): void,
  *   onReadiness(readiness: Readiness): void,
- *   onNews(news: News[]): void,
+ *   onUpdates(updates: Update[]): void,
  *   onState(state: 'live' | 'waiting'): void,
  *   onSignedOut(): void,
  * }} listener
  * @returns {() => void} Ends it.
  */
-export function listen({ onOverview, onReadiness, onNews, onState, onSignedOut }) {
+export function listen({ onOverview, onReadiness, onUpdates, onState, onSignedOut }) {
   let [wasAway, ended] = [false, false];
   let close = () => {};
 
@@ -28,14 +28,14 @@ export function listen({ onOverview, onReadiness, onNews, onState, onSignedOut }
     const on = (name, take) => source.addEventListener(name, (event) => take(JSON.parse(event.data)));
     on('overview', (data) => {
       onOverview(data);
-      onNews(['overview']);
+      onUpdates(['overview']);
     });
     on('readiness', onReadiness);
-    on('changed', ({ topics }) => onNews(topics));
-    on('reset', () => onNews(['everything']));
+    on('changed', ({ topics }) => onUpdates(topics));
+    on('reset', () => onUpdates(['everything']));
     source.onopen = () => {
       onState('live');
-      if (wasAway) onNews(['everything']);
+      if (wasAway) onUpdates(['everything']);
       wasAway = false;
     };
     source.onerror = () => {

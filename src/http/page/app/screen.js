@@ -1,4 +1,4 @@
-/** @import { News } from './live.js' */
+/** @import { Update } from './live.js' */
 import { html, morphChildren } from '../parts/dom.js';
 import { tailOf } from './session.js';
 
@@ -6,7 +6,7 @@ import { tailOf } from './session.js';
  * A view: from an address to data, and from data to nodes.
  * @typedef {{
  *   title(address: Address): string,
- *   news: readonly News[],
+ *   updates: readonly Update[],
  *   load(address: Address, signal: AbortSignal): Promise<any>,
  *   draw(data: any, address: Address): unknown[],
  * }} View
@@ -96,9 +96,10 @@ export function createScreen(main, { onLoaded, onFault }) {
   return {
     show,
     redraw: draw,
-    /** @param {readonly News[]} news */
-    hear(news) {
-      const isOurs = wanted && (news.includes('everything') || wanted.view.news.some((each) => news.includes(each)));
+    /** @param {readonly Update[]} updates */
+    onUpdates(updates) {
+      const isOurs =
+        wanted && (updates.includes('everything') || wanted.view.updates.some((each) => updates.includes(each)));
       if (isOurs) soon ??= setTimeout(refresh, SETTLE_MS);
     },
     /** Replaces everything shown, as it is only for those who are signed in. @param {Node[]} nodes */

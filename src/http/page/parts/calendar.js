@@ -1,4 +1,4 @@
-/** @import { DayRun, DayState, TrackCoverage } from '../../api-types.ts' */
+/** @import { DayRun, DayState, FeedCoverage } from '../../api-types.ts' */
 /** @import { Address } from '../app/screen.js' */
 import { here } from '../app/screen.js';
 import { html } from './dom.js';
@@ -171,7 +171,7 @@ const ORDER = /** @type {DayState[]} */ (Object.keys(STATE_WORDS));
 /** @param {readonly DayState[]} states */
 const worstOf = (states) => ORDER.findLast((state) => states.includes(state)) ?? 'open';
 
-/** Every day of a track with its state, in order. @param {TrackCoverage} track @returns {Map<string, DayState>} */
+/** Every day of a feed with its state, in order. @param {FeedCoverage} feed @returns {Map<string, DayState>} */
 function daysOf({ days }) {
   const each = new Map();
   for (const { date, count, state } of days) {
@@ -190,7 +190,7 @@ const tallyOf = (states) =>
     .join(', ');
 
 /** A bar of days, with one element for each run of equal days: years of a healthy stream are one element. */
-/** @param {readonly DayRun[]} runs @param {number} days How many the strip is wide; a younger track leaves room at its left. */
+/** @param {readonly DayRun[]} runs @param {number} days How many the strip is wide; a younger feed leaves room at its left. */
 export function strip(runs, days) {
   // Days that were never requested lie between a backfill and the beginning, so positions come from dates, not from counting.
   let at = Date.parse(runs.at(-1)?.date ?? '') + ((runs.at(-1)?.count ?? 0) - days) * DAY_MS;
@@ -219,12 +219,12 @@ export const legend = (more) =>
 const SHORT_HISTORY_MS = 62 * DAY_MS;
 
 /**
- * The days of a track: a month, a year or everything, by the address (`zoom`, `at`, `day`).
- * @param {TrackCoverage} track
+ * The days of a feed: a month, a year or everything, by the address (`zoom`, `at`, `day`).
+ * @param {FeedCoverage} feed
  * @param {Address} address
  */
-export function timeline(track, address) {
-  const days = daysOf(track);
+export function timeline(feed, address) {
+  const days = daysOf(feed);
   const known = [...days.keys()];
   const [first, last] = [known[0], known.at(-1)];
   if (!first || !last) return empty('Nothing was read yet.');
@@ -234,7 +234,7 @@ export function timeline(track, address) {
   const name = { all: 'All years', year: at, month: zoom === 'month' ? spokenMonth(at) : '' }[zoom];
   const look = {
     days,
-    rows: new Map(track.rows.map((day) => [day.date, day.rows])),
+    rows: new Map(feed.rows.map((day) => [day.date, day.rows])),
     at,
     chosen: address.query.day,
     /** @param {string} at A day, or a month. */

@@ -14,7 +14,7 @@ import { counted, dayOf, duration, figure, fromNow, percent, range, STREAMS } fr
 /** Backfills: the form, the running ones and the finished ones. @type {View} */
 export const backfills = {
   title: () => 'Backfills',
-  news: ['backfills'],
+  updates: ['backfills'],
   async load(_address, signal) {
     const [found, overview] = await Promise.all([get('/api/backfills', {}, signal), latestOverview(signal)]);
     return { found, streams: overview().streams.filter(({ stream, configured }) => configured && stream !== 'links') };

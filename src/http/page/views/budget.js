@@ -17,7 +17,7 @@ const spanOf = (name) => (name === 'hour' || name === 'week' ? name : 'day');
 /** What the plan grants, and how much was used. @type {View} */
 export const budget = {
   title: () => 'Budget',
-  news: ['budget'],
+  updates: ['budget'],
   load({ query }, signal) {
     const [minutes = 0, step = 0] = SCALES[spanOf(query.span)];
     return get('/api/budget', { minutes, step }, signal);

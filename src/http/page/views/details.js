@@ -11,7 +11,7 @@ import { counted, dayTime, duration, figure, range, second, time, titled } from 
 /** One record in quarantine. @type {View} */
 export const record = {
   title: ({ parts }) => `Record ${parts[0]}`,
-  news: ['quarantine'],
+  updates: ['quarantine'],
   load: async ({ parts: [id = ''] }, signal) => ({
     found: await getIfThere(`/api/quarantine/${encodeURIComponent(id)}`, signal),
   }),
@@ -44,7 +44,7 @@ export const record = {
 /** One run, with its requests and log, errors, contradictions and schema changes. @type {View} */
 export const run = {
   title: ({ parts }) => `Run ${parts[0]}`,
-  news: ['runs', 'log'],
+  updates: ['runs', 'log'],
   async load({ parts }, signal) {
     const path = `/api/runs/${encodeURIComponent(parts[0] ?? '')}`;
     const [one, log] = await Promise.all([getIfThere(path, signal), getIfThere(`${path}/log`, signal)]);

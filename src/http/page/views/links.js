@@ -20,7 +20,7 @@ const daysOf = (asked) => DAYS.find((days) => String(days) === asked) ?? 30;
 /** Top links, from the synced tables. @type {View} */
 export const links = {
   title: () => 'Links',
-  news: ['coverage'],
+  updates: ['coverage'],
   load({ query }, signal) {
     const from = daysAgo(daysOf(query.days));
     return get('/api/links/top', { by: byOf(query.by), from, limit: LIMIT, q: query.q }, signal);

@@ -20,14 +20,14 @@ const FILTERS = {
 /**
  * A list of the API with its filters, and with links to older entries. The choice is part of the address.
  * @param {{
- *   title: string, path: string, news: View['news'], filters?: (keyof typeof FILTERS)[], noun?: string,
+ *   title: string, path: string, updates: View['updates'], filters?: (keyof typeof FILTERS)[], noun?: string,
  *   heading?: string, about(found: any): string, list(found: any): HTMLElement,
  * }} options
  * @returns {View}
  */
-const listView = ({ title, path, news, filters = [], noun = '', heading = title, about, list }) => ({
+const listView = ({ title, path, updates, filters = [], noun = '', heading = title, about, list }) => ({
   title: () => title,
-  news,
+  updates,
   async load({ query }, signal) {
     const asked = Object.fromEntries([...filters, 'before'].map((name) => [name, query[name]]));
     const [found, sources] = await Promise.all([get(path, asked, signal), filters.includes('source') && sourceNames()]);
@@ -67,7 +67,7 @@ const filterField = (name, values, address) =>
 export const runs = listView({
   title: 'Runs',
   path: '/api/runs',
-  news: ['runs'],
+  updates: ['runs'],
   filters: ['source', 'stream', 'state', 'kind'],
   noun: 'runs',
   about: () => `The newest first. Times are ${zoneName()}.`,
@@ -78,7 +78,7 @@ export const runs = listView({
 export const quarantine = listView({
   title: 'Quarantine',
   path: '/api/quarantine',
-  news: ['quarantine'],
+  updates: ['quarantine'],
   filters: ['source', 'stream'],
   noun: 'records',
   about: ({ total }) =>
@@ -105,7 +105,7 @@ export const schema = listView({
   title: 'Schema',
   heading: 'Schema changes',
   path: '/api/schema-changes',
-  news: ['schema'],
+  updates: ['schema'],
   filters: ['stream'],
   about: () => 'New fields of the service become columns by themselves. Nothing is ever dropped.',
   list: (/** @type {SchemaChanges} */ { changes }) =>
@@ -130,7 +130,7 @@ export const schema = listView({
 export const audit = listView({
   title: 'Audit',
   path: '/api/audit',
-  news: [],
+  updates: [],
   noun: 'entries',
   about: () => `Every change that somebody asked for, the newest first. Times are ${zoneName()}.`,
   list: (/** @type {AuditTrail} */ { entries }) =>

@@ -20,7 +20,7 @@ const RUNS = 5;
 /** One stream, day by day. @type {View} */
 export const stream = {
   title: ({ parts }) => parts.join('/'),
-  news: ['overview', 'coverage', 'runs', 'quarantine', 'verifications'],
+  updates: ['overview', 'coverage', 'runs', 'quarantine', 'verifications'],
   async load({ parts: [source, stream], query }, signal) {
     const of = { source, stream };
     const overview = await latestOverview(signal);
@@ -32,7 +32,7 @@ export const stream = {
       get('/api/runs', { ...of, limit: RUNS }, signal),
       lastVerification(source, stream, signal),
     ]);
-    const { sink } = trackOf(coverage, query.sink) ?? {};
+    const { sink } = feedOf(coverage, query.sink) ?? {};
     const to = query.day && dayOf(Date.parse(query.day) + DAY_MS);
     const windows =
       to && sink ? await get('/api/coverage/windows', { ...of, sink, from: query.day, to }, signal) : null;
@@ -76,8 +76,8 @@ async function lastVerification(source, stream, signal) {
   return last ? get(`/api/verifications/${last.id}`, {}, signal) : null;
 }
 
-/** The track of the sink in the address, or the first. @param {Coverage} coverage @param {string | undefined} sink */
-const trackOf = ({ tracks }, sink) => tracks.find((track) => track.sink === sink) ?? tracks[0];
+/** The feed of the sink in the address, or the first. @param {Coverage} coverage @param {string | undefined} sink */
+const feedOf = ({ feeds }, sink) => feeds.find((feed) => feed.sink === sink) ?? feeds[0];
 
 /** @param {StreamOverview} stream */
 function standing(stream) {
@@ -133,14 +133,14 @@ const alsoComplete = ({ sinks }) => {
 };
 
 /** @param {Coverage} coverage @param {CoverageWindows | null} windows @param {Address} address */
-function coveragePanel({ tracks, ...coverage }, windows, address) {
-  const track = trackOf({ tracks, ...coverage }, address.query.sink);
-  const sinks = Object.fromEntries(tracks.map(({ sink }) => [sink, sink]));
-  const days = track
-    ? timeline(track, address)
+function coveragePanel({ feeds, ...coverage }, windows, address) {
+  const feed = feedOf({ feeds, ...coverage }, address.query.sink);
+  const sinks = Object.fromEntries(feeds.map(({ sink }) => [sink, sink]));
+  const days = feed
+    ? timeline(feed, address)
     : empty('The first sync has not ended a window yet. Rows appear here as soon as it does.');
   return panel('Coverage', [days, windows && windowsPanel(windows, address)], {
-    side: tracks.length > 1 && choice('Sink', address, 'sink', track?.sink, sinks),
+    side: feeds.length > 1 && choice('Sink', address, 'sink', feed?.sink, sinks),
   });
 }
 

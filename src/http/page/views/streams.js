@@ -1,4 +1,4 @@
-/** @import { Activity, Coverage, Overview, StreamOverview, TrackCoverage } from '../../api-types.ts' */
+/** @import { Activity, Coverage, Overview, StreamOverview, FeedCoverage } from '../../api-types.ts' */
 /** @import { View } from '../app/screen.js' */
 /** @import { RowsFound } from '../parts/rows.js' */
 
@@ -21,7 +21,7 @@ const DAY_SECONDS = 86_400;
 /** The state of all streams. @type {View} */
 export const streams = {
   title: () => 'Overview',
-  news: ['overview', 'coverage', 'runs'],
+  updates: ['overview', 'coverage', 'runs'],
   async load({ query }, signal) {
     const from = daysAgo(STRIP_DAYS - 1);
     const [overview, coverage, rows] = await Promise.all([
@@ -107,7 +107,7 @@ function standing({ streams }) {
 /** @param {string} source @param {Overview} overview @param {Coverage} coverage */
 function sourcePanel(source, overview, coverage) {
   const streams = overview.streams.filter((stream) => stream.source === source);
-  const tracks = coverage.tracks.filter((track) => track.source === source);
+  const feeds = coverage.feeds.filter((feed) => feed.source === source);
   const actions =
     streams.some(({ configured }) => configured) &&
     html`<div class="row" role="group" aria-label="Actions for ${source}">
@@ -121,7 +121,7 @@ function sourcePanel(source, overview, coverage) {
       ['Stream', 'lead stream-name', nameCell],
       ['Complete through', '', completeCell],
       ['Behind', '', lag],
-      [`Last ${STRIP_DAYS} days`, 'wide', ({ stream }) => strips(tracks.filter((track) => track.stream === stream))],
+      [`Last ${STRIP_DAYS} days`, 'wide', ({ stream }) => strips(feeds.filter((feed) => feed.stream === stream))],
       ['Rows', 'right', rowsCell],
       ['Last run', '', lastRunCell],
       // The next one comes after the one that is running.
@@ -165,11 +165,11 @@ const rowsCell = ({ rows: read, rowsToday }) => {
   </span>`;
 };
 
-/** The sink is named only if there are several. @param {TrackCoverage[]} tracks */
-const strips = (tracks) =>
-  tracks.map(
+/** The sink is named only if there are several. @param {FeedCoverage[]} feeds */
+const strips = (feeds) =>
+  feeds.map(
     ({ source, stream, sink, days }) =>
       html`<a class="strip-link" href=${href(['stream', source, stream], { sink })} data-key=${sink}>
-        ${tracks.length > 1 && aside(sink)}${strip(days, STRIP_DAYS)}
+        ${feeds.length > 1 && aside(sink)}${strip(days, STRIP_DAYS)}
       </a>`,
   );

@@ -2,12 +2,12 @@ import { isNone } from '../../../model/columns.ts';
 import type { Row } from '../../../model/flatten.ts';
 import type { Instant } from '../../../model/instant.ts';
 import { type Entity, LINKS, type Stream } from '../../../model/streams.ts';
+import type { Incoming } from '../../files/compare-rows.ts';
 import { mergeRows } from '../../files/merge.ts';
 import { createEntityRow, createMergeLink, isSameValue, storeListing } from '../../files/merge-link.ts';
 import type { MergeRule } from '../../files/merge-row.ts';
 import type { LakeRow } from '../../files/partition-file.ts';
 import { whileOpen } from '../../files/store/store.ts';
-import type { Incoming } from '../../files/survey.ts';
 import { createSanitizer, newestEntities, UTF8_TEXT } from '../../merge-rule.ts';
 import type { LinksSnapshot, Receipt } from '../../sink.ts';
 import { entityDesign } from '../../table-columns.ts';
@@ -30,7 +30,7 @@ export async function mergeEntity(writer: TableWriter, merge: EntityMerge): Prom
   const incoming = readings(table, merge);
   const files = writableTable(writer, entityFiles({ table, source }), { source });
   const rule = createEntityRule(table, entity);
-  if (incoming.length > 0) await mergeRows(files, { rule, incoming, wholes: [] }, now);
+  if (incoming.length > 0) await mergeRows(files, { rule, incoming, fullWindows: [] }, now);
 }
 
 function readings(table: Table, { entity, stream, source, rows, now }: EntityMerge): Incoming[] {

@@ -21,13 +21,13 @@ import { queryDuckdb } from '../support/lake-readers.ts';
  * Another program that writes to a table by its catalog, as pyiceberg and Spark do: data files by DuckDB, and names, snapshots and commits as
  * theirs. What the real ones do is tried by `npm run interop`.
  */
-interface StrangerOptions {
+interface WriterOptions {
   state: Database;
   namespace: string;
   table: string;
 }
 
-export function createStranger({ state, namespace, table }: StrangerOptions) {
+export function createForeignWriter({ state, namespace, table }: WriterOptions) {
   const seen = () => lookAtTable(state, namespace, table);
   const load = async (): Promise<{ location: string; metadata: Metadata; root: string }> => {
     const { location } = await seen();

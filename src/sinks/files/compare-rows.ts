@@ -48,13 +48,13 @@ export const movedIn = ({ notes }: Findings): Changed[] =>
  * events that are not found there (their time has changed) are searched for by id in the other groups.
  *
  * @param candidates Events that may be in this file.
- * @param wholes Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day.
+ * @param fullWindows Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day.
  */
-export async function survey(
+export async function compareRows(
   partition: PartitionFile,
   rule: MergeRule,
   candidates: readonly Incoming[],
-  wholes: readonly Window[],
+  fullWindows: readonly Window[],
 ): Promise<Findings> {
   const { groups } = partition.file;
   const sought = new Map(candidates.map((incoming) => [incoming.id, incoming]));
@@ -81,14 +81,14 @@ export async function survey(
         const kind = incoming.at === at ? 'changed' : 'moved';
         if (columns.length > 0) notes.push({ ...incoming, kind, place, was: at, columns });
       } else if (found.has(id)) notes.push({ kind: 'doubled', place, id, at });
-      else if ((stored[missingAt] ?? null) === null && wholes.some((window) => holds(window, at)))
+      else if ((stored[missingAt] ?? null) === null && fullWindows.some((window) => holds(window, at)))
         notes.push({ kind: 'missing', place, id, at });
     });
   };
 
   const rest: Array<[number, StoredGroup]> = [];
   for (const [i, group] of groups.entries()) {
-    if (group.ranges.has('timestamp') && mayHold(timesOf(group), candidates, wholes)) await examine(i, group);
+    if (group.ranges.has('timestamp') && mayHold(timesOf(group), candidates, fullWindows)) await examine(i, group);
     else rest.push([i, group]);
   }
   for (const [i, group] of rest) {
@@ -109,10 +109,10 @@ function createSpread(all: readonly string[], some: readonly string[]): (row: La
 const mayHold = (
   { oldest, newest }: { oldest: Instant; newest: Instant },
   candidates: readonly Incoming[],
-  wholes: readonly Window[],
+  fullWindows: readonly Window[],
 ): boolean =>
   candidates.some(({ at }) => at >= oldest && at <= newest) ||
-  wholes.some(({ start, end }) => start <= newest && end > oldest);
+  fullWindows.some(({ start, end }) => start <= newest && end > oldest);
 
 export function editsOf({ notes }: Findings, rule: MergeRule, columns: readonly FileColumn[], now: Instant) {
   const missingAt = columns.findIndex(({ name }) => name === '_missing_since');

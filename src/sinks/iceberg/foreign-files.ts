@@ -24,7 +24,7 @@ import {
 } from './warehouse.ts';
 
 /** A row of another writer's file is ours if a run of ours wrote it (`_run_id`) and it is not there already. */
-export type Stranger = ReturnType<typeof strangerOf>;
+export type ForeignFile = ReturnType<typeof foreignFileOf>;
 
 interface PlacedRow {
   group: number;
@@ -38,24 +38,24 @@ interface PlacedRow {
 const IS_RUN = new RegExp(RUN_ID);
 
 /** The files of other writers among these. Those of a day are told apart together: what is in one of them twice is in both once. */
-export async function openStrangers(table: Table, files: readonly TableFile[]): Promise<Stranger[]> {
+export async function openForeignFiles(table: Table, files: readonly TableFile[]): Promise<ForeignFile[]> {
   const strange = files
     .filter(({ source }) => source === undefined)
     .sort((a, b) => Number(a.sequence ?? 0) - Number(b.sequence ?? 0) || (a.file.path < b.file.path ? -1 : 1));
   const sources = strange.length === 0 ? new Set<string>() : await writtenSources(table);
-  const found: Stranger[] = [];
+  const found: ForeignFile[] = [];
   for (const entries of groupBy(strange, ({ file }) => file.day).values()) {
-    const read = await Promise.all(entries.map((entry) => readStranger(table, entry)));
+    const read = await Promise.all(entries.map((entry) => readForeignFile(table, entry)));
     const rows = read.flatMap((one) => one.rows).filter(({ source }) => sources.has(source));
     const seen = await ownIds(table, rows);
-    for (const one of read) found.push(strangerOf(table, one, seen));
+    for (const one of read) found.push(foreignFileOf(table, one, seen));
   }
   return found;
 }
 
-type ReadStranger = Awaited<ReturnType<typeof readStranger>>;
+type ReadForeignFile = Awaited<ReturnType<typeof readForeignFile>>;
 
-async function readStranger({ warehouse, design }: Table, entry: TableFile) {
+async function readForeignFile({ warehouse, design }: Table, entry: TableFile) {
   const wanted = ['_source', design.key[1], ...(design.isByDay ? ['_run_id', 'timestamp'] : [])];
   const columns = wanted.map(
     (name): FileColumn => ({ name, kind: name === 'timestamp' ? 'timestamp' : 'text', nullable: true }),
@@ -84,7 +84,7 @@ async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: An
   return whileOpen(open, async () => work(await readAny(open)));
 }
 
-/** By source: the ids of our own files, on the days that strangers hold rows of. */
+/** By source: the ids of our own files, on the days that foreign files hold rows of. */
 async function ownIds(table: Table, rows: readonly PlacedRow[]): Promise<Map<string, Set<string>>> {
   const days = [...new Set(rows.map(({ at }) => Math.floor(at / DAY_MS)))].map((day) => ({ first: day, last: day }));
   const seen = new Map(rows.map(({ source }) => [source, new Set<string>()]));
@@ -99,7 +99,7 @@ async function ownIds(table: Table, rows: readonly PlacedRow[]): Promise<Map<str
   return seen;
 }
 
-function strangerOf(table: Table, { entry, file, rows }: ReadStranger, seen: Map<string, Set<string>>) {
+function foreignFileOf(table: Table, { entry, file, rows }: ReadForeignFile, seen: Map<string, Set<string>>) {
   const ours = new Map<string, PlacedRow[]>();
   const theirs: Array<{ source: string | undefined; at: Instant | undefined }> = [];
   for (const row of rows) {
@@ -146,11 +146,11 @@ const mentions = (warehouse: Warehouse, data: DataFile, name: string, id: string
     return false;
   });
 
-/** Some rows of a stranger's file. It is opened for each reading, and has nothing to close. */
+/** Some rows of a foreign's file. It is opened for each reading, and has nothing to close. */
 function slice(table: Table, data: DataFile, file: AnyFile | undefined, rows: readonly PlacedRow[]): PartitionFile {
   const inOrder = [...rows].sort((a, b) => a.at - b.at);
   const groups = groupBy(inOrder, ({ group }) => group);
-  // Nothing is promised of a stranger's values, so that no group is copied as it is.
+  // Nothing is promised of a foreign's values, so that no group is copied as it is.
   const columns = table.columns
     .filter(({ name }) => file?.names.has(name))
     .map(({ name, kind }): FileColumn => ({ name, kind, nullable: true }));
@@ -193,24 +193,24 @@ function describeWriter({ path }: DataFile, adding: Snapshot | undefined, create
   return `${path.slice(path.lastIndexOf('/') + 1)}, written by ${writer}${at}${snapshot}`;
 }
 
-/** Files of our own in a stranger's place: the rows of each source, those of one with its edits. */
-export async function replaceStranger(
+/** Files of our own in a foreign's place: the rows of each source, those of one with its edits. */
+export async function replaceForeignFile(
   draft: Draft,
   table: Table,
-  stranger: Stranger,
+  foreign: ForeignFile,
   edited?: { source: string; edits?: Edits | undefined },
 ): Promise<NewFile[]> {
   const made: NewFile[] = [];
-  const { day: own } = stranger.entry.file;
-  for (const source of stranger.sources) {
+  const { day: own } = foreign.entry.file;
+  for (const source of foreign.sources) {
     const days = table.design.isByDay
       ? own === undefined
-        ? new Set(stranger.times(source).map((at) => Math.floor(at / DAY_MS)))
+        ? new Set(foreign.times(source).map((at) => Math.floor(at / DAY_MS)))
         : [own]
       : [undefined];
     for (const day of days) {
       const edits = edited?.source === source ? edited.edits : undefined;
-      const pieces = editedPieces(stranger.of(source, day), table.columns, edits);
+      const pieces = editedPieces(foreign.of(source, day), table.columns, edits);
       // Its groups are in order, each by itself.
       for (const { file } of await writeDataFile(draft, { table, source, day }, pieces))
         made.push({ source, file: { ...file, sortOrderId: undefined } });
