@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
 import { SECTIONS } from './sections.ts';
 import { readOptions } from './support/options.ts';
-import { type Bar, barTable, intoDocument, toMarkdown } from './support/report.ts';
+import { type Bar, barTable, intoDocument, percent, toMarkdown } from './support/report.ts';
 
 /**
  * Everything that Tributary claims about its speed, measured in one run: `npm run bench -- [--only c,d] [--quick] [--write]`. How each
@@ -21,11 +21,14 @@ for (const id of ids) {
   const section = await SECTIONS[id]?.();
   if (!section) continue;
   process.stdout.write(`\n(${id}) ${section.title}\n\n`);
-  const [before, start] = [loadavg()[0] ?? 0, minutes()];
+  const [before, start, stolen] = [loadavg()[0] ?? 0, minutes(), stolenSeconds()];
   const report = await section.run(size);
   bars.push(...report.bars.map((bar) => ({ ...bar, says: `(${id}) ${bar.says}` })));
   // Of a whole run, one table at its end has all bars.
-  show(id, `${toMarkdown(isAll ? { ...report, bars: [] } : report)}\n\n${machine(before, minutes() - start)}`);
+  show(
+    id,
+    `${toMarkdown(isAll ? { ...report, bars: [] } : report)}\n\n${machine(before, minutes() - start, stolenSeconds() - stolen)}`,
+  );
 }
 if (isAll) bars.push({ says: 'minutes of the whole bench', measured: minutes(), most: MOST_MINUTES });
 if (bars.length > 0) {
@@ -39,8 +42,15 @@ function show(place: string | undefined, text: string): void {
   if (isWritten && place) writeFileSync(DOCUMENT, intoDocument(readFileSync(DOCUMENT, 'utf8'), place, text));
 }
 
-/** Whose figures these are: a load beyond the number of cores says that they were not alone. */
-function machine(before: number, took: number): string {
+/** A load above the number of cores, or stolen time, means that other processes or other virtual machines were slowing this run down. */
+function machine(before: number, took: number, stolen: number): string {
   const load = `load ${before.toFixed(1)} before and ${(loadavg()[0] ?? 0).toFixed(1)} after on ${availableParallelism()} cores`;
-  return `(Node ${process.versions.node}, ${process.platform} ${process.arch}, ${load}, ${took.toFixed(1)} minutes.)`;
+  const share = percent(stolen / (took * 60 * availableParallelism()));
+  return `(Node ${process.versions.node}, ${process.platform} ${process.arch}, ${load}, ${share} of their time stolen by the host, ${took.toFixed(1)} minutes.)`;
+}
+
+/** CPU time that the host gave to other virtual machines, in ticks of 10 ms: the ninth field of the first line. */
+function stolenSeconds(): number {
+  if (process.platform !== 'linux') return 0;
+  return Number(readFileSync('/proc/stat', 'utf8').split(/\s+/, 9)[8]) / 100;
 }

@@ -32,7 +32,7 @@ export const isMet = ({ measured, least, most }: Bar): boolean =>
 
 /** Figures as people read them: three digits say enough. */
 export const ratio = (value: number): string => (Number.isFinite(value) ? value.toFixed(2) : '?');
-export const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
+export const percent = (share: number): string => `${(share * 100).toFixed(0)}%`;
 export const count = (value: number): string => Math.round(value).toLocaleString('en');
 
 export function toMarkdown({ tables, bars }: Report): string {
