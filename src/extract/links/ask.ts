@@ -11,7 +11,7 @@ interface Asking {
   signal: AbortSignal;
 }
 
-/** Asks the service for pages of links, oldest or newest first; a service that refuses to sort is asked without. */
+/** Asks the service for pages of links, oldest or newest first; without an order if the service refuses to sort. */
 export function createAskPage({ api, flatten, signal }: Asking): AskPage {
   let isSorted = true;
   let hasAnswered = false;
@@ -21,7 +21,7 @@ export function createAskPage({ api, flatten, signal }: Asking): AskPage {
     const get = (query: LinksQuery): Promise<Page> => api.page(query, { lane: 'fresh', signal, tries });
     const query = { stream: 'links', page, pageSize } as const;
     const answer = await get({ ...query, ...(isSorted && { sortOrder }) }).catch((error: unknown) => {
-      // Recovery: the contract does not say by what links can be sorted. What is refused for another reason is refused again.
+      // Recovery: the contract does not say how links can be sorted. If something else was refused, the retry fails, too.
       const isRefused = error instanceof StopStream && [400, 422].includes(statusOf(error) ?? 0);
       if (!isRefused || !isSorted || hasAnswered) throw error;
       isSorted = false;
