@@ -18,14 +18,14 @@ const PATIENCE_MS = 15_000;
 const MOST_SKEW_MS = 60_000;
 const SOON_DAYS = 21;
 
-/** Checks with one cheap request whether the service answers, whether it accepts the key, and what it reports about budget and time. */
+/** Checks with one cheap request whether the service answers and accepts the key, and what it reports about budget and time. */
 export async function checkService(service: ServiceToCheck, signal: AbortSignal): Promise<Finding[]> {
   const subject = `source ${service.name}`;
   const started = Date.now();
   try {
     const { baseUrl, apiKey, stream } = service;
     const timeouts = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS };
-    // An hour ago: the service's clock may be behind, and it may refuse its future.
+    // Ends an hour ago: the service's clock may be behind, and it may refuse an end in its future.
     const window = { start: started - 2 * HOUR_MS, end: started - HOUR_MS };
     const client = createClient({ baseUrl, apiKey, timeouts });
     const query = { stream, ...window, sortOrder: 'desc', page: 1, limit: 1, filters: {} } as const;

@@ -5,7 +5,7 @@ import { cancelled, sleep } from './cancel.ts';
 import type { Client, EventsQuery, Page, Query } from './client.ts';
 import type { Lane, Limiter } from './limiter.ts';
 
-/** Pages of events, or of links: paced, and retried if that can help. The only place that retries a request. */
+/** Reads pages of events or links, paced, with retries if they can help. The only place that retries a request. */
 export interface EventsApi<Q extends Query = EventsQuery> {
   page(query: Q, options: PageOptions): Promise<Page>;
   /** Requests sent, retries included. */
@@ -31,10 +31,10 @@ export interface EventsApiOptions {
 const TRIES = 6;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
-/** Refusals of the whole stream, which would end the run, and how often each is asked again after a good answer. */
+/** Refusals of the whole stream, which would end the run, and how often each is retried after a good answer. */
 const STRAY: ReadonlySet<number> = new Set([401, 403, 404]);
 const MOST_STRAYS = 2;
-/** What is not answered in time takes a minute each time: it is not asked as often. */
+/** A request that times out takes a minute each time: it gets fewer tries. */
 const MOST_LATE = 3;
 
 export function createEventsApi<Q extends Query = EventsQuery>({
@@ -69,7 +69,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
     return page;
   }
 
-  /** After a 429 the limiter waits, for every lane; all other waits happen here, as long as the service asked. */
+  /** After a 429 the limiter pauses every lane; all other waits happen here, as long as the service asked. */
   function waitMs(error: RetryLater, attempts: number): number {
     if (error.answer?.status === 429) return 0;
     if (error.afterMs !== undefined) return error.afterMs;
@@ -81,7 +81,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
     const started = performance.now();
     let attempts = 0;
     let hasLeft = false;
-    /** One refusal among good answers may be a stray one, of a proxy or of one host of many: it counts when it repeats. */
+    /** A single refusal among good answers may come from a proxy or from one host of many: it counts only when it repeats. */
     const isStray = (error: unknown): error is StopStream =>
       error instanceof StopStream && STRAY.has(error.answer?.status ?? 0) && hasAnswered && attempts <= MOST_STRAYS;
     const isTooLate = (error: unknown): boolean =>
@@ -95,9 +95,9 @@ export function createEventsApi<Q extends Query = EventsQuery>({
     try {
       return await pRetry(once, {
         retries: tries - 1,
-        // The whole wait is slept below; p-retry's own would come on top of what the service asked for.
+        // The whole wait is slept below; p-retry's own would be added to the time that the service asked for.
         minTimeout: 0,
-        // A request that was never sent got no turn, and the limiter has already tried for long enough.
+        // A request that was never sent got no turn, and the limiter has already retried for long enough.
         shouldRetry: ({ error }) => hasLeft && !isTooLate(error) && (error instanceof RetryLater || isStray(error)),
         async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           attempts = attemptNumber;
@@ -119,7 +119,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
               status: statusOf(error),
               code: error.answer?.code,
               attempt: attemptNumber,
-              // The pause after a 429 is the limiter's; if the service named no time, only the limiter knows it.
+              // The limiter pauses after a 429; if the service named no time, only the limiter knows it.
               waitMs: isTooMany ? error.afterMs : Math.round(wait),
             },
             `trying again${isTooMany ? ' when the pause of this key is over' : ''}: ${error.message}`,

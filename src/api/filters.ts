@@ -101,13 +101,13 @@ export function filterSchema(stream: StreamName): object {
 }
 
 function valueSchema({ type, values = [], closed, advanced, maxLength, doc, deprecated }: Param): object {
-  const told = { description: doc, ...(deprecated && { deprecated: true }) };
-  if (type === 'boolean') return { ...told, type: 'boolean' };
+  const common = { description: doc, ...(deprecated && { deprecated: true }) };
+  if (type === 'boolean') return { ...common, type: 'boolean' };
   if (!advanced)
-    return { ...told, ...(type === 'enum' ? { enum: values } : { type: ['string', 'number'], maxLength }) };
+    return { ...common, ...(type === 'enum' ? { enum: values } : { type: ['string', 'number'], maxLength }) };
   const word = `-?(${values.join('|')})`;
   return {
-    ...told,
+    ...common,
     type: ['string', 'number', 'array'],
     // Values that the service may add to are suggested, not required.
     ...(values.length > 0 && { examples: values }),
@@ -115,7 +115,7 @@ function valueSchema({ type, values = [], closed, advanced, maxLength, doc, depr
   };
 }
 
-/** Takes what is wrong with a value, and the place in a list. */
+/** Callback for a fault of a value, with its index in a list. */
 type Refuse = (message: string, index?: number) => undefined;
 
 /** Converts one value, from YAML or a command line, into the text that is sent for this parameter. */

@@ -1,6 +1,6 @@
 /**
- * Milliseconds since 1970 UTC, with a fraction where the service gave microseconds; further digits are cut off. Whatever form services write
- * is parsed here. A double holds microseconds from 1691 to 2248 (2^43 ms from 1970); outside of that, instants are whole milliseconds.
+ * Milliseconds since 1970 UTC, with a fraction if the service sent microseconds; further digits are cut off. Every format that services
+ * write is parsed. A double holds microseconds from 1691 to 2248 (2^43 ms from 1970); outside of that, instants are whole milliseconds.
  */
 export type Instant = number;
 
