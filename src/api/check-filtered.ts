@@ -57,7 +57,7 @@ export function checkFiltered(
 export function doubtOf({ rows, broken, unseen }: FilterCheck): string | undefined {
   const [first] = broken;
   if (first) {
-    return `the service did not keep the filter ${first.name}=${first.asked}: it showed an event with ${JSON.stringify(first.got)}`;
+    return `the service ignored the filter ${first.name}=${first.asked}: it showed an event with ${JSON.stringify(first.got)}`;
   }
   if (rows > 0 || unseen.length === 0) return undefined;
   const asked = unseen.map(({ name, value }) => `${name}=${value}`).join(', ');

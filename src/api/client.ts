@@ -66,7 +66,7 @@ export function createClient(options: ClientOptions): Client {
   // No header can hold such a key.
   if (!/^[\x21-\x7e]+$/.test(apiKey)) {
     throw new ConfigError('apiKey is empty or contains characters that a key cannot have', {
-      next: 'look for a blank or a line break in the environment variable that holds it',
+      next: 'check the environment variable that holds it for a space or a line break',
     });
   }
   const redact = createRedact(apiKey);

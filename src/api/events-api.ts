@@ -103,7 +103,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
           attempts = attemptNumber;
           if (isTooLate(error)) return;
           if (hasLeft && isStray(error) && retriesLeft > 0) {
-            log.warn({ stream: query.stream, attempt: attemptNumber }, `asking again: ${error.message}`);
+            log.warn({ stream: query.stream, attempt: attemptNumber }, `trying again: ${error.message}`);
             await sleep(firstWaitMs, signal);
             return;
           }

@@ -20,7 +20,9 @@ export function checkFilters(stream: StreamName, filters: unknown): CheckedParam
     param.reserved ? `${param.name} is set by the reader itself: ${param.reserved}` : undefined,
   );
   for (const name of checkFiltered(STREAMS[stream], checked.query, []).hidden) {
-    checked.warnings.push(`${name}: no column shows whether the service keeps it; complete means as far as it does`);
+    checked.warnings.push(
+      `${name}: no column shows whether the service applies it; windows are certified as if it did`,
+    );
   }
   return checked;
 }
@@ -63,7 +65,7 @@ function take(checked: CheckedParams, param: Param, value: unknown): void {
 function misplaced({ name, streams, needs, conflicts }: Param, stream: StreamName, raw: Mapping): string | undefined {
   if (streams && !streams.includes(stream)) return `${name} works on ${streams.join(' and ')} only, not on ${stream}`;
   if (conflicts && Object.hasOwn(raw, conflicts)) {
-    return `${name} stands beside ${conflicts}, which says the same: keep ${conflicts}`;
+    return `${name} conflicts with ${conflicts}, which means the same: keep ${conflicts}`;
   }
   if (!needs) return undefined;
   if (!Object.hasOwn(raw, needs)) return `${name} must be used together with ${needs}`;
@@ -227,7 +229,7 @@ function isTimeZone(text: string): boolean {
 /** The service may know more values (a new trigger, `Unknown` as a country): unknown ones are sent, with a warning. */
 function unusual({ type, values, form }: Param, text: string): string[] {
   if (type === 'string' && values && !values.includes(text)) {
-    return [`${quote(text)} is none of the known values (${values.join(', ')}); it is sent as it is`];
+    return [`${quote(text)} is not one of the known values (${values.join(', ')}); it is sent as it is`];
   }
   if (form && !form.fits(text)) return [`${quote(text)} is not ${form.text}; it is sent as it is`];
   return [];

@@ -97,7 +97,7 @@ export function toFault(reply: Reply, redact: Redact): Fault {
 export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, redact: Redact): StopStream {
   const location = reply.headers.get('location');
   const known = location && URL.canParse(location, requested.href);
-  const target = (known && new URL(location, requested).host) || 'an address that is missing or none';
+  const target = (known && new URL(location, requested).host) || 'a missing or invalid address';
   const message = redact(`redirected to ${target}`);
   return new StopStream(
     `the service answered ${reply.status}: ${message}, which was not followed: it would get the key`,

@@ -124,7 +124,7 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
     profile.endsNow === true && 'refuses an end in the future',
     profile.ignoresOrder && 'does not sort its answers as asked',
     profile.firstPage === 0 && 'counts pages from 0',
-    profile.ignoresPage && 'shows the same page whatever its number',
+    profile.ignoresPage && 'ignores page numbers',
     profile.contradictsItself && 'shows different rows for the same time',
     profile.showsFrom !== undefined && `shows nothing when asked from before ${describeInstant(profile.showsFrom)}`,
   ].filter((each) => each !== false);

@@ -111,7 +111,7 @@ const NOT_TOGETHER = 'no answer of the service shows rows from before and after 
 
 /** The note on the end of a window that lies in the present. */
 export const TOO_YOUNG = 'too young to be complete: events may still arrive';
-const TOO_MANY = 'this service needs too many requests to be read here; the next try goes on';
+const TOO_MANY = 'reading this time takes too many requests; the next run continues';
 
 /** Ends sweeps that keep asking without new rows: a run gets this many requests, and a few more for every page of new rows. */
 const FREE_REQUESTS = 400;

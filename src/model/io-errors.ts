@@ -1,6 +1,6 @@
 import { ConfigError, Fault, RetryLater } from './errors.ts';
 
-const KEPT = 'everything that was finished; a file is there whole or not at all';
+const KEPT = 'all finished files; none is left half-written';
 
 /** Translates disk errors into faults with advice. Any other error of the file system is a bug, and is not translated. */
 function diskFault({ code, syscall }: NodeJS.ErrnoException, place: string): Fault | undefined {
@@ -33,7 +33,7 @@ function diskFault({ code, syscall }: NodeJS.ErrnoException, place: string): Fau
     case 'ENOENT':
       return new RetryLater(`${place} cannot be used now (${code})`, {
         kept: KEPT,
-        next: 'see that the disk is there and sound, and that nobody else takes files away from it; then run again',
+        next: 'check that the disk is mounted and healthy, and that nothing else removes files from it; then run again',
       });
     default:
       return undefined;

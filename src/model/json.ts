@@ -86,7 +86,7 @@ export function stringifyJson(value: unknown, indent?: number): string {
     return JSON.stringify(value, undefined, indent);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    // Recovery: there is a BigInt inside; it is written by way of a marked string.
+    // Recovery: the value contains a BigInt, which is written as a marked string.
     const text = JSON.stringify(
       value,
       (_key, inner) => (typeof inner === 'bigint' ? `${MARK}${inner}` : inner),

@@ -9,7 +9,7 @@ import type { PageResult } from '../pages/received.ts';
 /** Old starts may be refused, or show nothing although there are rows: beyond the plan's retention, or before the history. */
 
 export const nothingBefore = (from: Instant): string =>
-  `the service shows nothing, or refuses, when it is asked from before ${describeInstant(from)}`;
+  `the service refuses questions that start before ${describeInstant(from)}, or shows nothing for them`;
 
 /** Whether questions that begin there fail while the latest day is readable. One row might fail by itself, two in a row do not. */
 export async function* isStartRefused(fetcher: PageFetcher, start: Instant): AsyncGenerator<PageResult, boolean> {

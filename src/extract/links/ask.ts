@@ -48,6 +48,6 @@ function readRecords(records: readonly unknown[], page: number, flatten: Flatten
   if (rows.length > 0) return { rows, unusable: `on page ${page}: ${unusable}` };
   throw new StopStream(`the listing shows something that is not a link, on page ${page}: ${unusable}`, {
     answer: { status: 200, code: 'not_a_link', message: unusable },
-    next: 'look at the answer of GET /links: a JSON list of links is expected; events are synced all the same',
+    next: 'check the answer of GET /links, which must be a JSON list of links; events are still synced',
   });
 }

@@ -64,7 +64,7 @@ export function judge(passes: readonly Pass[], createdAt: (id: string) => Instan
   const unseen = missed.reduce((product, n) => product * n, 1) / Math.max(1, present.size) ** (passes.length - 1);
   const note =
     shapeFault(passes, maps) ??
-    (hidden > 0 ? `links that are there were not shown in the middle of a page: ${hidden}` : undefined) ??
+    (hidden > 0 ? `existing links are missing from the middle of a page: ${hidden}` : undefined) ??
     (odd > 0 ? `passes do not show the same links, and removals do not explain it: ${odd}` : undefined) ??
     (unseen > MOST_UNSEEN ? `each pass missed links that another showed: ${missed.join(', ')}` : undefined);
   return { note, present, hidesLinks: hidden + vanished > 0, isOpen };
@@ -109,7 +109,7 @@ function mapOf({ pages }: Pass, createdAt: (id: string) => Instant): PassMap {
 }
 
 /**
- * Where a link that a pass does not show would be in it, by the previous and next links in a pass that shows it: between two links of one
+ * The position that a missing link would have in a pass, by the previous and next links in a pass that shows it: between two links of one
  * page, at the edge of a page, or at an end of the list; `moved` if the order proves nothing. Links of one instant may come in any order,
  * and each may have slipped: such a previous or next link proves nothing.
  */

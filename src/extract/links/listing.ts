@@ -65,7 +65,7 @@ export async function listLinks(
   const why =
     (unusable === undefined ? note : `a record could not be used, ${unusable}`) ??
     (present.size === 0 && (hadLinks || rows.size > 0)
-      ? 'the service shows no link at all, and there were some'
+      ? 'the service shows no links, although there were some'
       : undefined) ??
     (await cutFault(ask, passes));
   return {
@@ -88,7 +88,7 @@ async function cutFault(ask: AskPage, [first, second]: readonly Pass[]): Promise
   const { plan, end } = second;
   for (let ahead = 2; ahead <= end + MOST_HOLE; ahead *= 2) {
     const { rows } = await ask({ ...plan, page: end + ahead }).catch(emptyIfRefused);
-    if (rows.some(({ id }) => !second.ids.has(id))) return `pages behind an empty one show more links: ${end + ahead}`;
+    if (rows.some(({ id }) => !second.ids.has(id))) return `pages after an empty one show more links: ${end + ahead}`;
   }
   return undefined;
 }

@@ -112,5 +112,5 @@ export function emptyIfRefused(error: unknown): LinkPage {
 const endless = (): StopStream =>
   new StopStream(`the listing of links does not end: page ${MOST_PAGES} still shows new ones`, {
     kept: 'the links of the last listing',
-    next: 'look at the answers of GET /links; leave links out of the source until they end',
+    next: 'check the answers of GET /links; leave links out of the source until they end',
   });

@@ -139,7 +139,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     }
     throw new RetryLater(`the service answers event=${stream} with events of another kind (${kindSeen})`, {
       kept: 'none of them was stored',
-      next: 'run it again later; if it persists, tell whoever runs the service, or a cache in front of it',
+      next: 'run it again later; if the problem persists, ask the operator of the service, or of a cache in front of it',
     });
   }
 

@@ -1,7 +1,7 @@
 /**
  * Pages are numbered, so two consecutive pages never share a row, and nothing proves that no row was lost between them. Overlapping pages
- * are possible all the same: with a slightly smaller limit a higher page number starts a little before the end of what was read. 1,000
- * rows, then page 2 of 990 (rows 990 to 1,980), then page 3 of 985, and so on.
+ * are still possible: with a slightly smaller limit a higher page number starts a little before the end of what was read. 1,000 rows, then
+ * page 2 of 990 (rows 990 to 1,980), then page 3 of 985, and so on.
  */
 export interface Step {
   page: number;

@@ -86,7 +86,7 @@ export function flattenAll(records: readonly unknown[], flatten: Flatten): { row
       rows.push(flatten(record));
     } catch (error) {
       if (!(error instanceof BadRecord)) throw error;
-      // Recovery: the record goes to quarantine with its reason; the page goes on.
+      // Recovery: the record goes to quarantine with its reason; the rest of the page is used.
       rejected.push({ record: error.remains, reason: error.message });
     }
   }
