@@ -1,14 +1,12 @@
 import type { Page } from '../api/client.ts';
-import type { EventsApi } from '../api/events-api.ts';
 import { MAX_LIMIT } from '../api/params.ts';
 import { StopStream } from '../model/errors.ts';
 import type { Flatten } from '../model/flatten.ts';
 import type { Instant } from '../model/instant.ts';
-import type { StreamName } from '../model/streams.ts';
 import { holds, type Window } from '../model/window.ts';
 import { mayBeTheRange, SHORT_MS } from './pages/range-limits.ts';
 import { flattenAll } from './pages/received.ts';
-import { mayBeThisPage, type RequestContext } from './pages/send.ts';
+import { mayBeThisPage, type RequestContext, type SendOptions } from './pages/send.ts';
 import { notAhead, ourNow } from './service-clock.ts';
 
 /** What one page shows of a window's beginning: enough to estimate how many rows there are and how long they will take. */
@@ -29,10 +27,7 @@ export interface Sample {
 
 export type Probe = (window: Window, context: RequestContext) => Promise<Sample>;
 
-export interface ProbeOptions {
-  api: EventsApi;
-  stream: StreamName;
-  filters: Readonly<Record<string, string>>;
+export interface ProbeOptions extends Pick<SendOptions, 'api' | 'stream' | 'filters'> {
   flatten: Flatten;
 }
 

@@ -44,7 +44,7 @@ export interface ReaderOptions {
   api: EventsApi;
   stream: StreamName;
   filters: Readonly<Record<string, string>>;
-  /** Earlier runs with these filters saw rows. */
+  /** Earlier runs with these filters saw rows: that there are none now is no sign against the filters. */
   hasShown?: boolean | undefined;
   flatten: Flatten;
   profile: Profile;
@@ -129,14 +129,7 @@ interface Guard {
   tail(slices: AsyncGenerator<Slice, TailEnd>): AsyncGenerator<Slice, TailEnd>;
 }
 
-interface GuardOptions {
-  stream: StreamName;
-  filters: Readonly<Record<string, string>>;
-  /** Earlier runs with these filters saw rows: that there are none now is no sign against the filters. */
-  hasShown?: boolean | undefined;
-}
-
-function createGuard({ stream, filters, hasShown = false }: GuardOptions, profile: Profile): Guard {
+function createGuard({ stream, filters, hasShown = false }: ReaderOptions, profile: Profile): Guard {
   const isFiltered = Object.keys(filters).length > 0;
   let check = checkFiltered(STREAMS[stream], filters, []);
   const doubt = (): string | undefined => {

@@ -129,12 +129,12 @@ export function evolvedStream(stream: Stream, evolved: readonly EvolvedColumn[])
 export function promote(stream: Stream, evolved: readonly EvolvedColumn[], rows: readonly Row[]): Row[] {
   if (evolved.length === 0) return [...rows];
   const declared = declaredPaths(stream);
-  const places = new Map(evolved.map(({ path, kind }, i) => [path, { i, kind }]));
+  const byPath = new Map(evolved.map(({ path, kind }, i) => [path, { i, kind }]));
   return rows.map((row) => {
     const added = new Array<Value>(evolved.length).fill(null);
     const rest = bare();
     for (const { path, parent, key, value } of leaves(row.extra ?? {})) {
-      const column = declared.has(path) || isEmptyParent(path, value) ? undefined : places.get(path);
+      const column = declared.has(path) || isEmptyParent(path, value) ? undefined : byPath.get(path);
       const fitting = column ? coerce(column.kind, value) : MISMATCH;
       if (column && fitting !== MISMATCH) added[column.i] = fitting;
       else putIn(rest, parent, key, value);

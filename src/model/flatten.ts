@@ -181,14 +181,14 @@ function mismatch(column: Column, at: number, keep: Keep): Reader {
 /** A field with a second name: the first name with a value wins, and the other value is kept if it disagrees. */
 function paired(column: Column, walk: Walk): Reader {
   const { kind } = column;
-  const places = column.from.map(({ path }) => walk.placeOf(path));
+  const positions = column.from.map(({ path }) => walk.placeOf(path));
   const origins = column.from.map(({ path, via }, i) => ({
-    at: places[i] ?? 0,
-    other: places[1 - i] ?? 0,
+    at: positions[i] ?? 0,
+    other: positions[1 - i] ?? 0,
     via,
     keep: keeper(path),
   }));
-  const [first = 0, second = 0] = places;
+  const [first = 0, second = 0] = positions;
   const sameShape = origins.every(({ via }) => via === undefined);
   // If the shapes differ, the deprecated column's are compared: two tag ids compare, a list and an id do not.
   const isComparable = origins.at(-1)?.via === undefined;

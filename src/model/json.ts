@@ -164,7 +164,7 @@ type Place = number | Lookup<number>;
 /** Columns read at most two levels: `timestamp`, `click.id`. */
 export function createWalk(paths: Iterable<string>) {
   const known = [...new Set(paths)];
-  const top = createLookup(placesOf(known));
+  const top = createLookup(positionsOf(known));
 
   return {
     /** The position of a path's value in what `read` returns. */
@@ -218,7 +218,7 @@ function createLookup<T>(known: ReadonlyMap<string, T>): Lookup<T> {
   };
 }
 
-function placesOf(paths: readonly string[]): ReadonlyMap<string, Place> {
+function positionsOf(paths: readonly string[]): ReadonlyMap<string, Place> {
   const top = new Map<string, Place>();
   const nested = new Map<string, Map<string, number>>();
   paths.forEach((path, i) => {
@@ -226,7 +226,7 @@ function placesOf(paths: readonly string[]): ReadonlyMap<string, Place> {
     if (second === undefined) top.set(first, i);
     else nested.set(first, (nested.get(first) ?? new Map()).set(second, i));
   });
-  for (const [parent, places] of nested) top.set(parent, createLookup(places));
+  for (const [parent, positions] of nested) top.set(parent, createLookup(positions));
   return top;
 }
 

@@ -46,17 +46,17 @@ export function judge(passes: readonly Pass[], createdAt: (id: string) => Instan
     const absent = passes.flatMap(({ ids, beganAt }, i) =>
       !ids.has(id) && (i > last || createdAt(id) < beganAt - CLOCK_MS) ? [i] : [],
     );
-    const places = absent.map((i) => placeIn(maps[i] as PassMap, maps[last] as PassMap, id, createdAt));
+    const positions = absent.map((i) => positionIn(maps[i] as PassMap, maps[last] as PassMap, id, createdAt));
     for (const [n, i] of absent.entries()) {
-      if (places[n] !== 'between' || i < last) missed[i] = (missed[i] ?? 0) + 1;
+      if (positions[n] !== 'between' || i < last) missed[i] = (missed[i] ?? 0) + 1;
     }
     const isGone = absent.filter((i) => i > last).length > 1;
     const isExplained = isGone
-      ? places.some((place) => place !== 'end') && !places.includes('moved')
-      : places.every((place, n) => place === 'edge' || (place === 'between' && (absent[n] ?? 0) > last));
+      ? positions.some((place) => place !== 'end') && !positions.includes('moved')
+      : positions.every((place, n) => place === 'edge' || (place === 'between' && (absent[n] ?? 0) > last));
     if (!isExplained) odd++;
     if (isGone && !isExplained) vanished++;
-    if (places.some((place, n) => place === 'between' && (absent[n] ?? 0) < last)) hidden++;
+    if (positions.some((place, n) => place === 'between' && (absent[n] ?? 0) < last)) hidden++;
     if (isGone) continue;
     present.add(id);
     isOpen ||= absent.some((i) => i > last);
@@ -113,7 +113,7 @@ function mapOf({ pages }: Pass, createdAt: (id: string) => Instant): PassMap {
  * page, at the edge of a page, or at an end of the list; `moved` if the order proves nothing. Links of one instant may come in any order,
  * and each may have slipped: such a previous or next link proves nothing.
  */
-function placeIn(
+function positionIn(
   pass: PassMap,
   shown: PassMap,
   id: string,
@@ -121,7 +121,7 @@ function placeIn(
 ): 'between' | 'edge' | 'end' | 'moved' {
   if (!pass.isByAge || !shown.isByAge) return 'moved';
   const index = shown.at.get(id)?.index ?? 0;
-  const neighbour = (step: 1 | -1): { page: number; isTied: boolean } | undefined => {
+  const nextShown = (step: 1 | -1): { page: number; isTied: boolean } | undefined => {
     for (let i = index + step; i >= 0 && i < shown.order.length; i += step) {
       const other = shown.order[i] ?? '';
       const place = pass.at.get(other);
@@ -129,7 +129,7 @@ function placeIn(
     }
     return undefined;
   };
-  const [before, after] = [neighbour(-1), neighbour(1)];
+  const [before, after] = [nextShown(-1), nextShown(1)];
   if (!before || !after) return 'end';
   return !before.isTied && !after.isTied && before.page === after.page ? 'between' : 'edge';
 }

@@ -20,7 +20,7 @@ const LARGEST = 100;
 /** Limits of services are multiples of this. */
 const LIMIT = 1000;
 /** Empty pages that may be in the middle of a list, in addition to as many as it has pages. */
-const MOST_HOLE = 16;
+const MOST_EMPTY_PAGES = 16;
 /** Later passes have smaller pages, by factors that keep page edges apart. */
 const SHARES = [1, 0.97, 0.89] as const;
 
@@ -86,7 +86,7 @@ async function cutFault(ask: AskPage, [first, second]: readonly Pass[]): Promise
   if (!second || second.pages.length < 2 || back.indexOf(order[0] ?? '') > back.length / 2) return undefined;
   if (order.length % LIMIT === 0) return `the list ends after exactly ${order.length} links, which may be a limit`;
   const { plan, end } = second;
-  for (let ahead = 2; ahead <= end + MOST_HOLE; ahead *= 2) {
+  for (let ahead = 2; ahead <= end + MOST_EMPTY_PAGES; ahead *= 2) {
     const { rows } = await ask({ ...plan, page: end + ahead }).catch(emptyIfRefused);
     if (rows.some(({ id }) => !second.ids.has(id))) return `pages after an empty one show more links: ${end + ahead}`;
   }
