@@ -97,7 +97,7 @@ export function createLimiter(options: LimiterOptions) {
     }
   }
 
-  const rest = (ms: number): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), closing.signal).catch(() => {}); // Closed: the loop sees that.
+  const rest = (ms: number): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), closing.signal).catch(() => {}); // Ends early on close.
 
   /** Sleeps until the slot's time. False if it woke too late or a pause began: the slot is lost, and another one is taken. */
   async function reach(slot: Slot): Promise<boolean> {

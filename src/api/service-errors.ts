@@ -3,7 +3,7 @@ import { type Instant, parseInstant } from '../model/instant.ts';
 import { meaningOf } from '../model/io-errors.ts';
 import { CUT } from './cancel.ts';
 
-/** 403 has three meanings under one code. Only the service's message tells them apart. */
+/** 403 has three meanings under one code. Only the service's message distinguishes them. */
 type ForbiddenMeaning = 'usage' | 'plan' | 'permission';
 
 const FORBIDDEN_NEXT: Readonly<Record<ForbiddenMeaning, string>> = {

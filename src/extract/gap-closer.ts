@@ -173,7 +173,7 @@ async function* walkFullPages(gap: Gap): ReturnType<Strategy> {
     // The walk ran longer than needed.
     if (gap.isLonger) return 'again';
     if (walked.kind === 'cut' && walked.rows * MOST_CUT >= fetcher.mostRows && !gap.isRetried) {
-      // Pages hold fewer rows than asked for, and more rows follow: then this is the page size.
+      // Pages hold fewer rows than asked for, and more rows follow: this is the service's page size.
       fetcher.profile.walkRows = walked.rows;
       return 'again';
     }

@@ -152,8 +152,8 @@ async function* halvedUntilShown(
 }
 
 /**
- * The chain in reverse: reads the newest rows up to what is known after the gap, page 1, until the gap is closed. It works where the
- * service keeps ends but not starts; where it keeps neither, numbered pages are walked.
+ * Reads the chain in reverse: the newest rows up to what is known after the gap, page 1, until the gap is closed. It works if the service
+ * keeps ends but not starts; if it keeps neither, numbered pages are walked.
  */
 export async function* pageBackward(
   fetcher: PageFetcher,

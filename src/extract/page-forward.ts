@@ -14,7 +14,7 @@ import { countTiedRows } from './tied-rows.ts';
 
 /** The outcome of an attempt to close the gap at an instant. The evidence knows whether it is closed. */
 export type Forward =
-  /** If the page began long before the asked start, reading continues by its page numbers. */
+  /** If the page began long before the requested start, reading continues by its page numbers. */
   | { kind: 'shown'; walk?: Walk }
   /** A full page of rows at or before the instant: later pages hold more. */
   | { kind: 'full'; walk: Walk }

@@ -15,7 +15,7 @@ import type { Slice } from './slice.ts';
 import { createFairShare, sweep, TOO_YOUNG } from './sweep.ts';
 import { readTail, type TailEnd, type TailRequest } from './tail.ts';
 
-/** Reads one stream of one source. `proof/` decides what is proven; docs/internals/extraction.md has the argument. */
+/** Reads one stream of one source. `proof/` decides what is proven: see docs/internals/extraction.md. */
 export interface Reader {
   /** Reads from the newest event back to `floor`, newest first: fresh rows are delivered before anything is proven. */
   tail(request: TailRequest & RequestContext): AsyncGenerator<Slice, TailEnd>;
@@ -122,7 +122,7 @@ const CONTRADICTED =
  * row that a filter should have excluded, while no row at all has come for a filter, or when answers contradict each other.
  */
 interface Guard {
-  /** Checks every row that the service shows, whatever its time. */
+  /** Checks every row that the service shows, at any time. */
   see(rows: readonly Row[]): void;
   doubt(): string | undefined;
   sweep(slices: AsyncGenerator<Slice, void>): AsyncGenerator<Slice, void>;

@@ -84,7 +84,7 @@ export async function* readTail(
         while (!next.done) next = await asking.next();
         yield* deliverAll();
         page = next.value;
-        // A page that is not full shows no more if more is asked for.
+        // A page with room left shows no more if more is asked for.
         if (!page || page.count * 2 <= rows || (sortedRows(page)[0]?.at ?? start) < (lookback ?? start)) break;
       }
       if (!page) continue;
@@ -110,8 +110,7 @@ export async function* readTail(
   }
   if (first && lookback !== undefined && first.count * 2 > first.query.limit) {
     const mostPages = profile.granularity === 'exact' ? TAIL_PAGES : UNLIMITED;
-    const walk = walkBack(fetcher, first, lookback, mostPages);
-    for (let next = await walk.next(); !next.done; next = await walk.next()) yield* deliverAll();
+    for await (const _ of walkBack(fetcher, first, lookback, mostPages)) yield* deliverAll();
   }
   yield* deliverAll();
 
@@ -178,8 +177,7 @@ async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest)
   const long = await fetcher.attempt({ order: 'asc', start }).catch(unlessTooOld);
   if (!long || long.count > 0) return false;
   for (const silence of silences) {
-    const pieces = coverSilence(fetcher, silence, 'to');
-    for (let next = await pieces.next(); !next.done; next = await pieces.next()) if (next.value.count > 0) return false;
+    for await (const { count } of coverSilence(fetcher, silence, 'to')) if (count > 0) return false;
   }
   fetcher.evidence.admitNothing();
   return true;

@@ -46,7 +46,7 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
       return false;
     const least = pages.find((page) => page.count < page.query.limit)?.count ?? longest;
     if (!isCut && (!count || count.isOpen) && least < longest && least >= longest / MOST_CUT) {
-      // Pages hold fewer rows than asked for, and more rows follow: then this is the page size.
+      // Pages hold fewer rows than asked for, and more rows follow: this is the service's page size.
       isCut = true;
       longest = least;
       shorter = -1;

@@ -5,7 +5,7 @@ import { parseInstant } from './instant.ts';
 /** The logical type of a column; each sink maps it to a type of its own. */
 export type Kind = 'text' | 'integer' | 'number' | 'boolean' | 'timestamp' | 'json';
 
-/** The sort of personal data; `privacy` in the config says how each is treated. */
+/** The sort of personal data; `privacy` in the config sets the treatment of each. */
 export type Personal = 'linkPassword' | 'ip' | 'customer';
 
 /** Converts a value of another shape; `other` is the value under the field's second name, if any. */

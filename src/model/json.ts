@@ -96,7 +96,7 @@ export function stringifyJson(value: unknown, indent?: number): string {
   }
 }
 
-/** Collects `_extra`: whatever no column takes is kept at its own path. */
+/** Collects `_extra`: values that no column takes are kept at their own paths. */
 export type JsonObject = Record<string, unknown>;
 
 export interface Extra {

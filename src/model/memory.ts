@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A share of the memory, in bytes, for pages and rows from the moment they are asked for until every sink has them. */
+/** A share of the memory, in bytes, for pages and rows from the request until every sink has them. */
 export type Memory = ReturnType<typeof createMemory>;
 
 interface HoldOptions {

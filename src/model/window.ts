@@ -61,7 +61,7 @@ export function duration(seconds: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
 }
 
-/** 12,345 whatever the locale of the machine. */
+/** 12,345 in any locale. */
 export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 
 export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
@@ -72,10 +72,10 @@ export const describeWindow = ({ start, end }: Window): string => `[${toIso(star
 /** The ledger's reason for a window without rows: an empty answer proves nothing before a later poll confirms it. */
 export const NOTHING_YET = 'nothing is there yet; the next poll confirms it';
 
-/** The same for a window that two polls found empty: once the stream shows a row, it is read again, whatever happened in between. */
+/** The same for a window that two polls found empty: once the stream shows a row, it is read again in any case. */
 export const NOTHING_THERE = 'nothing was there at two polls';
 
-/** Arithmetic of the ledger: what is covered, what is missing, how far completeness reaches. Pure, so it can be proven. */
+/** Arithmetic of the ledger: covered time, missing time, and how far completeness reaches. Pure, so it can be proven. */
 export interface Entry extends Window {
   certified: boolean;
   /** Rows of the sink. An estimate once a reading has split the entry: the ledger in the database counts them (`window-rows.ts`). */

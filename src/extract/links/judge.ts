@@ -70,7 +70,7 @@ export function judge(passes: readonly Pass[], createdAt: (id: string) => Instan
   return { note, present, hidesLinks: hidden + vanished > 0, isOpen };
 }
 
-/** Returns the fault if two passes are really one: the service shows the same pages whatever it is asked for. */
+/** The fault that makes two passes one: the service shows the same pages for any question. */
 function shapeFault(passes: readonly Pass[], maps: readonly PassMap[]): string | undefined {
   if (passes.length < 2) return 'there was only one pass';
   const paged = maps.filter(({ edges }) => edges.size > 0);

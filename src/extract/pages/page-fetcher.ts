@@ -17,9 +17,9 @@ export interface PageFetcher {
   attempt(request: PageRequest, options?: { once?: boolean }): Promise<PageResult | undefined>;
   /** Whether pages count from 0, so that page 1 was the second page. Tested once; from then on page numbers are translated. */
   countsFromZero(request: PageRequest): Promise<boolean>;
-  /** Throws if the service is down, or refuses the stream whatever is asked. */
+  /** Throws if the service is down, or refuses every question about the stream. */
   assertThere(): Promise<void>;
-  /** The pages fetched since the last call: whatever became evidence must be delivered, whoever asked for it. */
+  /** The pages fetched since the last call, by any strategy: all that became evidence must be delivered. */
   take(): PageResult[];
   readonly evidence: Evidence;
   readonly profile: Profile;
@@ -103,7 +103,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
       takeIn(query, zero);
       return true;
     } catch (error) {
-      // Recovery: a refused page 0 is what the contract says.
+      // Recovery: the contract lets a service refuse page 0.
       if (error instanceof StopStream || mayBeThisPage(error)) return false;
       throw error;
     }
@@ -167,7 +167,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
         // Recovery: the failure of this page is the result that the caller asked for.
         if (mayBeThisPage(error)) return undefined;
         if (!once || !(error instanceof RetryLater)) throw error;
-        // A network fault says nothing about the page: it is retried like any other.
+        // A network fault does not mean that the page fails: it is retried like any other.
         return this.attempt(request);
       }
     },

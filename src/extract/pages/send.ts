@@ -33,7 +33,7 @@ export function createSend({ api, stream, filters, profile, clock, lane, signal 
     try {
       return await api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });
     } catch (error) {
-      // A refusal shows the service's clock, too: our present may be its future. Differences of days are not believed.
+      // A refusal shows the service's clock, too: our present may be its future. Differences of days are ignored.
       const { status = 0, serverNow = Number.NEGATIVE_INFINITY } = (error instanceof StopStream && error.answer) || {};
       if ([400, 422].includes(status) && serverNow > clock.now() - DAY_MS) clock.set(serverNow);
       throw error;

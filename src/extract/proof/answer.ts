@@ -62,7 +62,7 @@ export function inOrder({ query, rows: all, answeredAt }: Omit<Observation, 'cou
   return withinReach(past, query);
 }
 
-/** No service is off by a year: a single such row among others has a garbled time, and says nothing about their order. */
+/** No service is off by a year: a single such row among others has a garbled time, and does not count for their order. */
 const YEAR_MS = 366 * DAY_MS;
 
 function withoutGarbled(rows: readonly Stamped[], { start, end }: PageQuery): readonly Stamped[] {
