@@ -59,8 +59,7 @@ function budgetFinding(subject: string, perSecond: number, limit: string | undef
 }
 
 function clockFinding(subject: string, serverNow: number | undefined, ours: number): Finding {
-  if (serverNow === undefined)
-    return note(subject, 'the service sends no Date header: its clock is assumed to agree with ours');
+  if (serverNow === undefined) return note(subject, 'the service sends no Date header: our clock is used instead');
   const skew = Math.round((serverNow - ours) / 1000);
   if (Math.abs(skew) * 1000 <= MOST_SKEW_MS) return ok(subject, 'its clock and ours agree');
   const who = `our clock is ${Math.abs(skew)} s ${skew > 0 ? 'behind' : 'ahead of'} the service's`;

@@ -20,9 +20,7 @@ export function checkFilters(stream: StreamName, filters: unknown): CheckedParam
     param.reserved ? `${param.name} is set by the reader itself: ${param.reserved}` : undefined,
   );
   for (const name of checkFiltered(STREAMS[stream], checked.query, []).hidden) {
-    checked.warnings.push(
-      `${name}: no column shows whether the service applies it; windows are certified as if it did`,
-    );
+    checked.warnings.push(`${name}: no column shows whether the service applies it; certification assumes so`);
   }
   return checked;
 }

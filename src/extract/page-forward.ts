@@ -85,14 +85,8 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     const newest = sorted.at(-1)?.at;
     if (request.order === 'desc' && behind !== undefined && sorted[0]?.at === newest && newest === behind) {
       // More rows share that time than fit a page: find the newest row before it, and read on from there.
-      const below = await fetcher
-        .attempt({
-          order: 'desc',
-          start: request.start,
-          end: Math.ceil(behind) - 1,
-          step: firstStep(FEW_BELOW),
-        })
-        .catch(unlessRefused);
+      const older = { ...request, end: Math.ceil(behind) - 1, step: firstStep(FEW_BELOW) };
+      const below = await fetcher.attempt(older).catch(unlessRefused);
       if (below) yield below;
       const row = below && sortedRows(below).at(-1)?.at;
       const across =

@@ -50,19 +50,13 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     const rows = sortedRows(page);
     if (rows.some((row) => row.at > silence.from && row.at < silence.to)) return;
     if (side === 'from' && rows.length > 0 && page.count * 2 > limit) {
-      const isShown = yield* showsBehindFullPage(fetcher, silence, piece, page);
+      const isShown = yield* showsBehind(fetcher, silence, piece, page);
       if (isShown !== false) return;
     }
     if (side === 'to' && isFirst && rows.length > 0 && isOneInstant(page) && page.count * 2 > limit) {
       // Rows of one instant may be the last as well as the first: asks separately for what lies before them.
-      const before = await fetcher
-        .attempt({
-          order: 'asc',
-          start: piece.start,
-          end: Math.ceil(silence.to) - 1,
-          step: firstStep(profile.pageRows),
-        })
-        .catch(unlessRefused);
+      const older = { order: 'asc', start: piece.start, end: Math.ceil(silence.to) - 1 } as const;
+      const before = await fetcher.attempt({ ...older, step: firstStep(profile.pageRows) }).catch(unlessRefused);
       if (!before) return;
       yield before;
     }
@@ -139,8 +133,7 @@ export async function* coverLimited(fetcher: PageFetcher, silence: Span): AsyncG
     if (!page || page.admission.kind === 'unordered') return;
     yield page;
     const rowBetween = sortedRows(page).find((row) => row.at > from && row.at < to);
-    if (!rowBetween && page.count * 2 > limit && (yield* showsBehindFullPage(fetcher, silence, piece, page)) !== false)
-      return;
+    if (!rowBetween && page.count * 2 > limit && (yield* showsBehind(fetcher, silence, piece, page)) !== false) return;
     if (rowBetween || piece.end >= to) last = rowBetween?.at ?? to;
     start = piece.end - overlap;
   }
@@ -156,7 +149,7 @@ export async function* coverLimited(fetcher: PageFetcher, silence: Span): AsyncG
  * Older rows fill the page: rows of one instant, or of widened bounds. Returns whether a row shows after them; undefined if that cannot be
  * read.
  */
-async function* showsBehindFullPage(
+async function* showsBehind(
   fetcher: PageFetcher,
   silence: Span,
   piece: { start: Instant; end: Instant },
