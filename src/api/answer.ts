@@ -16,8 +16,8 @@ export function send(url: URL, headers: Record<string, string>, deadline: Deadli
     const request = (isTls ? httpsRequest : httpRequest)(url, asked, resolve);
     request.on('error', reject);
     request.on('socket', (socket) => {
-      if (socket.connecting) socket.once(isTls ? 'secureConnect' : 'connect', deadline.connected);
-      else deadline.connected();
+      if (socket.connecting) socket.once(isTls ? 'secureConnect' : 'connect', deadline.onConnect);
+      else deadline.onConnect();
     });
     request.end();
   });
@@ -53,7 +53,7 @@ interface Body {
 }
 
 /** Callback with the bytes received so far and their size when decompressed; reading continues when its promise resolves. */
-export type Progress = (came: number, unpacked: number) => Promise<void>;
+export type Progress = (received: number, unpacked: number) => Promise<void>;
 
 interface Limits {
   maxBytes: number;
@@ -73,20 +73,20 @@ export async function readBody(
   const chunks: Buffer[] = [];
   const packings = packingsOf(message);
   const growth = packings.length > 0 ? PACKED : 1;
-  let came = 0;
+  let received = 0;
   for await (const chunk of message as AsyncIterable<Buffer>) {
-    came += chunk.length;
+    received += chunk.length;
     // Leaving the loop closes the connection, so that the rest is not sent.
-    if (came > maxBytes) return { content: Buffer.concat(growth > 1 ? [] : chunks), cut: true };
+    if (received > maxBytes) return { content: Buffer.concat(growth > 1 ? [] : chunks), cut: true };
     chunks.push(chunk);
-    await progress(came, Math.min(came * growth, maxBytes));
+    await progress(received, Math.min(received * growth, maxBytes));
   }
   let body = Buffer.concat(chunks);
   const chunkSize = Math.max(SMALLEST_PIECE, Math.min(likelyBytes, maxBytes));
   try {
     for (const { unpack, finishFlush } of packings) {
       body = await unpack(body, { chunkSize, maxOutputLength: maxBytes, finishFlush });
-      await progress(came, body.length);
+      await progress(received, body.length);
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw error;

@@ -91,19 +91,19 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
   return {
     /** Aborted with the error to throw: Cancelled, or the RetryLater of the limit that was hit. */
     signal: controller.signal as AbortSignal,
-    connected() {
+    onConnect() {
       clearTimeout(part);
       part = limit(headersMs, 'the service did not begin to answer within', 'run it again later');
     },
-    headersCame() {
+    onHeaders() {
       clearTimeout(part);
       part = idle();
     },
-    chunkCame() {
+    onChunk() {
       part.refresh();
     },
     /** Waits for work of our own, which counts toward none of the limits. */
-    async apart(own: Promise<void>): Promise<void> {
+    async pauseFor(own: Promise<void>): Promise<void> {
       stop();
       const began = performance.now();
       await own;

@@ -77,7 +77,7 @@ export function createClient(options: ClientOptions): Client {
   async function ask(url: URL, deadline: Deadline, progress: Progress): Promise<Page> {
     const asked = performance.now();
     const message = await send(url, headers, deadline);
-    deadline.headersCame();
+    deadline.onHeaders();
     const { statusCode: status = 0 } = message;
     const answered = { status, headers: { get: (name: string) => message.headersDistinct[name]?.join(', ') ?? null } };
     if (status >= 300 && status < 400) {
@@ -111,12 +111,12 @@ export function createClient(options: ClientOptions): Client {
     const deadline = createDeadline({ ...TIMEOUTS, ...timeouts }, signal);
     let bytesRead = 0;
     try {
-      return await ask(url, deadline, async (came, unpacked) => {
-        bytesRead = came;
-        deadline.chunkCame();
+      return await ask(url, deadline, async (received, unpacked) => {
+        bytesRead = received;
+        deadline.onChunk();
         // Backpressure: nothing is read until there is memory.
         const more = held.grow(unpacked * FORMS);
-        if (more) await deadline.apart(more);
+        if (more) await deadline.pauseFor(more);
       });
     } catch (error) {
       // After the caller aborted, any failure is due to that.

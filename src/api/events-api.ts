@@ -49,11 +49,11 @@ export function createEventsApi<Q extends Query = EventsQuery>({
 
   let hasAnswered = false;
 
-  async function attempt(query: Query, { lane, signal }: PageOptions, onLeaving: () => void): Promise<Page> {
+  async function attempt(query: Query, { lane, signal }: PageOptions, onSend: () => void): Promise<Page> {
     const page = await limiter.run(
       lane,
       () => {
-        onLeaving();
+        onSend();
         stats.requests++;
         const { filters: _, ...names } = { filters: {}, ...query };
         const attributes = { source, lane, ...names, rows: 0 };
@@ -80,16 +80,16 @@ export function createEventsApi<Q extends Query = EventsQuery>({
     const { signal, tries = usualTries } = options;
     const started = performance.now();
     let attempts = 0;
-    let hasLeft = false;
+    let wasSent = false;
     /** A single refusal among good answers may come from a proxy or from one host of many: it counts only when it repeats. */
     const isStray = (error: unknown): error is StopStream =>
       error instanceof StopStream && STRAY.has(error.answer?.status ?? 0) && hasAnswered && attempts <= MOST_STRAYS;
     const isTooLate = (error: unknown): boolean =>
       error instanceof RetryLater && error.answer?.status === 0 && attempts >= MOST_LATE;
     const once = (): Promise<Page> => {
-      hasLeft = false;
+      wasSent = false;
       return attempt(query, options, () => {
-        hasLeft = true;
+        wasSent = true;
       });
     };
     try {
@@ -98,16 +98,16 @@ export function createEventsApi<Q extends Query = EventsQuery>({
         // The whole wait is slept below; p-retry's own would be added to the time that the service asked for.
         minTimeout: 0,
         // A request that was never sent got no turn, and the limiter has already retried for long enough.
-        shouldRetry: ({ error }) => hasLeft && !isTooLate(error) && (error instanceof RetryLater || isStray(error)),
+        shouldRetry: ({ error }) => wasSent && !isTooLate(error) && (error instanceof RetryLater || isStray(error)),
         async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           attempts = attemptNumber;
           if (isTooLate(error)) return;
-          if (hasLeft && isStray(error) && retriesLeft > 0) {
+          if (wasSent && isStray(error) && retriesLeft > 0) {
             log.warn({ stream: query.stream, attempt: attemptNumber }, `trying again: ${error.message}`);
             await sleep(firstWaitMs, signal);
             return;
           }
-          if (!(error instanceof RetryLater) || !hasLeft) return;
+          if (!(error instanceof RetryLater) || !wasSent) return;
           const isTooMany = error.answer?.status === 429;
           if (isTooMany) stats.tooManyRequests++;
           if (retriesLeft === 0) return;
@@ -130,7 +130,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
       });
     } catch (error) {
       if (signal?.aborted) throw cancelled(signal);
-      if (error instanceof RetryLater && hasLeft) throw gaveUp(error, attempts, performance.now() - started);
+      if (error instanceof RetryLater && wasSent) throw gaveUp(error, attempts, performance.now() - started);
       throw error;
     }
   }

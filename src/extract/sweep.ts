@@ -92,7 +92,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
     }
     // If no row shows after the gap, there is nothing to continue with.
     const isLast = evidence.nextFrom(at) === undefined && evidence.seenAfter(at).length === 0;
-    const beyond = isLast ? window.end : placeBeyond(fetcher, at, leaps);
+    const beyond = isLast ? window.end : positionBeyond(fetcher, at, leaps);
     const to = Math.min(window.end, outcome.resumeAt ?? beyond);
     leaps += 1;
     yield {
@@ -143,7 +143,7 @@ export function createFairShare(profile: Profile, asked: () => { requests: numbe
 const LEAPS_MS = [2000, MINUTE_MS, HOUR_MS];
 const MOST_LEAPS = 12;
 
-function placeBeyond({ evidence }: PageFetcher, at: Instant, leaps: number): Instant {
+function positionBeyond({ evidence }: PageFetcher, at: Instant, leaps: number): Instant {
   const known = (evidence.nextFrom(at) ?? Number.POSITIVE_INFINITY) + 1;
   if (leaps >= MOST_LEAPS) return known;
   const leap = LEAPS_MS[leaps % (LEAPS_MS.length + 1)];

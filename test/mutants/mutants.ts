@@ -330,7 +330,7 @@ export const MUTANTS: readonly Mutant[] = [
   counting('unreadable', 'it never failed alone', 'wanted.length === 0 || !allFailed || ', 'wanted.length === 0 || '),
   counting('unreadable', 'it failed in company', 'q.limit === 1 && q.page - 1 === wanted[i]', 'q.page > 0'),
   counting('unreadable', 'another question failed', ' && isOneQuestion(q, page.query)', ''),
-  counting('unreadable', 'something moved', ' || !atRest || !apart)', ' || !apart)'),
+  counting('unreadable', 'something moved', ' || !atRest || !consecutive)', ' || !consecutive)'),
   counting('unreadable', 'its neighbours were not read', '!adjacentShow || ', ''),
   counting('unreadable', 'the page before ends elsewhere', '!endsThere || ', ''),
   counting('unreadable', 'the page behind begins elsewhere', '!beginsThere || ', ''),

@@ -142,10 +142,10 @@ export function aroundUnreadable({ before, adjacent, failed, behind, behindAgain
     page.rows.at(-1)?.id === left.rows[0]?.id &&
     next.rows[0]?.id === right.rows[0]?.id;
   const sortedPages = [page, ...behind].map(inOrder);
-  const apart = behind.every(
+  const consecutive = behind.every(
     (each, i) => i === 0 || followsOn(each, behind[i - 1]) || followsPosition(each, behind[i - 1]),
   );
-  if (wanted.length === 0 || !allFailed || !endsThere || !beginsThere || !adjacentShow || !atRest || !apart)
+  if (wanted.length === 0 || !allFailed || !endsThere || !beginsThere || !adjacentShow || !atRest || !consecutive)
     return undefined;
   if (behind.slice(0, -1).some((each) => !isFull(each)) || sortedPages.some((sorted) => sorted === undefined))
     return undefined;

@@ -191,7 +191,7 @@ export function isSeenNewest(candidate: ShownPage, pages: readonly ShownPage[]):
 }
 
 /** Whether a later page of the same question ends with older rows. */
-export function tellsOrder(candidate: ShownPage, { query }: Observation, sorted: readonly Stamped[]): boolean {
+export function showsOrder(candidate: ShownPage, { query }: Observation, sorted: readonly Stamped[]): boolean {
   const isLater = query.order === 'desc' && query.page > 1 && query.limit === candidate.query.limit;
   const isSame = isLater && query.start === candidate.query.start && query.end === candidate.query.end;
   const [oldest, newest] = [sorted[0], sorted.at(-1)];

@@ -21,7 +21,7 @@ import {
   type Side,
   type Span,
   shownPage,
-  tellsOrder,
+  showsOrder,
   widestPair,
 } from './cover.ts';
 import { Doubts } from './doubts.ts';
@@ -108,7 +108,7 @@ export class Evidence extends SeenTime {
 
   #notePage(answer: Observation, sorted: readonly Stamped[]): void {
     this.#pages = this.#pages.map((page) =>
-      tellsOrder(page, answer, sorted) ? { ...page, isNewestFirst: true } : page,
+      showsOrder(page, answer, sorted) ? { ...page, isNewestFirst: true } : page,
     );
     const { start, end, page } = answer.query;
     const shown = shownPage(answer, sorted);
