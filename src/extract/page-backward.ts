@@ -36,7 +36,7 @@ const ROOM = 3;
 /** If a newer row than the candidate turns up, confirmation restarts from closer by, this many times in all. */
 const MOST_CANDIDATES = 3;
 
-/** The row may be the newest only of a truncated range or a stale answer: asks from just before it, and for all the time since. */
+/** It may be the newest only of a truncated range or a stale answer: asks otherwise, from just before it, and for all time since. */
 async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGenerator<PageResult, void> {
   const { evidence, profile, clock } = fetcher;
   const other = otherLimit(page.query.limit);

@@ -175,9 +175,8 @@ export function startNear({ evidence, profile }: PageFetcher, at: Instant): { st
 }
 
 /**
- * The questions to ask, in order. If a row is known, each starts further back, because services round starts in undocumented ways. At the
- * edge of a window with no known row before it, either an older row shows, newest first from the first row after it, or history begins
- * here.
+ * The questions to ask, in order. If a row is known, each starts further back, because services round starts. At the edge of a window with
+ * no known row before it, either an older row shows, newest first from the first row after it, or history begins here.
  */
 function questionsFor(
   near: { start: Instant; onRow: boolean },

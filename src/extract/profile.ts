@@ -3,9 +3,7 @@ import { DAY_MS, describeInstant, HOUR_MS } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
 import type { Admission } from './proof/prior.ts';
 
-/**
- * Observed behaviour of the service: saves requests; `doctor` reports it. Only `keepsEnds`, `reachesAhead`, `quietThrough` enter proofs.
- */
+/** Observed behaviour: hints that save requests, and for `doctor`. Only `keepsEnds`, `reachesAhead`, `quietThrough` enter proofs. */
 export interface Profile {
   /** What the service does with a `start`: keeps it, widens it to whole hours or days, or ignores it. */
   granularity: 'exact' | 'hour' | 'day' | 'none';

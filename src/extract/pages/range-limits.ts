@@ -18,7 +18,7 @@ interface Limits {
 
 const FEW_TRIES = 3;
 
-/** A range this short is never the cause of a failure. */
+/** A range this short is not shortened further, whatever the answer. */
 export const SHORT_MS = HOUR_MS;
 
 /** Finds out whether a question failed because of its end or its length, and notes what to ask instead. Returns whether it did. */

@@ -108,7 +108,7 @@ export interface Unreadable {
   readonly before: readonly [Observation, Observation];
   /** The rows right before and right after it, each read alone. */
   readonly adjacent: readonly [Observation, Observation];
-  /** The pages of one row between these that failed with all retries, before and after the reading of these. */
+  /** The single-row pages between these two that failed with all retries, before and after these two were read. */
   readonly failed: readonly [readonly PageQuery[], readonly PageQuery[]];
   /** Consecutive pages that begin right after it, and all of them read again afterwards. */
   readonly behind: readonly Observation[];
