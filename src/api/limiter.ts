@@ -38,10 +38,9 @@ interface Waiting {
 }
 
 /**
- * Bottleneck grants turns one at a time, spaced by the plan's rate. In its turn a process takes a slot of the shared budget, and sends its
- * most urgent request. Until then a turn is bound to no request: one that is aborted while it waits costs nothing, and one that comes
- * during a pause does not wait behind less urgent ones. (Bottleneck fixes priorities when a job is queued, and they starve the lanes below
- * a busy one.)
+ * Bottleneck grants turns one at a time, spaced by the plan's rate. In its turn a process takes a slot of the shared budget and sends its
+ * most urgent request. Until then a turn is bound to no request: one aborted while it waits costs nothing, and one that comes during a
+ * pause does not wait behind less urgent ones. (Bottleneck's priorities are fixed at queueing, and starve the lanes below a busy one.)
  */
 export function createLimiter(options: LimiterOptions) {
   const { requestsPerSecond, budget = createBudget(requestsPerSecond) } = options;

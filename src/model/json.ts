@@ -4,8 +4,7 @@ import { BadRecord } from './errors.ts';
 /**
  * JSON.parse silently turns 9007199254740993 into …992: such integers become BigInt here, and are written back as the same digits. 1e400,
  * or a number that no database holds, becomes text. Until Node 20 is gone (`context.source` needs 21), marked strings carry them through
- * JSON.parse. The mark is new in each process: third parties write metadata, and anyone who knew it could turn text into a number or make a
- * page unreadable.
+ * JSON.parse. The mark is new in each process: third parties write metadata, and could use a known one to forge numbers or break pages.
  */
 const MARK = `int:${randomUUID()}:`;
 
