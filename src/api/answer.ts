@@ -6,8 +6,8 @@ import { brotliDecompress, constants, gunzip } from 'node:zlib';
 import type { Deadline } from './cancel.ts';
 
 /**
- * One GET over Node's own HTTP, by its shared agents, which keep connections open. Not fetch: its streams hand a page over in pieces of
- * 16 KB, each with a promise of its own, and cost more than parsing the page. Redirects are not followed.
+ * Sends one GET over Node's own HTTP with its shared agents, which keep connections open. Not fetch: its streams hand a page over in pieces
+ * of 16 KB, each with a promise of its own, and cost more than parsing the page. Redirects are not followed.
  */
 export function send(url: URL, headers: Record<string, string>, deadline: Deadline): Promise<IncomingMessage> {
   const isTls = url.protocol === 'https:';
@@ -16,16 +16,16 @@ export function send(url: URL, headers: Record<string, string>, deadline: Deadli
     const request = (isTls ? httpsRequest : httpRequest)(url, asked, resolve);
     request.on('error', reject);
     request.on('socket', (socket) => {
-      if (socket.connecting) socket.once(isTls ? 'secureConnect' : 'connect', deadline.connected);
-      else deadline.connected();
+      if (socket.connecting) socket.once(isTls ? 'secureConnect' : 'connect', deadline.onConnect);
+      else deadline.onConnect();
     });
     request.end();
   });
 }
 
 /**
- * How a text may be packed. Brotli unpacks in two thirds of gzip's time; zstd, from Node 22 on, in the same. Flushed, what is cut short gives what
- * there is of it: whether that is a whole page, its JSON says.
+ * Supported content encodings. Brotli decompresses in two thirds of gzip's time; zstd, from Node 22 on, in the same. With the flush option
+ * a truncated body yields the part that came: its JSON shows whether that is a whole page.
  */
 const PACKINGS = new Map([
   ['br', { unpack: promisify(brotliDecompress), finishFlush: constants.BROTLI_OPERATION_FLUSH }],
@@ -33,7 +33,7 @@ const PACKINGS = new Map([
 ]);
 const ENCODINGS = [...PACKINGS.keys()].join(', ');
 
-/** Those of an answer, the outermost first. */
+/** The encodings of an answer, outermost first. */
 const packingsOf = ({ headers }: IncomingMessage) =>
   (headers['content-encoding'] ?? '')
     .toLowerCase()
@@ -41,7 +41,7 @@ const packingsOf = ({ headers }: IncomingMessage) =>
     .reverse()
     .flatMap((name) => PACKINGS.get(name) ?? []);
 
-/** How much larger a page of events usually is than what travels. */
+/** How much larger a page of events usually is than its compressed form. */
 const PACKED = 16;
 const SMALLEST_PIECE = 16 * 1024;
 
@@ -52,18 +52,18 @@ interface Body {
   cut: boolean;
 }
 
-/** Told of the bytes that came so far, and of those that they take unpacked; reading goes on when it says so. */
-export type Progress = (came: number, unpacked: number) => Promise<void>;
+/** Callback with the bytes received so far and their size when decompressed; reading continues when its promise resolves. */
+export type Progress = (received: number, unpacked: number) => Promise<void>;
 
 interface Limits {
   maxBytes: number;
-  /** About what it unpacks to: it is unpacked in one go where there is room for it in one piece. */
+  /** The expected decompressed size, used as the chunk size so that the output is one piece if memory allows. */
   likelyBytes: number;
 }
 
 /**
- * Reads a body, up to a limit that holds for what travels and for what it unpacks to: a few kilobytes can unpack to gigabytes,
- * and a length that was announced proves nothing. Unpacking is done by another thread.
+ * Reads a body, up to a limit on both its compressed and its decompressed size: a few kilobytes can decompress to gigabytes, and an
+ * announced length proves nothing. Another thread decompresses.
  */
 export async function readBody(
   message: IncomingMessage,
@@ -73,20 +73,20 @@ export async function readBody(
   const chunks: Buffer[] = [];
   const packings = packingsOf(message);
   const growth = packings.length > 0 ? PACKED : 1;
-  let came = 0;
+  let received = 0;
   for await (const chunk of message as AsyncIterable<Buffer>) {
-    came += chunk.length;
+    received += chunk.length;
     // Leaving the loop closes the connection, so that the rest is not sent.
-    if (came > maxBytes) return { content: Buffer.concat(growth > 1 ? [] : chunks), cut: true };
+    if (received > maxBytes) return { content: Buffer.concat(growth > 1 ? [] : chunks), cut: true };
     chunks.push(chunk);
-    await progress(came, Math.min(came * growth, maxBytes));
+    await progress(received, Math.min(received * growth, maxBytes));
   }
   let body = Buffer.concat(chunks);
   const chunkSize = Math.max(SMALLEST_PIECE, Math.min(likelyBytes, maxBytes));
   try {
     for (const { unpack, finishFlush } of packings) {
       body = await unpack(body, { chunkSize, maxOutputLength: maxBytes, finishFlush });
-      await progress(came, body.length);
+      await progress(received, body.length);
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw error;

@@ -13,7 +13,7 @@ LINK_LOCAL.addAddress('fd00:ec2::254', 'ipv6');
 for (const address of ['100.100.100.200', '168.63.129.16', '192.0.0.192']) LINK_LOCAL.addAddress(address, 'ipv4');
 const METADATA_NAMES = new Set(['metadata', 'metadata.google.internal', 'metadata.goog', 'instance-data']);
 
-/** The base URL, normalized (no slash at its end), or why it is not valid. It is strict, because the key is sent there. */
+/** The base URL, normalized (no trailing slash), or why it is not valid. Strict, because the key is sent there. */
 export function checkBaseUrl(value: unknown): { value: string } | { fault: string } {
   if (typeof value !== 'string' || value === '') return { fault: 'must be an address such as https://api.example.com' };
   // The URL parser accepts blanks, backslashes and missing slashes; such an address was mistyped.

@@ -5,20 +5,20 @@ export const LANES = ['fresh', 'repair', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
 /**
- * The rules of a key's budget, as steps from one state to the next: of the row that all processes share, or of a process on its own.
+ * The rules of a key's budget, as transitions of a state: of the row that all processes share, or of a single process.
  *
  * **Never one too many.** The requests of a budget of N a second form N chains: each one is sent a second and `MARGIN` after the N-th
- * before it was really sent. Any second then holds at most one request of each chain, however late single ones were. Only the network
- * can bring two of a chain closer: the margin, 30 ms, is for that.
+ * before it was really sent. Any second then holds at most one request of each chain, however late single ones were. Only the network can
+ * bring two of a chain closer: the margin, 30 ms, covers that.
  *
- * **Spaced.** A service that weights the second before counts by the part of it that is left. It refuses what a sliding second lets
- * through, if gaps are uneven: so none follows another closer than a second's N-th part, and lateness is made up for by the margin only.
+ * **Spaced.** Some services count the second before in proportion to the part of it that is left. They refuse what a sliding second lets
+ * through, if gaps are uneven: so no request follows another closer than a second's N-th part, and only the margin makes up for lateness.
  *
- * **A 429** pauses every lane once. Then one request is sent alone, and its answer restores the pace. One 429 by chance costs no
- * more than that. Those that follow within ten seconds widen the gaps; each that follows within ten minutes adds `CAUTION` to every distance
- * for half an hour, because the network's delay varies by more than the margin.
+ * **A 429** pauses every lane once. Then one request is sent alone, and its answer restores the pace: a single 429 costs no more than that.
+ * Those that follow within ten seconds widen the gaps; each that follows within ten minutes adds `CAUTION` to every distance for half an
+ * hour, because the network's delay varies by more than the margin.
  */
-export const MARGIN = 0.03;
+const MARGIN = 0.03;
 export const CAUTION = 0.025;
 const MOST_CAUTION = 0.1;
 const CHANCE_MS = 600_000;
@@ -27,31 +27,31 @@ const CAUTIOUS_MS = 1_800_000;
 /** The plan's rate as a distance, in milliseconds. */
 export const gapOf = (perSecond: number): number => (1000 / perSecond) * (1 + MARGIN);
 
-/** No request follows another one closer than this, however late that one was sent. */
+/** The minimum distance between two requests, however late the first was sent. */
 const closest = (perSecond: number): number => 1000 / perSecond;
 
-/** Larger budgets have this many chains, with a shorter time between two requests of a chain. */
+/** The maximum number of chains: larger budgets have a shorter time between two requests of a chain. */
 const MOST_CHAINS = 16;
 
 const WIDEN = 1.5;
 const WIDEST = 4;
 const STREAK_MS = 10_000;
-/** If the service names no time: the first pause, doubled by each further one of a streak. */
+/** The first pause if the service names no time; each further pause of a streak doubles it. */
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 16_000;
 
-/** How long others wait for the answer to a probe, whose process may have ended. */
+/** How long others wait for the answer to a probe, whose process may have died. */
 const PROBE_MS = 5000;
-/** On a cold connection a request arrives late, with the next one close behind it. Others wait for this handshake only. */
+/** On a cold connection a request arrives late, with the next one right behind it. Others wait for this handshake only. */
 const COLD_MS = 500;
 /** A rate that no process has used for this long no longer counts. */
 const CAREFUL_MS = 10_000;
-/** No slot is taken this far ahead, by however many processes. */
+/** No slot is taken this far ahead, even by many processes. */
 const FAR_AHEAD_MS = 60_000;
 
 /** Times are milliseconds of one clock, 0 for never. */
 export interface BudgetState {
-  /** Counts the steps. */
+  /** Counts the transitions. */
   version: number;
   /** The lowest of the rates that were used recently. */
   perSecond: number;
@@ -115,7 +115,7 @@ export function takeSlot(before: BudgetState, rate: number, isCold: boolean, now
   const chains = Math.min(Math.max(Math.floor(perSecond), 1), MOST_CHAINS);
   const chainFreeAt = (state.leftAt[chains - 1] ?? 0) + calmGap * chains;
   const at = Math.max(state.nextAt, chainFreeAt, now);
-  // Nor for widened gaps: each of many processes would hold a slot for later, and keep all of them slow long afterwards.
+  // Nor with widened gaps: each of many processes would hold a later slot, and keep all of them slow long afterwards.
   if (isStrained && at > now + gap) return [state, { waitMs: at - gap - now }];
   const slot = {
     at,
@@ -138,14 +138,14 @@ const changed = (state: BudgetState, change: Partial<BudgetState>): BudgetState 
   version: state.version + 1,
 });
 
-/** A request was sent later than its slot: the next of its chain, and the next of all, are counted from the real time. */
+/** A request was sent later than its slot: the next of its chain, and the next of all, are scheduled from the real time. */
 function leaveLate(state: BudgetState, { number }: Slot, at: number): BudgetState {
   const leftAt = state.leftAt.map((left, i) => (i === state.slots - number ? Math.max(left, at) : left));
   const nextAt = Math.max(state.nextAt, at + closest(state.perSecond));
   return changed(state, { leftAt, nextAt });
 }
 
-/** The request that was sent alone was answered: the others may be sent, unless another was sent alone since. */
+/** The request sent alone was answered: others may be sent, unless another was sent alone since. */
 const endAlone = (state: BudgetState, { pauseCount, number }: Slot): BudgetState =>
   pauseCount === state.pauseCount && number === state.slots ? changed(state, { aloneUntil: 0 }) : state;
 
@@ -153,7 +153,7 @@ interface TooManyRequests {
   afterMs: number | undefined;
   /** Undefined: the 429 was received elsewhere. */
   pauseCount: number | undefined;
-  /** It was sent alone: somebody else uses the key, and more distance would not help. */
+  /** It was sent alone: another client uses the key, and more distance would not help. */
   wasAlone: boolean;
 }
 
@@ -179,9 +179,9 @@ function pauseAll(
 
 /** Where a budget's state is kept. */
 export interface BudgetStore {
-  /** The present time on the state's clock, as well as this process can tell. */
+  /** The present time on the state's clock, as this process estimates it. */
   now(): number;
-  /** One atomic step. What it did is counted in `budget_use`. */
+  /** Applies one transition atomically and counts it in `budget_use`. */
   change<T>(step: (state: BudgetState, now: number) => Step<T>, counted?: Lane | 'too_many'): Promise<T>;
 }
 
@@ -209,7 +209,7 @@ const LATE_MS = 5;
 export function createBudget(perSecond: number, store: BudgetStore = createOwnStore(perSecond)) {
   /** A 429 that could not be shared with other processes yet. */
   let unshared: TooManyRequests | undefined;
-  /** A request that went alone on a cold connection and was answered. The next turn tells: mostly nobody waits to hear it. */
+  /** A request that was sent alone on a cold connection and answered. The next turn reports it, since usually no other request waits. */
   let ended: Slot | undefined;
   const lateAt = new WeakMap<Slot, number>();
   let countAtStart: number | undefined;
@@ -220,14 +220,14 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
     pauseCount = Math.max(pauseCount, now);
   }
 
-  async function tell(refused: TooManyRequests): Promise<void> {
+  async function shareRefusal(refused: TooManyRequests): Promise<void> {
     seen(await store.change((state, now) => pauseAll(state, refused, now), 'too_many'));
   }
 
   return {
     now: store.now,
     async take(lane: Lane, isCold: boolean): Promise<Slot | Wait> {
-      if (unshared) await tell(unshared);
+      if (unshared) await shareRefusal(unshared);
       unshared = undefined;
       const taking = (state: BudgetState, now: number): Step<Slot | Wait> => {
         seen(state.pauseCount);
@@ -242,9 +242,9 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
     left(slot: Slot): void {
       const at = store.now();
       if (at - slot.at <= LATE_MS) return;
-      // Recovery: none needed. The next of its chain is sent a little early, which the margin covers.
+      // Recovery: the next of its chain is sent a little early, which the margin covers.
       if (!slot.isAlone) store.change((state) => [leaveLate(state, slot, at), undefined]).catch(() => {});
-      // Told with its answer: until then nobody follows it.
+      // Reported with its answer: until then no request follows it.
       else lateAt.set(slot, at);
     },
     /** It was answered with anything but a 429. */
@@ -264,7 +264,7 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
     async tooMany(afterMs: number | undefined, slot?: Slot): Promise<void> {
       const refused = { afterMs, pauseCount: slot?.pauseCount, wasAlone: slot?.isAlone === true };
       try {
-        await tell(refused);
+        await shareRefusal(refused);
       } catch (error) {
         if (!(error instanceof RetryLater)) throw error;
         // Recovery: it is shared before the next slot is taken; until then no request of this process gets a slot.

@@ -6,8 +6,8 @@ import { Cancelled, RetryLater, type ServiceAnswer } from '../model/errors.ts';
 export const cancelled = (signal: AbortSignal): Cancelled => new Cancelled('interrupted', { cause: signal.reason });
 
 /**
- * Calls back once when the signal aborts; returns the function that stops listening. One signal serves a whole run, so more
- * than ten requests listen to it at a time: Node would warn of a leak that does not exist.
+ * Calls the listener once when the signal aborts; returns the function that removes it. One signal serves a whole run, so more than ten
+ * requests listen to it at a time: Node would warn of a leak that does not exist.
  */
 export function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
   if (!signal) return () => {};
@@ -16,7 +16,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: () => void): 
   return () => signal.removeEventListener('abort', listener);
 }
 
-/** Sleeps, unless the signal ends it with Cancelled. */
+/** Sleeps; throws Cancelled if the signal aborts. */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal) setMaxListeners(0, signal);
   try {
@@ -26,7 +26,7 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   }
 }
 
-/** Whether work ended within a time. The timer keeps the process alive: if nothing else does, Node would exit with code 13 and no message. */
+/** Whether work ended within a time. The timer keeps the process alive: otherwise Node could exit with code 13 and no message. */
 export async function isDoneWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const timer = new AbortController();
   try {
@@ -38,25 +38,25 @@ export async function isDoneWithin(ms: number, work: Promise<unknown>): Promise<
 
 /** How long each part of a request may take. */
 export interface Timeouts {
-  /** Until there is a connection, with TLS where it is spoken. */
+  /** Until the connection is open, including TLS if used. */
   connectMs: number;
   /** Until the answer begins: deep pages are slow to start. */
   headersMs: number;
-  /** Between two chunks of the body: a stalled connection sends nothing for ever. */
+  /** Between two chunks of the body: a stalled connection never sends anything. */
   idleMs: number;
   /** In total: a body that comes byte by byte is never idle. */
   totalMs: number;
 }
 
 /**
- * The `answer` of a RetryLater where the service took the question and its answer did not come, not in time or not to its end: a shorter
- * range or a smaller page may be answered. Without a connection nothing is known of the question.
+ * The `answer` of a RetryLater if the service accepted the request but its answer did not come, not in time, or not completely: a shorter
+ * range or a smaller page may be answered. Without a connection nothing is known about the request.
  */
 export const CUT: ServiceAnswer = { status: 0, code: 'answer_cut', message: 'the answer did not come to its end' };
 
 export type Deadline = ReturnType<typeof createDeadline>;
 
-/** Joins the caller's signal and the limits. (AbortSignal.any would leak on a signal that outlives its requests.) */
+/** Combines the caller's signal and the limits. (AbortSignal.any would leak on a signal that outlives its requests.) */
 export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeouts, caller?: AbortSignal) {
   const controller = new AbortController();
   const stopListening = onAbort(caller, () => caller && controller.abort(cancelled(caller)));
@@ -91,19 +91,19 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
   return {
     /** Aborted with the error to throw: Cancelled, or the RetryLater of the limit that was hit. */
     signal: controller.signal as AbortSignal,
-    connected() {
+    onConnect() {
       clearTimeout(part);
       part = limit(headersMs, 'the service did not begin to answer within', 'run it again later');
     },
-    headersCame() {
+    onHeaders() {
       clearTimeout(part);
       part = idle();
     },
-    chunkCame() {
+    onChunk() {
       part.refresh();
     },
-    /** Waits for something of our own, which counts for none of the limits. */
-    async apart(own: Promise<void>): Promise<void> {
+    /** Waits for work of our own, which counts toward none of the limits. */
+    async pauseFor(own: Promise<void>): Promise<void> {
       stop();
       const began = performance.now();
       await own;
@@ -118,8 +118,8 @@ export function createDeadline({ connectMs, headersMs, idleMs, totalMs }: Timeou
 }
 
 /**
- * A signal that follows several others until it is let go. Not AbortSignal.any: that would leak a little on the signal of
- * the process with every run.
+ * A signal that aborts with any of several others until it is released. Not AbortSignal.any: that would leak a little on the signal of the
+ * process with every run.
  */
 export function eitherSignal(...signals: readonly AbortSignal[]): { signal: AbortSignal; release(): void } {
   const controller = new AbortController();

@@ -17,7 +17,7 @@ export interface FilterCheck {
 
 /**
  * Compares rows with the filters that were sent. A service that does not know a parameter ignores it and shows everything; one that does
- * not know a value shows nothing. Neither gives an error. With `before`, a page adds to what earlier ones showed.
+ * not know a value shows nothing. Neither gives an error. With `before`, a page adds to the result of earlier ones.
  */
 export function checkFiltered(
   stream: Stream,
@@ -26,7 +26,7 @@ export function checkFiltered(
   before?: FilterCheck,
 ): FilterCheck {
   const tests = Object.entries(filters).flatMap(([name, asked]) => testOf(stream, name, asked));
-  const shown = tests.filter(({ places }) => places.length > 0);
+  const shown = tests.filter(({ positions }) => positions.length > 0);
   const broken = new Map(before?.broken.map((one) => [one.name, one]));
   const unseen = new Map(
     (before?.unseen ?? shown.flatMap(({ name, included }) => included.map((value) => ({ name, value })))).map((one) => [
@@ -35,9 +35,9 @@ export function checkFiltered(
     ]),
   );
   for (const row of rows) {
-    for (const { name, asked, places, included, excluded } of shown) {
-      if (!places.some((place) => isShown(stream.columns[place]?.name, row.values[place] ?? null))) continue;
-      const got = places.flatMap((place) => textsOf(row.values[place] ?? null));
+    for (const { name, asked, positions, included, excluded } of shown) {
+      if (!positions.some((i) => isShown(stream.columns[i]?.name, row.values[i] ?? null))) continue;
+      const got = positions.flatMap((i) => textsOf(row.values[i] ?? null));
       const hit = included.find((value) => got.includes(value.toLowerCase()));
       if (hit !== undefined) unseen.delete(seenKey(name, hit));
       const isRight =
@@ -49,15 +49,15 @@ export function checkFiltered(
     rows: (before?.rows ?? 0) + rows.length,
     broken: [...broken.values()],
     unseen: [...unseen.values()],
-    hidden: tests.filter(({ places }) => places.length === 0).map(({ name }) => name),
+    hidden: tests.filter(({ positions }) => positions.length === 0).map(({ name }) => name),
   };
 }
 
-/** Why the rows cannot be certified for these filters; undefined if nothing speaks against it. */
+/** Why the rows cannot be certified for these filters; undefined if there is no such sign. */
 export function doubtOf({ rows, broken, unseen }: FilterCheck): string | undefined {
   const [first] = broken;
   if (first) {
-    return `the service did not keep the filter ${first.name}=${first.asked}: it showed an event with ${JSON.stringify(first.got)}`;
+    return `the service ignored the filter ${first.name}=${first.asked}: it showed an event with ${JSON.stringify(first.got)}`;
   }
   if (rows > 0 || unseen.length === 0) return undefined;
   const asked = unseen.map(({ name, value }) => `${name}=${value}`).join(', ');
@@ -68,7 +68,7 @@ interface Test {
   name: string;
   asked: string;
   /** The columns that show it, if any. */
-  places: readonly number[];
+  positions: readonly number[];
   included: readonly string[];
   excluded: readonly string[];
 }
@@ -76,12 +76,12 @@ interface Test {
 function testOf({ columns }: Stream, name: string, asked: string): Test[] {
   const param = findParam(name);
   if (!param) return [];
-  const places = (param.columns ?? [])
+  const positions = (param.columns ?? [])
     .map((column) => columns.findIndex((one) => one.name === column))
     .filter((i) => i >= 0);
   const values = (param.advanced || name === 'tagIds' ? asked.split(',') : [asked]).map((value) => plain(param, value));
   const isExcluding = param.advanced === true && asked.startsWith('-');
-  return [{ name, asked, places, included: isExcluding ? [] : values, excluded: isExcluding ? values : [] }];
+  return [{ name, asked, positions, included: isExcluding ? [] : values, excluded: isExcluding ? values : [] }];
 }
 
 const plain = ({ advanced, prefix = '' }: Param, value: string): string =>
@@ -103,12 +103,12 @@ const idOf = (tag: unknown): string =>
 
 const seenKey = (name: string, value: string): string => `${name}=${value}`;
 
-/** What the records of an answer say they are, where that is another stream than was asked for: caches and proxies answer with another question's rows. */
+/** The event kind of a record of another stream than was asked for: caches and proxies may answer with rows of another question. */
 export function foreignKind(stream: StreamName, record: unknown): string | undefined {
   const kind = field(record, 'event');
   if (typeof kind !== 'string') return undefined;
   const plainKind = kind.trim().toLowerCase().replace(/s$/, '');
-  // A kind that nobody knows is not that of another stream.
+  // An unknown kind is not that of another stream.
   return Object.values(STREAMS).some(({ event, name }) => event === plainKind && name !== stream)
     ? plainKind
     : undefined;

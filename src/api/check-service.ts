@@ -18,14 +18,14 @@ const PATIENCE_MS = 15_000;
 const MOST_SKEW_MS = 60_000;
 const SOON_DAYS = 21;
 
-/** Checks with one cheap request whether the service answers, whether it accepts the key, and what it reports about budget and time. */
+/** Checks with one cheap request whether the service answers and accepts the key, and what it reports about budget and time. */
 export async function checkService(service: ServiceToCheck, signal: AbortSignal): Promise<Finding[]> {
   const subject = `source ${service.name}`;
   const started = Date.now();
   try {
     const { baseUrl, apiKey, stream } = service;
     const timeouts = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS };
-    // An hour ago: the service's clock may be behind, and it may refuse its future.
+    // Ends an hour ago: the service's clock may be behind, and it may refuse an end in its future.
     const window = { start: started - 2 * HOUR_MS, end: started - HOUR_MS };
     const client = createClient({ baseUrl, apiKey, timeouts });
     const query = { stream, ...window, sortOrder: 'desc', page: 1, limit: 1, filters: {} } as const;
@@ -52,18 +52,18 @@ const linksFinding = (subject: string, client: Client, signal: AbortSignal): Pro
 
 /** The limit is documented per hour but counts seconds in practice: it is compared, never used for pacing. */
 function budgetFinding(subject: string, perSecond: number, limit: string | undefined): Finding {
-  if (limit === undefined) return ok(subject, `paced at ${perSecond}/s; the service names no limit`);
-  const both = `paced at ${perSecond}/s; the service names a limit of ${limit}`;
+  if (limit === undefined) return ok(subject, `paced at ${perSecond}/s; the service reports no limit`);
+  const both = `paced at ${perSecond}/s; the service reports a limit of ${limit}`;
   if (!(Number(limit) < perSecond)) return ok(subject, both);
-  return note(subject, both, 'check plan and requestsPerSecond: if this counts seconds, every burst meets a 429');
+  return note(subject, both, 'check plan and requestsPerSecond: if this limit is per second, every burst gets a 429');
 }
 
 function clockFinding(subject: string, serverNow: number | undefined, ours: number): Finding {
-  if (serverNow === undefined) return note(subject, 'the service sends no Date header: its clock is taken to be ours');
+  if (serverNow === undefined) return note(subject, 'the service sends no Date header: our clock is used instead');
   const skew = Math.round((serverNow - ours) / 1000);
   if (Math.abs(skew) * 1000 <= MOST_SKEW_MS) return ok(subject, 'its clock and ours agree');
   const who = `our clock is ${Math.abs(skew)} s ${skew > 0 ? 'behind' : 'ahead of'} the service's`;
-  return note(subject, who, 'let this machine keep time by NTP; syncs go by the clock of the service meanwhile');
+  return note(subject, who, 'synchronize this machine by NTP; until then syncs use the clock of the service');
 }
 
 /** The request showed that the certificate is trusted; this checks how long it stays valid. */
@@ -81,5 +81,5 @@ async function tlsFindings(subject: string, url: URL): Promise<Finding[]> {
   if (Number.isNaN(until)) return [];
   const days = Math.floor((until - Date.now()) / DAY_MS);
   const says = `${protocol ?? 'TLS'}, certificate valid for ${days} more days`;
-  return [days < SOON_DAYS ? note(subject, says, 'tell whoever runs the service to renew it') : ok(subject, says)];
+  return [days < SOON_DAYS ? note(subject, says, 'ask the operator of the service to renew it') : ok(subject, says)];
 }

@@ -43,20 +43,20 @@ export interface ClientOptions {
   apiKey: string;
   timeouts?: Partial<Timeouts>;
   maxBodyBytes?: number;
-  /** What all pages of the process share. */
+  /** The memory that all pages of the process share. */
   memory?: Memory;
 }
 
-/** `answer.code` of the StopStream for a page over `maxBodyBytes`: a smaller limit may get its rows out. */
+/** `answer.code` of the StopStream for a page over `maxBodyBytes`: a smaller limit may make its rows readable. */
 export const ANSWER_TOO_LARGE = 'answer_too_large';
 
 const TIMEOUTS: Timeouts = { connectMs: 10_000, headersMs: 60_000, idleMs: 30_000, totalMs: 180_000 };
 /** A page of 1000 is about 4.4 MB; metadata may hold a megabyte an event. Parsed, a page takes several times its size. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 const MAX_ERROR_BYTES = 1024 * 1024;
-/** What a body takes until it is parsed: what came, its bytes, its text and the records. */
+/** Copies of a body that exist until it is parsed: as received, its bytes, its text and the records. */
 const FORMS = 4;
-/** Held for the first page, before it is known how large they are. */
+/** Memory reserved for the first page, before the size of pages is known. */
 const FIRST_BYTES = 256 * 1024;
 
 export function createClient(options: ClientOptions): Client {
@@ -66,7 +66,7 @@ export function createClient(options: ClientOptions): Client {
   // No header can hold such a key.
   if (!/^[\x21-\x7e]+$/.test(apiKey)) {
     throw new ConfigError('apiKey is empty or contains characters that a key cannot have', {
-      next: 'look for a blank or a line break in the environment variable that holds it',
+      next: 'check the environment variable that holds it for a space or a line break',
     });
   }
   const redact = createRedact(apiKey);
@@ -77,7 +77,7 @@ export function createClient(options: ClientOptions): Client {
   async function ask(url: URL, deadline: Deadline, progress: Progress): Promise<Page> {
     const asked = performance.now();
     const message = await send(url, headers, deadline);
-    deadline.headersCame();
+    deadline.onHeaders();
     const { statusCode: status = 0 } = message;
     const answered = { status, headers: { get: (name: string) => message.headersDistinct[name]?.join(', ') ?? null } };
     if (status >= 300 && status < 400) {
@@ -111,15 +111,15 @@ export function createClient(options: ClientOptions): Client {
     const deadline = createDeadline({ ...TIMEOUTS, ...timeouts }, signal);
     let bytesRead = 0;
     try {
-      return await ask(url, deadline, async (came, unpacked) => {
-        bytesRead = came;
-        deadline.chunkCame();
-        // Meanwhile nothing is read, and the service waits with the rest.
+      return await ask(url, deadline, async (received, unpacked) => {
+        bytesRead = received;
+        deadline.onChunk();
+        // Backpressure: nothing is read until there is memory.
         const more = held.grow(unpacked * FORMS);
-        if (more) await deadline.apart(more);
+        if (more) await deadline.pauseFor(more);
       });
     } catch (error) {
-      // What fails after the caller aborted failed because of that.
+      // After the caller aborted, any failure is due to that.
       if (signal?.aborted) throw error instanceof Cancelled ? error : cancelled(signal);
       if (error instanceof Fault) throw error;
       if (deadline.signal.aborted) throw deadline.signal.reason;
@@ -171,7 +171,7 @@ function parse(text: string, redact: Redact): unknown {
     // The parser's own error quotes the body, and with it a key that the body may echo: it is not passed on.
     // Truncated answers and maintenance pages are temporary, so this may be retried.
     throw new RetryLater(`the service answered 200 with ${describeBody(text, redact)}, which is not JSON`, {
-      // A proxy may cut what is too large for it: a smaller page is tried.
+      // A proxy may truncate a body that is too large for it: a smaller page is tried.
       answer: { ...CUT, status: 200 },
       next: 'run it again later; if the problem persists, check baseUrl and any proxy in between',
     });
@@ -188,7 +188,7 @@ export interface LinksQuery {
   stream: 'links';
   page: number;
   pageSize: number;
-  /** Absent: in whatever order the service has. */
+  /** Absent: in the service's own order. */
   sortOrder?: 'asc' | 'desc';
 }
 
@@ -211,9 +211,9 @@ export interface EventsQuery {
 }
 
 /**
- * The query as it is sent. Nothing is left to the service's defaults, because deployed services differ in them
- * (an `end` without `start` is ignored, the default interval is 24 h or 30 d). A query that cannot be right is refused
- * here, before it costs a request or returns the wrong events.
+ * The query as it is sent. It relies on none of the service's defaults, because deployed services differ in them (an `end` without `start`
+ * is ignored, the default interval is 24 h or 30 d). A query that cannot be right is refused here, before it costs a request or returns the
+ * wrong events.
  */
 export function toSearchParams(query: EventsQuery): URLSearchParams {
   const fixed = checkParams({
@@ -235,7 +235,7 @@ export function toSearchParams(query: EventsQuery): URLSearchParams {
   return new URLSearchParams({ ...fixed.query, ...filters.query });
 }
 
-/** Undefined if it is no instant of the years 0 to 9999: the check above then reports it as missing. */
+/** Undefined outside the years 0 to 9999: the check above then reports it as missing. */
 function isoMillis(ms: number): string | undefined {
   const date = new Date(ms);
   const year = date.getUTCFullYear();

@@ -5,7 +5,7 @@ import { cancelled, sleep } from './cancel.ts';
 import type { Client, EventsQuery, Page, Query } from './client.ts';
 import type { Lane, Limiter } from './limiter.ts';
 
-/** Pages of events, or of links: paced, and retried if that can help. The only place that retries a request. */
+/** Reads pages of events or links, paced, with retries if they can help. The only place that retries a request. */
 export interface EventsApi<Q extends Query = EventsQuery> {
   page(query: Q, options: PageOptions): Promise<Page>;
   /** Requests sent, retries included. */
@@ -31,10 +31,10 @@ export interface EventsApiOptions {
 const TRIES = 6;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
-/** Refusals of the whole stream, which would end the run, and how often each is asked again after a good answer. */
+/** Refusals of the whole stream, which would end the run, and how often each is retried after a good answer. */
 const STRAY: ReadonlySet<number> = new Set([401, 403, 404]);
 const MOST_STRAYS = 2;
-/** What is not answered in time takes a minute each time: it is not asked as often. */
+/** A request that times out takes a minute each time: it gets fewer tries. */
 const MOST_LATE = 3;
 
 export function createEventsApi<Q extends Query = EventsQuery>({
@@ -49,11 +49,11 @@ export function createEventsApi<Q extends Query = EventsQuery>({
 
   let hasAnswered = false;
 
-  async function attempt(query: Query, { lane, signal }: PageOptions, onLeaving: () => void): Promise<Page> {
+  async function attempt(query: Query, { lane, signal }: PageOptions, onSend: () => void): Promise<Page> {
     const page = await limiter.run(
       lane,
       () => {
-        onLeaving();
+        onSend();
         stats.requests++;
         const { filters: _, ...names } = { filters: {}, ...query };
         const attributes = { source, lane, ...names, rows: 0 };
@@ -69,7 +69,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
     return page;
   }
 
-  /** After a 429 the limiter waits, for every lane; all other waits happen here, as long as the service asked. */
+  /** After a 429 the limiter pauses every lane; all other waits happen here, as long as the service asked. */
   function waitMs(error: RetryLater, attempts: number): number {
     if (error.answer?.status === 429) return 0;
     if (error.afterMs !== undefined) return error.afterMs;
@@ -80,34 +80,34 @@ export function createEventsApi<Q extends Query = EventsQuery>({
     const { signal, tries = usualTries } = options;
     const started = performance.now();
     let attempts = 0;
-    let hasLeft = false;
-    /** One refusal among good answers may be a stray one, of a proxy or of one host of many: it counts when it repeats. */
+    let wasSent = false;
+    /** A single refusal among good answers may come from a proxy or from one host of many: it counts only when it repeats. */
     const isStray = (error: unknown): error is StopStream =>
       error instanceof StopStream && STRAY.has(error.answer?.status ?? 0) && hasAnswered && attempts <= MOST_STRAYS;
     const isTooLate = (error: unknown): boolean =>
       error instanceof RetryLater && error.answer?.status === 0 && attempts >= MOST_LATE;
     const once = (): Promise<Page> => {
-      hasLeft = false;
+      wasSent = false;
       return attempt(query, options, () => {
-        hasLeft = true;
+        wasSent = true;
       });
     };
     try {
       return await pRetry(once, {
         retries: tries - 1,
-        // The whole wait is slept below; p-retry's own would come on top of what the service asked for.
+        // The whole wait is slept below; p-retry's own would be added to the time that the service asked for.
         minTimeout: 0,
-        // A request that was never sent got no turn, and the limiter has already tried for long enough.
-        shouldRetry: ({ error }) => hasLeft && !isTooLate(error) && (error instanceof RetryLater || isStray(error)),
+        // A request that was never sent got no turn, and the limiter has already retried for long enough.
+        shouldRetry: ({ error }) => wasSent && !isTooLate(error) && (error instanceof RetryLater || isStray(error)),
         async onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           attempts = attemptNumber;
           if (isTooLate(error)) return;
-          if (hasLeft && isStray(error) && retriesLeft > 0) {
-            log.warn({ stream: query.stream, attempt: attemptNumber }, `asking again: ${error.message}`);
+          if (wasSent && isStray(error) && retriesLeft > 0) {
+            log.warn({ stream: query.stream, attempt: attemptNumber }, `trying again: ${error.message}`);
             await sleep(firstWaitMs, signal);
             return;
           }
-          if (!(error instanceof RetryLater) || !hasLeft) return;
+          if (!(error instanceof RetryLater) || !wasSent) return;
           const isTooMany = error.answer?.status === 429;
           if (isTooMany) stats.tooManyRequests++;
           if (retriesLeft === 0) return;
@@ -119,7 +119,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
               status: statusOf(error),
               code: error.answer?.code,
               attempt: attemptNumber,
-              // The pause after a 429 is the limiter's; if the service named no time, only the limiter knows it.
+              // The limiter pauses after a 429; if the service named no time, only the limiter knows it.
               waitMs: isTooMany ? error.afterMs : Math.round(wait),
             },
             `trying again${isTooMany ? ' when the pause of this key is over' : ''}: ${error.message}`,
@@ -130,7 +130,7 @@ export function createEventsApi<Q extends Query = EventsQuery>({
       });
     } catch (error) {
       if (signal?.aborted) throw cancelled(signal);
-      if (error instanceof RetryLater && hasLeft) throw gaveUp(error, attempts, performance.now() - started);
+      if (error instanceof RetryLater && wasSent) throw gaveUp(error, attempts, performance.now() - started);
       throw error;
     }
   }

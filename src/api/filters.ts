@@ -20,7 +20,7 @@ export function checkFilters(stream: StreamName, filters: unknown): CheckedParam
     param.reserved ? `${param.name} is set by the reader itself: ${param.reserved}` : undefined,
   );
   for (const name of checkFiltered(STREAMS[stream], checked.query, []).hidden) {
-    checked.warnings.push(`${name}: no column shows whether the service keeps it; complete means as far as it does`);
+    checked.warnings.push(`${name}: no column shows whether the service applies it; certification assumes so`);
   }
   return checked;
 }
@@ -63,7 +63,7 @@ function take(checked: CheckedParams, param: Param, value: unknown): void {
 function misplaced({ name, streams, needs, conflicts }: Param, stream: StreamName, raw: Mapping): string | undefined {
   if (streams && !streams.includes(stream)) return `${name} works on ${streams.join(' and ')} only, not on ${stream}`;
   if (conflicts && Object.hasOwn(raw, conflicts)) {
-    return `${name} stands beside ${conflicts}, which says the same: keep ${conflicts}`;
+    return `${name} conflicts with ${conflicts}, which means the same: keep ${conflicts}`;
   }
   if (!needs) return undefined;
   if (!Object.hasOwn(raw, needs)) return `${name} must be used together with ${needs}`;
@@ -101,13 +101,13 @@ export function filterSchema(stream: StreamName): object {
 }
 
 function valueSchema({ type, values = [], closed, advanced, maxLength, doc, deprecated }: Param): object {
-  const told = { description: doc, ...(deprecated && { deprecated: true }) };
-  if (type === 'boolean') return { ...told, type: 'boolean' };
+  const common = { description: doc, ...(deprecated && { deprecated: true }) };
+  if (type === 'boolean') return { ...common, type: 'boolean' };
   if (!advanced)
-    return { ...told, ...(type === 'enum' ? { enum: values } : { type: ['string', 'number'], maxLength }) };
+    return { ...common, ...(type === 'enum' ? { enum: values } : { type: ['string', 'number'], maxLength }) };
   const word = `-?(${values.join('|')})`;
   return {
-    ...told,
+    ...common,
     type: ['string', 'number', 'array'],
     // Values that the service may add to are suggested, not required.
     ...(values.length > 0 && { examples: values }),
@@ -115,7 +115,7 @@ function valueSchema({ type, values = [], closed, advanced, maxLength, doc, depr
   };
 }
 
-/** Takes what is wrong with a value, and the place in a list. */
+/** Callback for a fault of a value, with its index in a list. */
 type Refuse = (message: string, index?: number) => undefined;
 
 /** Converts one value, from YAML or a command line, into the text that is sent for this parameter. */
@@ -227,7 +227,7 @@ function isTimeZone(text: string): boolean {
 /** The service may know more values (a new trigger, `Unknown` as a country): unknown ones are sent, with a warning. */
 function unusual({ type, values, form }: Param, text: string): string[] {
   if (type === 'string' && values && !values.includes(text)) {
-    return [`${quote(text)} is none of the known values (${values.join(', ')}); it is sent as it is`];
+    return [`${quote(text)} is not one of the known values (${values.join(', ')}); it is sent as it is`];
   }
   if (form && !form.fits(text)) return [`${quote(text)} is not ${form.text}; it is sent as it is`];
   return [];

@@ -24,7 +24,7 @@ const WARM_MS = 3000;
 /** How long a turn waits for a budget that cannot be reached: a database restarts in less. */
 const PATIENCE_MS = 10_000;
 const ASK_AGAIN_MS = 250;
-/** A slot that is reached later than this is not used: the next slot of its chain may have been granted by then. */
+/** A slot reached later than this is not used: the next slot of its chain may have been granted by then. */
 const TOO_LATE_MS = 500;
 const CLOCK_CHECK_MS = 1000;
 /** Every this many turns the request that has waited longest is sent, so that no lane starves: a first sync can take hours. */
@@ -38,9 +38,9 @@ interface Waiting {
 }
 
 /**
- * Bottleneck gives out turns: one at a time, spaced by the plan's rate. In its turn a process takes a slot of the budget that all
- * share, and sends its most urgent request. A turn is bound to no request before that: a request that is aborted while it waits costs
- * nothing, and one that comes during a pause does not wait behind less urgent ones. (Bottleneck's priorities are fixed when a job is queued, and starve the lanes below a busy one.)
+ * Bottleneck grants turns one at a time, spaced by the plan's rate. In its turn a process takes a slot of the shared budget and sends its
+ * most urgent request. Until then a turn is bound to no request: one aborted while it waits costs nothing, and one that comes during a
+ * pause does not wait behind less urgent ones. (Bottleneck's priorities are fixed at queueing, and starve the lanes below a busy one.)
  */
 export function createLimiter(options: LimiterOptions) {
   const { requestsPerSecond, budget = createBudget(requestsPerSecond) } = options;
@@ -54,7 +54,7 @@ export function createLimiter(options: LimiterOptions) {
   let turnsTaken = 0;
   let answeredAt = Number.NEGATIVE_INFINITY;
 
-  /** Rejected only by `stop`: then waiting requests were rejected too, or have a turn in the new queue. */
+  /** Only `stop` rejects it: then waiting requests were rejected too, or have a turn in the new queue. */
   const queueTurn = (): void => void turns.schedule(takeTurn).catch(() => {});
 
   /** Bottleneck uses the wall clock: if that is set back by an hour, it would stop for an hour. */
@@ -89,14 +89,14 @@ export function createLimiter(options: LimiterOptions) {
         if ('waitMs' in turn) await rest(turn.waitMs);
         else if (await reach(turn)) return send(turn);
       } catch (error) {
-        // Recovery: try again for a while. Never send without a slot: other processes would get the 429.
+        // Recovery: retry for a while. Never send without a slot: other processes would get the 429.
         if (error instanceof RetryLater && performance.now() < patience) await rest(ASK_AGAIN_MS);
         else next.leave(error);
       }
     }
   }
 
-  const rest = (ms: number): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), closing.signal).catch(() => {}); // Closed: the loop sees that.
+  const rest = (ms: number): Promise<void> => sleep(Math.max(1, Math.ceil(ms)), closing.signal).catch(() => {}); // Ends early on close.
 
   /** Sleeps until the slot's time. False if it woke too late or a pause began: the slot is lost, and another one is taken. */
   async function reach(slot: Slot): Promise<boolean> {
@@ -132,7 +132,7 @@ export function createLimiter(options: LimiterOptions) {
     if (signal?.aborted) return Promise.reject(cancelled(signal));
     if (closing.signal.aborted) return Promise.reject(new Cancelled('the limiter is closed'));
     meter.entered();
-    // A turn belongs to whoever waited first: without this, a request would pass for one of that run.
+    // A turn is granted in the async context of another request: without this, traces would assign the request to that run.
     const task = AsyncResource.bind(asked);
     const outcome = new Promise<T>((resolve, reject) => {
       const stopWaiting = (): void => {

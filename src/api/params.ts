@@ -152,7 +152,7 @@ export const PARAMS: readonly Param[] = [
     conflicts: 'trigger',
     columns: ['click_qr'],
   }),
-  // By the contract from 1; where the first page is numbered 0, the reader finds that out by asking for it.
+  // The contract counts from 1; the reader tests whether the service counts from 0.
   one('page', 'page number', { type: 'number', min: 0, default: 1, reserved: PAGING }),
   one('limit', 'items per page', { type: 'number', min: 1, max: MAX_LIMIT, default: 100, reserved: PAGING }),
   choice('sortOrder', 'sort order', ORDER, { default: 'desc', reserved: SORTING }),

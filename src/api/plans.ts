@@ -17,7 +17,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
   enterprise: { name: 'enterprise', standardPerMinute: undefined, analyticsPerSecond: 'custom' },
 };
 
-/** Requests a minute to all other endpoints. Where the contract says "custom", what the largest plan with a number grants. */
+/** Requests a minute to all other endpoints; for a "custom" plan, what the largest plan with a number grants. */
 export const standardPerMinute = (plan: PlanName): number =>
   PLANS[plan].standardPerMinute ?? (PLANS.advanced.standardPerMinute as number);
 
@@ -29,7 +29,7 @@ interface BudgetFault {
   message: string;
 }
 
-/** The budget of a source, or all that is wrong with it. Returned, not thrown: the config reports all of its faults at once, an unknown plan among them. */
+/** The budget of a source, or all its faults. Returned, not thrown: the config reports all faults at once, including an unknown plan. */
 export function requestsPerSecond(source: { plan?: unknown; requestsPerSecond?: unknown }): {
   value?: number;
   faults: BudgetFault[];

@@ -3,37 +3,37 @@ import { isObject, type JsonObject, parseJson, share } from '../model/json.ts';
 import { decode } from './answer.ts';
 
 /**
- * A service joins links when it is asked: on a page, all events of a link repeat the same text, which is most of the page. It is parsed
- * once, and its records share the object, so that those who come later need to look at it only once, too.
+ * The service joins links at read time: on a page, all events of a link repeat the same text, which is most of the page. It is parsed once
+ * and its records share the object, so that later stages process it only once, too.
  *
- * In the bytes of a page, each link that is known is replaced by a mark, and in the parsed page each mark by the link. A quote before a
- * colon ends a name, so what follows in valid JSON is a value, and means the same wherever it stands. Unless all marks come back as links of
- * records, and if what is left is not JSON, the page is parsed as it is.
+ * In the bytes of a page, each known link is replaced by a mark, and in the parsed page each mark by the link. A quote before a colon ends
+ * a name, so what follows in valid JSON is a value, and means the same anywhere. If not all marks come back as links of records, or the
+ * rest is not JSON, the page is parsed without this.
  */
 const NAME = Buffer.from('"link":{');
-/** New in each process: who knew it could put the link of another into a record. */
+/** New in each process: anyone who knew it could put another's link into a record. */
 const MARK = `link:${randomUUID()}:`;
 
-/** As much of a link tells it from others: it holds the id. */
+/** The length of a link's beginning that identifies it: it includes the id. */
 const BEGINNING = 64;
 /** Longer than any mark. */
 const SHORTEST = 128;
 const LONGEST = 16 * 1024;
-/** Of all links that are known. */
+/** The size limit of all known links. */
 const MOST_BYTES = 1024 * 1024;
 /** On smaller pages links hardly repeat. */
 const LEAST_BYTES = 32 * 1024;
-/** So many pages are parsed as they are after one whose links hardly repeat: less than once for so many new ones, which is about what looking for them costs. */
+/** Pages that skip the search after one with less than one repeated link per `NEW_ONES` new ones, where it costs what it saves. */
 const PAUSE = 15;
 const NEW_ONES = 4;
 
 interface Known {
   bytes: Buffer;
-  /** From its second appearance on; null: it is not JSON. */
+  /** Set from its second appearance on; null if it is not JSON. */
   link?: JsonObject | null;
 }
 
-/** Parses the records of a page whose links repeat, or returns undefined: then it has to be parsed as it is. */
+/** Parses the records of a page whose links repeat; undefined if the page must be parsed as it is. */
 export function createRepeatedLinks(): (page: Buffer) => unknown[] | undefined {
   const known = new Map<number, Known>();
   let knownBytes = 0;
@@ -44,8 +44,8 @@ export function createRepeatedLinks(): (page: Buffer) => unknown[] | undefined {
     knownBytes = 0;
   };
 
-  /** Returns where it ends. */
-  const learn = (key: number, page: Buffer, start: number): number => {
+  /** Returns where the link ends. */
+  const remember = (key: number, page: Buffer, start: number): number => {
     const end = endOfObject(page, start);
     if (end < start + SHORTEST) return start;
     if (knownBytes > MOST_BYTES) forget();
@@ -54,11 +54,11 @@ export function createRepeatedLinks(): (page: Buffer) => unknown[] | undefined {
     return end;
   };
 
-  /** The page with marks, what they stand for, and how many links were new. */
-  const shorten = (page: Buffer): { bytes: Buffer; links: JsonObject[]; learnt: number } => {
+  /** The page with marks, the links that they stand for, and the number of new links. */
+  const shorten = (page: Buffer): { bytes: Buffer; links: JsonObject[]; added: number } => {
     const bytes = Buffer.allocUnsafeSlow(page.length);
     const links: JsonObject[] = [];
-    let [used, done, learnt] = [0, 0, 0];
+    let [used, done, added] = [0, 0, 0];
     for (let at = page.indexOf(NAME); at >= 0; ) {
       const start = at + NAME.length - 1;
       const key = keyOf(page, start);
@@ -71,22 +71,22 @@ export function createRepeatedLinks(): (page: Buffer) => unknown[] | undefined {
         used += bytes.write(`"${MARK}${links.push(link) - 1}"`, used, 'latin1');
         done = end;
       } else {
-        end = learn(key, page, start);
-        learnt++;
+        end = remember(key, page, start);
+        added++;
       }
       at = page.indexOf(NAME, end);
     }
     used += page.copy(bytes, used, done);
-    return { bytes: bytes.subarray(0, used), links, learnt };
+    return { bytes: bytes.subarray(0, used), links, added };
   };
 
   return (page) => {
-    // A stream that is up to date has small pages, and needs to remember nothing.
+    // A stream that is up to date has small pages and needs no memory of links.
     if (page.length < LEAST_BYTES) forget();
     if (page.length < LEAST_BYTES || pause-- > 0) return undefined;
-    const { bytes, links, learnt } = shorten(page);
+    const { bytes, links, added } = shorten(page);
     const records = links.length > 0 ? restored(tryParse(decode(bytes)), links) : undefined;
-    pause = records && links.length * NEW_ONES >= learnt ? 0 : PAUSE;
+    pause = records && links.length * NEW_ONES >= added ? 0 : PAUSE;
     return records;
   };
 }
@@ -115,7 +115,7 @@ function tryParse(text: string): unknown {
   try {
     return parseJson(text);
   } catch {
-    // Recovery: the whole page is parsed as it is; if it is not JSON, that says so.
+    // Recovery: the whole page is parsed as it is; if it is not JSON, that parser reports it.
     return undefined;
   }
 }
@@ -131,7 +131,7 @@ function keyOf(page: Buffer, start: number): number {
 
 const [QUOTE, BACKSLASH, OPEN, CLOSE] = [0x22, 0x5c, 0x7b, 0x7d];
 
-/** Behind the object that begins at `start`; -1 if it does not end within reach. */
+/** The position after the object that begins at `start`; -1 if it does not end within `LONGEST` bytes. */
 function endOfObject(page: Buffer, start: number): number {
   const most = Math.min(page.length, start + LONGEST);
   let depth = 0;

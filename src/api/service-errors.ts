@@ -3,7 +3,7 @@ import { type Instant, parseInstant } from '../model/instant.ts';
 import { meaningOf } from '../model/io-errors.ts';
 import { CUT } from './cancel.ts';
 
-/** 403 has three meanings under one code. Only the service's message tells them apart. */
+/** 403 has three meanings under one code. Only the service's message distinguishes them. */
 type ForbiddenMeaning = 'usage' | 'plan' | 'permission';
 
 const FORBIDDEN_NEXT: Readonly<Record<ForbiddenMeaning, string>> = {
@@ -49,7 +49,7 @@ export function forLinks(error: unknown): unknown {
 }
 
 /** Temporary statuses outside the contract: request timeout, too early, gateway errors. */
-const passes = (status: number): boolean => status === 408 || status === 425 || status >= 500;
+const isTemporary = (status: number): boolean => status === 408 || status === 425 || status >= 500;
 
 /** Usage is matched first: "monthly usage exceeded, upgrade your plan" is about usage. */
 export function forbiddenMeaning(message: string): ForbiddenMeaning {
@@ -65,7 +65,7 @@ export interface Reply {
   text: string;
 }
 
-/** What an error answer means for the caller: stop, or wait. The status decides; for a 200, the error code it carries. */
+/** Translates an error answer: stop, or wait. The status decides; for a 200, the error code it carries. */
 export function toFault(reply: Reply, redact: Redact): Fault {
   const envelope = readEnvelope(reply.text);
   const known = SERVICE_CODES.find((row) => row.code === envelope?.code);
@@ -84,7 +84,7 @@ export function toFault(reply: Reply, redact: Redact): Fault {
   const message = `the service answered ${sent}: ${said}`;
   const more =
     answer.docUrl && /^https?:\/\//.test(answer.docUrl) ? `; the service explains it at ${answer.docUrl}` : '';
-  if ((row?.recovery ?? (passes(status) ? 'retry' : 'stop')) === 'stop') {
+  if ((row?.recovery ?? (isTemporary(status) ? 'retry' : 'stop')) === 'stop') {
     const next = status === 403 ? FORBIDDEN_NEXT[forbiddenMeaning(answer.message)] : row?.next;
     const advice = next ?? 'check baseUrl: this is not an answer of the events API';
     return new StopStream(message, { answer, next: advice + more });
@@ -97,7 +97,7 @@ export function toFault(reply: Reply, redact: Redact): Fault {
 export function redirectFault(reply: Omit<Reply, 'text'>, requested: URL, redact: Redact): StopStream {
   const location = reply.headers.get('location');
   const known = location && URL.canParse(location, requested.href);
-  const target = (known && new URL(location, requested).host) || 'an address that is missing or none';
+  const target = (known && new URL(location, requested).host) || 'a missing or invalid address';
   const message = redact(`redirected to ${target}`);
   return new StopStream(
     `the service answered ${reply.status}: ${message}, which was not followed: it would get the key`,
@@ -115,8 +115,8 @@ export function describeBody(text: string, redact: Redact): string {
 }
 
 /**
- * The beginning of a body. What begins like JSON, in whatever encoding, may hold events, and with them addresses, names and a link's password: its
- * shape is enough. The key is masked first, because a quote in it would end a text too early.
+ * The beginning of a body. A body that begins like JSON, in any encoding, may hold events, and with them addresses, names and a link's
+ * password: only its shape is shown. The key is masked first, because a quote in it would end a text too early.
  */
 export function beginningOf(text: string, redact: Redact): string {
   if (!/^[\s\0\ufeff\ufffd]*[[{]/.test(text))
@@ -163,7 +163,7 @@ function tryParse(text: string): unknown {
   }
 }
 
-/** Never zero, which would hammer the service; never millennia, as a garbled header may say. */
+/** Never zero, which would hammer the service; never millennia, as a garbled header may request. */
 const SHORTEST_MS = 1000;
 const LONGEST_MS = 120_000;
 
@@ -206,7 +206,7 @@ export function networkFault(error: unknown, url: URL, bytesRead: number): Retry
   const after = bytesRead > 0 ? ` after ${bytesRead} bytes of the answer` : '';
   return new RetryLater(`${place}: ${row?.what ?? 'the request failed'}${after} (${code})`, {
     next: row?.next ?? 'run it again; if the problem persists, check the network and baseUrl',
-    // A proxy may cut what is too large for it.
+    // A proxy may truncate a body that is too large for it.
     answer: bytesRead > 0 ? { ...CUT, status: 200 } : undefined,
   });
 }
@@ -234,7 +234,7 @@ export function createRedact(key: string): Redact {
   };
 }
 
-/** As `user:key` shows it, wherever in a group of three bytes the key begins. Characters that depend on what stands beside it are left out. */
+/** The key inside a Base64 `user:key`, at each of three byte offsets, without characters that depend on adjacent bytes. */
 const inBase64 = (key: string): string[] =>
   [0, 1, 2]
     .map((offset) =>
@@ -245,5 +245,5 @@ const inBase64 = (key: string): string[] =>
     .map((text) => text.replace(/.=+$/, ''))
     .filter((text) => text.length >= SHORTEST_CODE);
 
-/** Fewer characters stand anywhere by chance. */
+/** Fewer characters may match by chance. */
 const SHORTEST_CODE = 8;

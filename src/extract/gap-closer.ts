@@ -1,7 +1,7 @@
 import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, type Window } from '../model/window.ts';
-import { darkBefore, findWhereRowsShow, isReadable, isStartRefused } from './limits/refused-starts.ts';
+import { findWhereRowsShow, isReadable, isStartRefused, nothingBefore } from './limits/refused-starts.ts';
 import { coverLimited, otherLimit } from './limits/silence.ts';
 import { newestPage, pageBackward } from './page-backward.ts';
 import { type Forward, pageForward, startNear, type Walk, walkPages } from './page-forward.ts';
@@ -17,52 +17,52 @@ export interface GapEnd {
   setAside: readonly Rejection[];
   /** Why the gap is not closed, for people. */
   reason?: string | undefined;
-  /** Where reading can go on. */
+  /** Where reading can continue. */
   resumeAt?: Instant;
 }
 
-/** What is known of a gap while it is being closed. */
+/** The state of a gap while it is being closed. */
 interface Gap {
   readonly fetcher: PageFetcher;
   readonly at: Instant;
-  /** Of the window that is read. */
+  /** The end of the window being read. */
   readonly end: Instant;
   readonly walks: Walks;
-  /** It was tried before, with larger pages or by another way. */
+  /** Closing it was tried before, with larger pages or by another strategy. */
   readonly isRetried: boolean;
-  /** The walk goes on through one day more than it had to. */
+  /** The walk continues for one day more than needed. */
   isLonger: boolean;
   forward: Forward;
-  /** Whatever begins here is refused. */
+  /** The service refuses every question that starts here. */
   isRefused: boolean;
   reason: string | undefined;
 }
 
 interface Walks {
-  /** The way through numbered pages that closed the gap before. */
+  /** The walk that closed the previous gap. */
   current: Walk | undefined;
 }
 
-/** Pages that a strategy shows; then how the gap ended, or nothing where the next strategy is to try. */
+/** Yields pages; returns how the gap ended, or undefined if the next strategy is to try. */
 type Strategy = (gap: Gap) => AsyncGenerator<PageResult, GapEnd | 'again' | undefined>;
 
 const UNCOUNTED = 'more rows share one timestamp than fit a page, and their number could not be proven';
 const UNORDERED = 'the service does not sort its answers as asked, so they prove nothing';
 
-/** A way through numbered pages is left for a new start, which shows again what is known of its day, once it is so long. */
+/** A walk of this many pages gives way to a new start, which shows again what is known of its day. */
 const FEW_PAGES = 24;
 
-/** Closes one gap after the other. The strategies choose what to fetch; whether the gap is closed is for the evidence to say. */
+/** Closes gaps one after another. Strategies choose what to fetch; the evidence decides whether a gap is closed. */
 export function createGapCloser(
   fetcher: PageFetcher,
   { end }: Window,
-): { close(at: Instant): AsyncGenerator<PageResult, GapEnd> } {
+): (at: Instant) => AsyncGenerator<PageResult, GapEnd> {
   const { profile } = fetcher;
   const walks: Walks = { current: undefined };
-  async function* close(at: Instant, isRetried = false): AsyncGenerator<PageResult, GapEnd> {
+  return async function* close(at: Instant, isRetried = false): AsyncGenerator<PageResult, GapEnd> {
     const { showsFrom } = profile;
     if (showsFrom !== undefined && at < showsFrom)
-      return { setAside: [], reason: darkBefore(showsFrom), resumeAt: showsFrom };
+      return { setAside: [], reason: nothingBefore(showsFrom), resumeAt: showsFrom };
     const gap: Gap = {
       ...{ fetcher, at, end, walks, isRetried },
       ...{ isLonger: false, forward: { kind: 'nothing' }, isRefused: false, reason: undefined },
@@ -73,19 +73,18 @@ export function createGapCloser(
       if (outcome) return outcome;
       if (isClosed(gap)) return { setAside: [] };
     }
-    // What lies ahead is read at least, and reading goes on where it begins.
+    // Reads at least what lies ahead, so that reading continues where it begins.
     const ahead = gap.isRefused ? undefined : await fetcher.attempt({ order: 'asc', start: at });
     if (ahead) yield ahead;
     return { setAside: [], ...(gap.reason !== undefined && { reason: gap.reason }) };
-  }
-  return { close };
+  };
 }
 
 /** In order of their cost. */
 const STRATEGIES: readonly Strategy[] = [
   goForward,
   getPastFailedPage,
-  walkThroughCrowd,
+  walkFullPages,
   crossSilence,
   goBackward,
   countNewestTies,
@@ -94,16 +93,16 @@ const STRATEGIES: readonly Strategy[] = [
 
 const isClosed = ({ fetcher, at }: Gap): boolean => fetcher.evidence.through(at) !== undefined;
 
-/** The page that begins right before the gap, or the next of the walk that is under way. */
+/** Fetches the page that begins right before the gap, or continues the current walk. */
 async function* goForward(gap: Gap): ReturnType<Strategy> {
   const { fetcher, at, walks, isRetried } = gap;
   const { profile } = fetcher;
   let walk = walks.current;
-  // Through the next day as well, while page numbers are small.
+  // Continue through the next day as well, while page numbers are small.
   gap.isLonger = walk !== undefined && at >= walk.stayUntil && walk.step.page < FEW_PAGES && !isRetried;
   if (walk && gap.isLonger) walk = { ...walk, stayUntil: nextDay(profile, at) };
   if (walk && profile.granularity !== 'exact' && at < walk.stayUntil) {
-    gap.forward = { kind: 'crowded', walk };
+    gap.forward = { kind: 'full', walk };
     return undefined;
   }
   walks.current = undefined;
@@ -112,7 +111,7 @@ async function* goForward(gap: Gap): ReturnType<Strategy> {
     if (gap.forward.kind === 'unordered') gap.reason = UNORDERED;
     if (gap.forward.kind === 'shown' && isClosed(gap)) walks.current = gap.forward.walk;
   } catch (error) {
-    // Recovery: a start may be older than what the plan retains, while the stream itself can be read.
+    // Recovery: the start may be older than the plan retains while the stream itself is readable.
     if (!(error instanceof StopStream) || !(yield* isReadable(fetcher))) throw error;
     refuse(gap, error);
   }
@@ -130,7 +129,7 @@ async function* getPastFailedPage(gap: Gap): ReturnType<Strategy> {
   const { fetcher, isRetried } = gap;
   const { profile } = fetcher;
   const { request, error } = gap.forward;
-  // A start can be refused in the same words as a page that is too large.
+  // The service may refuse a start with the same error as a page that is too large.
   if (error instanceof StopStream && (yield* isStartRefused(fetcher, request.start))) {
     refuse(gap, error);
     return undefined;
@@ -138,13 +137,13 @@ async function* getPastFailedPage(gap: Gap): ReturnType<Strategy> {
   const step = firstStep(profile.pageRows);
   const after = yield* pastFailure(gap, { start: request.start, step, error });
   if (after.kind === 'shown') return { setAside: after.setAside };
-  // Pages have become smaller: the same question has a new chance.
+  // The page size has been reduced: the same question may succeed now.
   if (profile.pageRows < step.limit && !isRetried) return 'again';
   gap.reason = after.reason;
   return undefined;
 }
 
-/** Where the gap is closed behind a page that fails, the walk goes on from there. */
+/** If the gap was closed beyond a failing page, the walk continues from there. */
 async function* pastFailure(
   { fetcher, at, walks }: Gap,
   failed: FailedPage,
@@ -156,9 +155,9 @@ async function* pastFailure(
   return after;
 }
 
-/** More rows at or before the gap than fit a page: through numbered pages, or by counting those that share its instant. */
-async function* walkThroughCrowd(gap: Gap): ReturnType<Strategy> {
-  if (gap.forward.kind !== 'crowded') return undefined;
+/** Handles more rows at or before the gap than fit a page: walks numbered pages, or counts the rows tied at its instant. */
+async function* walkFullPages(gap: Gap): ReturnType<Strategy> {
+  if (gap.forward.kind !== 'full') return undefined;
   const { fetcher, at, forward, walks } = gap;
   const { start, last } = forward.walk;
   const isTied = sortedRows(last).filter((row) => row.at === at).length * 2 > last.count;
@@ -171,10 +170,10 @@ async function* walkThroughCrowd(gap: Gap): ReturnType<Strategy> {
     );
     walks.current = walked.kind === 'done' ? walked.walk : undefined;
     if (walked.kind === 'done') return { setAside: [] };
-    // It had gone on for longer than it had to.
+    // The walk ran longer than needed.
     if (gap.isLonger) return 'again';
     if (walked.kind === 'cut' && walked.rows * MOST_CUT >= fetcher.mostRows && !gap.isRetried) {
-      // Pages hold fewer rows than were asked for, and more lie behind: then this is what a page holds.
+      // Pages hold fewer rows than asked for, and more rows follow: this is the service's page size.
       fetcher.profile.walkRows = walked.rows;
       return 'again';
     }
@@ -191,7 +190,7 @@ async function* walkThroughCrowd(gap: Gap): ReturnType<Strategy> {
   return undefined;
 }
 
-/** Where long ranges are refused, no answer shows the rows on both sides of a long silence: the row before it by itself, and then piece by piece. */
+/** If the service refuses long ranges, no answer spans a long silence: reads the row before it by itself, then the silence in pieces. */
 async function* crossSilence(gap: Gap): ReturnType<Strategy> {
   const { fetcher, at, isRefused } = gap;
   const { evidence, profile } = fetcher;
@@ -215,20 +214,20 @@ async function* crossSilence(gap: Gap): ReturnType<Strategy> {
   return undefined;
 }
 
-/** From the newest rows of all, and from what is known behind the gap. Whatever else begins here is refused, too. */
+/** Reads the newest rows of all, then back from what is known after the gap. A refused start is refused here, too. */
 async function* goBackward(gap: Gap): ReturnType<Strategy> {
   const { fetcher, at, end, forward, isRefused } = gap;
   if (isRefused) return undefined;
   if (!fetcher.evidence.knowsEnd) {
     const page = yield* newestPage(fetcher, startNear(fetcher, at).start);
-    // Nothing is there, or old starts show nothing: then the latest hours do, and say what to compare with.
+    // The stream is empty, or old starts show nothing: then the latest hours serve as a comparison.
     if (page?.count === 0 && forward.kind === 'nothing') yield* newestPage(fetcher, fetcher.clock.now() - DAY_MS);
   }
   if (!isClosed(gap)) yield* pageBackward(fetcher, at, end);
   return undefined;
 }
 
-/** All that is left shares one instant, the newest of all: it can be counted from that side only. */
+/** The remaining rows share one instant, the newest of all: they can be counted only from that side. */
 async function* countNewestTies(gap: Gap): ReturnType<Strategy> {
   const { fetcher, at, isRefused } = gap;
   const { evidence } = fetcher;
@@ -238,7 +237,7 @@ async function* countNewestTies(gap: Gap): ReturnType<Strategy> {
   return undefined;
 }
 
-/** Old starts may show nothing: where they begin to show something, reading goes on. */
+/** Old starts may show nothing: reading continues where they begin to show rows. */
 async function* findFirstShown(gap: Gap): ReturnType<Strategy> {
   const { fetcher, at, forward } = gap;
   const { evidence, profile } = fetcher;
@@ -246,8 +245,8 @@ async function* findFirstShown(gap: Gap): ReturnType<Strategy> {
   if (forward.kind !== 'nothing' || behind === undefined) return undefined;
   const from = yield* findWhereRowsShow(fetcher, at, behind);
   if (isClosed(gap) || from === undefined) return undefined;
-  gap.reason = `${darkBefore(from)}${gap.reason ? ` (${gap.reason})` : ''}`;
+  gap.reason = `${nothingBefore(from)}${gap.reason ? ` (${gap.reason})` : ''}`;
   profile.showsFrom = from;
   const next = evidence.nextFrom(at);
-  return next === undefined ? undefined : { setAside: [], reason: gap.reason, resumeAt: next + 0.001 };
+  return next === undefined ? undefined : { setAside: [], reason: gap.reason, resumeAt: next + CLOSED_MS };
 }

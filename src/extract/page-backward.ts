@@ -9,7 +9,7 @@ import { type PageResult, sortedRows } from './pages/received.ts';
 import { WIDENED_MS } from './proof/answer.ts';
 import { APART_MS, QUIET_MS } from './proof/cover.ts';
 
-/** The page with the newest rows of all. It says where everything ends, if the newest row that is known shows on it. */
+/** Reads the page with the newest rows of all. It shows where the stream ends, if the newest known row is on it. */
 export async function* newestPage(
   fetcher: PageFetcher,
   start: Instant,
@@ -17,26 +17,26 @@ export async function* newestPage(
 ): AsyncGenerator<PageResult, PageResult | undefined> {
   const { evidence } = fetcher;
   let first = yield* halvedUntilShown(fetcher, start, undefined, rows);
-  // Rows are known there, and none shows: the start was rounded up, or it was an empty answer by chance.
+  // Rows are known there but none shows: the service rounded the start up, or the empty answer was an error.
   for (const back of [HOUR_MS, 26 * HOUR_MS]) {
     if (first?.count !== 0 || evidence.seenAfter(start).length === 0) break;
     first = yield* halvedUntilShown(fetcher, start - back);
   }
   if (first && !evidence.knowsEnd) yield* confirmNewest(fetcher, first);
-  // On a new stream another question may show it by the way, before everything is read.
+  // On a new stream another question may show this as a side effect, before everything is read.
   if (Number.isFinite(evidence.shownThrough) && !evidence.isNew) yield* testEnds(fetcher);
   return first;
 }
 
-/** Starts get rounded up, and then nothing shows: from further back each time. */
+/** Services round starts up, and then nothing shows: each step starts further back. */
 const STEPS_BACK_MS = [0, HOUR_MS, 26 * HOUR_MS];
-/** At least so many, and as many as leave room on the page. */
+/** The number of rows to compare: at least `least`, and as many as leave room on the page. */
 const ROWS_COMPARED = { least: 20, most: 200 };
 const ROOM = 3;
-/** The newest row may turn out not to be: so many times it is asked for again, from closer by. */
+/** If a newer row than the candidate turns up, confirmation restarts from closer by, this many times in all. */
 const MOST_CANDIDATES = 3;
 
-/** That row may be the newest of a range that was cut short, or of a stale answer: asked otherwise, from right there, and for all the time since. */
+/** It may be the newest only of a truncated range or a stale answer: asks otherwise, from just before it, and for all time since. */
 async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGenerator<PageResult, void> {
   const { evidence, profile, clock } = fetcher;
   const other = otherLimit(page.query.limit);
@@ -45,7 +45,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     const newest: Instant | undefined = sortedRows(first).at(-1)?.at;
     if (newest === undefined) return;
     yield* aroundNewerSeen(newest);
-    // Where rows are known, the page has shown them: then only the time since has to be asked for.
+    // If rows are known, the page has shown them: then only the time since has to be covered.
     if (!evidence.isNew) yield* timeSince(newest);
     try {
       if (evidence.isNew && first === page) yield* otherOrder(newest);
@@ -60,7 +60,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     first = yield* halvedUntilShown(fetcher, Math.floor(newer) - 1 - profile.startMarginMs);
   }
 
-  /** Before a silence is covered, the same question oldest first: its rows say how long a range is answered, and where history begins. */
+  /** Before covering a silence, asks oldest first: the rows show how long a range the service answers, and where history begins. */
   async function* otherOrder(newest: Instant): AsyncGenerator<PageResult, void> {
     const { start, end, limit } = page.query;
     const isFull = page.count * 2 > limit && start <= newest - APART_MS && profile.mostRangeMs === undefined;
@@ -69,7 +69,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
     if (oldest) yield oldest;
   }
 
-  /** A newer row was seen by an earlier run: only a short question says that it is gone. */
+  /** An earlier run saw a newer row: only a short question proves that it is gone. */
   async function* aroundNewerSeen(newest: Instant): AsyncGenerator<PageResult, void> {
     const seen = evidence.newerSeen(newest);
     if (seen === undefined) return;
@@ -85,7 +85,7 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
 
   async function* fromRightThere(newest: Instant, candidate: PageResult): AsyncGenerator<PageResult, void> {
     let isCrowded = false;
-    // With a few rows before it, that can be compared; unless these fill the page.
+    // Includes a few rows before it for comparison, unless these fill the page.
     const right = Math.floor(newest) - 1;
     const compared = Math.max(ROWS_COMPARED.least, Math.min(ROWS_COMPARED.most, other / ROOM));
     const near = right - Math.min(20 * HOUR_MS, compared * profile.rowGapMs);
@@ -96,12 +96,12 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
       if (evidence.knowsNewest) return;
       const last = sortedRows(shown).at(-1)?.at;
       isCrowded = last !== undefined && last <= newest;
-      // Starts get rounded up, and then nothing shows: from further back.
+      // Services round starts up, and then nothing shows: start further back.
       const isWidened = (sortedRows(shown)[0]?.at ?? start) < start - MINUTE_MS;
       if (last !== undefined && (last > newest || start < near || start === right || isWidened)) break;
     }
     if (!isCrowded) return;
-    // More rows share that instant than fit a page: a later page shows older ones behind them, and so in which order they come.
+    // More rows share that instant than fit a page: a later page shows older rows after them, which proves the order of the answer.
     const isFull = sortedRows(candidate)[0]?.at === newest && candidate.count >= candidate.query.limit;
     if (isFull && !(yield* showsOlder(fetcher, candidate))) return;
     for (const back of STEPS_BACK_MS) {
@@ -112,8 +112,8 @@ async function* confirmNewest(fetcher: PageFetcher, page: PageResult): AsyncGene
 }
 
 /**
- * Whether the present shows: ends are kept, if a question shows the row that it ends right behind. If not, those far ahead may be taken for the present
- * before they are shifted back or rounded down; unless one at the present hides what they show.
+ * Tests whether the latest time shows. The service keeps ends if a question shows the row that it ends right after. If not, it may clamp
+ * far-future ends to now before shifting them back or rounding them down, unless a question that ends now hides rows that those show.
  */
 export async function* testEnds(
   fetcher: PageFetcher,
@@ -131,7 +131,7 @@ export async function* testEnds(
   }
 }
 
-/** Smaller where the full page cannot be had, because of its size or of one row that breaks it. */
+/** Reads a page, and smaller ones if the full page fails because of its size or of one row that breaks it. */
 async function* halvedUntilShown(
   fetcher: PageFetcher,
   start: Instant,
@@ -145,15 +145,15 @@ async function* halvedUntilShown(
       yield page;
       return page;
     }
-    // Recovery: half as many rows, down to one, unless the service is not there at all. If one fails too it is the newest row.
+    // Recovery: halve the rows, down to one, unless the service is down. If one fails too, it is the newest row.
     if (limit === full || limit === 1) await fetcher.assertThere();
   }
   return undefined;
 }
 
 /**
- * The chain the other way: the newest rows up to what is known behind the gap, page 1, until the gap is closed. It works where an end is
- * kept and a start is not; where neither is, pages are walked by their numbers.
+ * Reads the chain in reverse: the newest rows up to what is known after the gap, page 1, until the gap is closed. It works if the service
+ * keeps ends but not starts; if it keeps neither, numbered pages are walked.
  */
 export async function* pageBackward(
   fetcher: PageFetcher,
@@ -167,7 +167,7 @@ export async function* pageBackward(
     const before = evidence.nextFrom(at);
     const isAbove = before === undefined || before > until;
     const isWidened = fetcher.profile.granularity !== 'exact' && pages === 0;
-    // On a server that widens bounds, a second behind the gap is the end of its hour or day: the shortest way back.
+    // On a service that widens bounds, an end one second after the gap becomes the end of its hour or day: the shortest way back.
     const end = isWidened ? at + 1000 : isAbove ? until + MINUTE_MS : endBehind(evidence.seenAfter(before), before);
     const page = yield* halvedUntilShown(fetcher, start, end);
     if (!page || page.count === 0) return;
@@ -180,10 +180,10 @@ export async function* pageBackward(
   }
 }
 
-/** A little behind a row that is known, so that it shows on the same page as what is older. */
+/** A little after a known row, so that it shows on the same page as the older rows. */
 const endBehind = (seen: readonly Instant[], edge: Instant): Instant => Math.ceil(seen[1] ?? seen[0] ?? edge) + 1;
 
-/** From the newest page back, by overlapping pages, until one shows a row older than `floor`. */
+/** Walks from the newest page back, by overlapping pages, until one shows a row older than `floor`. */
 export async function* walkBack(
   fetcher: PageFetcher,
   first: PageResult,
@@ -203,7 +203,7 @@ export async function* walkBack(
   if (isDone()) return undefined;
   const steps = walkPages(fetcher, walk, () => oldest ?? floor, isDone);
   for (;;) {
-    // The edge moves with the page before the walk asks whether it is done.
+    // The edge must move with the page before the walk checks whether it is done.
     const next = await steps.next();
     if (next.done) return next.value.kind === 'done' ? undefined : next.value;
     pages += 1;

@@ -1,10 +1,10 @@
-import { StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/window.ts';
 import { coverSilence } from './limits/silence.ts';
 import type { PageFetcher } from './pages/page-fetcher.ts';
 import { firstStep, MOST_PAGES, nextStep, type Step } from './pages/page-steps.ts';
 import type { PageRequest } from './pages/question.ts';
+import { unlessRefused } from './pages/range-limits.ts';
 import { type PageResult, sortedRows } from './pages/received.ts';
 import { mayBeThisPage } from './pages/send.ts';
 import { nextDay } from './profile.ts';
@@ -12,17 +12,17 @@ import { sameRows } from './proof/answer.ts';
 import { APART_MS } from './proof/cover.ts';
 import { countTiedRows } from './tied-rows.ts';
 
-/** Where an attempt to close the gap at an instant got to. The evidence knows whether it is closed. */
+/** The outcome of an attempt to close the gap at an instant. The evidence knows whether it is closed. */
 export type Forward =
-  /** Where the page began long before it was asked to, its numbers are the way on. */
+  /** If the page began long before the requested start, reading continues by its page numbers. */
   | { kind: 'shown'; walk?: Walk }
-  /** A full page of rows that are at or before the instant: more lie behind it on later pages. */
-  | { kind: 'crowded'; walk: Walk }
-  /** Nothing at or before the instant is shown, only rows behind it; or nothing at all. */
+  /** A full page of rows at or before the instant: later pages hold more. */
+  | { kind: 'full'; walk: Walk }
+  /** No row at or before the instant shows, only later ones; or none at all. */
   | { kind: 'ahead' | 'nothing' | 'unordered' }
   | { kind: 'failed'; request: PageRequest; error: Error };
 
-/** A way through numbered pages: the question, and the page that was read last. */
+/** A walk through numbered pages: the question, and the page that was read last. */
 export interface Walk {
   order: 'asc' | 'desc';
   start: Instant;
@@ -31,22 +31,22 @@ export interface Walk {
   last: PageResult;
   /** Pages that start before this position fail. */
   low?: number;
-  /** Asking from a later start is of no use before this. */
+  /** A later start shows nothing new before this instant. */
   stayUntil: Instant;
 }
 
-/** How much further back to ask when what should be there does not show: bounds are rounded in ways nobody documents. */
+/** How much further back to start when an expected row does not show: services round bounds in undocumented ways. */
 const STEPS_BACK_MS = [0, 1000, MINUTE_MS + 1000, HOUR_MS + 1000, 26 * HOUR_MS];
-/** On pages as short as this, every row before the gap takes the place of one behind it. */
+/** On pages this short, every row before the gap displaces one after it. */
 const FEW_ROWS = 50;
 /** Enough to find the newest row before an instant, since the first may be hidden. */
 const FEW_BELOW = 10;
-/** So many rows before the gap are wanted on the page that closes it. */
+/** The number of rows from before the gap that should show on the page that closes it. */
 const ROWS_BEFORE = 20;
 
 /**
- * The chain: the oldest rows from a little before the gap on, page 1. No page number grows, so nothing that shifts elsewhere can tear it.
- * The page closes the gap when it shows a row from before it and one from behind it.
+ * The chain: asks for page 1, oldest first, from a little before the gap. Page numbers do not grow, so rows that shift elsewhere cannot
+ * break it. The page closes the gap if it shows a row from before it and one from after it.
  */
 export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGenerator<PageResult, Forward> {
   const { evidence, profile } = fetcher;
@@ -56,7 +56,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   let outcome: Forward = { kind: 'nothing' };
 
   if (yield* isBeginning(fetcher, at)) return { kind: 'shown' };
-  // Of a service that is not known at all, history may well begin here; one that widens starts shows no less from further back.
+  // On an unknown service history may begin here; a service that widens starts shows no less from further back.
   const isNear = profile.isStartSeen && profile.granularity === 'exact';
   const order = evidence.seenBefore(at).length > 0 ? 'older' : isNear ? 'near' : 'beginning';
   if (yield* closeByShortRange(fetcher, near, isClosed)) return { kind: 'shown' };
@@ -69,7 +69,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
       page =
         request.start === near.start
           ? await fetcher.fetch(request)
-          : await attemptEarlier(fetcher, { ...request, end });
+          : await fetcher.attempt({ ...request, end }).catch(unlessRefused);
     } catch (error) {
       if (!mayBeThisPage(error)) throw error;
       return { kind: 'failed', request, error };
@@ -84,19 +84,15 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     const sorted = sortedRows(page);
     const newest = sorted.at(-1)?.at;
     if (request.order === 'desc' && behind !== undefined && sorted[0]?.at === newest && newest === behind) {
-      // More rows share that time than fit a page: the newest row before it, and from there on.
-      const below = await attemptEarlier(fetcher, {
-        order: 'desc',
-        start: request.start,
-        end: Math.ceil(behind) - 1,
-        step: firstStep(FEW_BELOW),
-      });
+      // More rows share that time than fit a page: find the newest row before it, and read on from there.
+      const older = { ...request, end: Math.ceil(behind) - 1, step: firstStep(FEW_BELOW) };
+      const below = await fetcher.attempt(older).catch(unlessRefused);
       if (below) yield below;
       const row = below && sortedRows(below).at(-1)?.at;
       const across =
         row === undefined ? undefined : await fetcher.attempt({ order: 'asc', start: Math.floor(row) - 1 });
       if (across) yield across;
-      // The rows of that time fill a page as well: a pass through all of them ends with rows from both sides of the gap.
+      // The rows of that earlier time fill a page as well: a pass through all of them ends with rows from both sides of the gap.
       const isFull = across && sortedRows(across).at(-1)?.at === row;
       if (!isClosed() && row !== undefined && isFull)
         yield* countTiedRows(fetcher, {
@@ -116,7 +112,7 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
     } else if (page.count * 2 <= page.query.limit) {
       if (outcome.kind !== 'ahead') return outcome;
     } else if (request.start >= at - WALK_FROM_MS) {
-      return { kind: 'crowded', walk: walkFrom(page, request.start) };
+      return { kind: 'full', walk: walkFrom(page, request.start) };
     }
   }
   return outcome;
@@ -132,12 +128,12 @@ export async function* pageForward(fetcher: PageFetcher, at: Instant): AsyncGene
   }
 }
 
-/** A question asks for so many pages' worth of rows at least, and for more where those have not filled one. */
+/** A question asks for at least this many pages' worth of rows, and for more if the last one did not fill a page. */
 const LEAST_PAGES = 1.5;
 
 /**
- * Little more than a page holds is asked for first: of ranges with many rows, services show samples or parts. Whether that closes the gap. Where it
- * does not, or leaves a page half empty, the next is longer.
+ * First asks for little more than a page holds: of ranges with many rows, services show samples or parts. Returns whether that closes the
+ * gap. If it does not, or leaves the page half empty, the next range is longer.
  */
 async function* closeByShortRange(
   fetcher: PageFetcher,
@@ -154,7 +150,7 @@ async function* closeByShortRange(
   return isClosed();
 }
 
-/** Whether history begins behind an instant: a long question has shown no older row than that, and short ones show none either. */
+/** Whether history begins after an instant: a long question shows no older row, and neither do short ones. */
 async function* isBeginning(fetcher: PageFetcher, at: Instant): AsyncGenerator<PageResult, boolean> {
   const { evidence } = fetcher;
   const first = evidence.firstBehind(at);
@@ -166,7 +162,7 @@ async function* isBeginning(fetcher: PageFetcher, at: Instant): AsyncGenerator<P
 /** A walk through numbered pages that begins further back than this costs more than it closes. */
 const WALK_FROM_MS = 3 * DAY_MS;
 
-/** Where to ask from: a little before a row that is known; without one, far enough back for a few rows to lie in between. */
+/** The start to ask from: a little before a known row; without one, far enough back for a few rows to lie in between. */
 export function startNear({ evidence, profile }: PageFetcher, at: Instant): { start: Instant; onRow: boolean } {
   const seen = evidence.seenBefore(at);
   const row = profile.pageRows < FEW_ROWS ? seen[0] : (seen[1] ?? seen[0]);
@@ -179,8 +175,8 @@ export function startNear({ evidence, profile }: PageFetcher, at: Instant): { st
 }
 
 /**
- * What is asked, one after the other. On a row, starts get rounded in ways nobody documents: further back each time. At the edge of a window
- * that no row is known before, either an older row shows, the other way round from the first one behind it, or history begins here.
+ * The questions to ask, in order. If a row is known, each starts further back, because services round starts. At the edge of a window with
+ * no known row before it, either an older row shows, newest first from the first row after it, or history begins here.
  */
 function questionsFor(
   near: { start: Instant; onRow: boolean },
@@ -192,7 +188,7 @@ function questionsFor(
   const older: PageRequest = { order: 'desc', start: at - 10 * APART_MS };
   const beginning = ascending(near.start - APART_MS - DAY_MS);
   const further = [HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS].map((back) => ascending(near.start - back));
-  // One question more for the beginning: the first may have failed for a reason of its own.
+  // One more question for the beginning: the first may have failed for a reason of its own.
   const beginningAgain = { ...beginning, start: beginning.start - 20 * DAY_MS };
   const nearest = ascending(near.start);
   const start = {
@@ -203,28 +199,17 @@ function questionsFor(
   return [...start[first], ...further, beginningAgain];
 }
 
-/** Older starts can be refused by themselves: before the founding of the service, or by what the plan retains. */
-async function attemptEarlier(fetcher: PageFetcher, request: PageRequest): Promise<PageResult | undefined> {
-  try {
-    return await fetcher.attempt(request);
-  } catch (error) {
-    // Recovery: a later start was accepted a moment ago, so it is this start that is refused, not the stream.
-    if (error instanceof StopStream) return undefined;
-    throw error;
-  }
-}
-
-/** Rows may be hidden after they were counted: so many pages of them in a row are looked behind. */
+/** Services may hide rows after counting them: a walk continues past this many such empty pages in a row. */
 const MOST_EMPTY_PAGES = 8;
-/** So many pages may go back, as shuffled ties and vanished rows make them, before one goes further; more of them, and the same pages come again. */
+/** Shuffled ties and vanished rows can make this many pages go back before one advances; more of them are repeats. */
 const MOST_REPEATED = 4;
 
-/** How a walk ended: nothing further shows, one instant is larger than a page, pages hold fewer rows than asked, or one could not be had. */
+/** How a walk ended: no further row shows, ties fill a page, pages hold fewer rows than asked, or a page could not be read. */
 export type WalkEnd = { kind: 'end' | 'tied' } | { kind: 'cut'; rows: number } | { kind: 'failed'; step: Step };
 
 /**
- * Goes on by page numbers where no question can be asked from the place itself. Each page starts a few rows before the last one ended, so
- * that answers overlap: page numbers only say where to look, and the evidence says what is closed. `edge` is how far is known.
+ * Continues by page numbers where no question can start at the position itself. Each page starts a few rows before the last one ended, so
+ * that answers overlap: page numbers only say where to look, and the evidence decides what is closed. `edge` returns how far time is known.
  */
 export async function* walkPages(
   fetcher: PageFetcher,
@@ -255,7 +240,7 @@ export async function* walkPages(
     const sorted = sortedRows(page);
     const isApart = order === 'asc' ? (sorted[0]?.at ?? known) >= known : (sorted.at(-1)?.at ?? known) <= known;
     if (sorted.length > 0 && isApart && edge() === known) {
-      // It should have begun before the last one ended: either that one was cut short, or rows vanished in between.
+      // This page should have begun before the last one ended: either the last one was cut short, or rows vanished in between.
       if (last.count < last.query.limit && last.count > 1) return { kind: 'cut', rows: last.count };
       overlap *= 4;
       if (overlap > most) return { kind: 'tied' };
@@ -266,22 +251,22 @@ export async function* walkPages(
   return { kind: 'end' };
 }
 
-/** Pages of different lengths that repeat each other are not the same, but share nearly all rows. */
+/** Pages of different lengths that repeat each other are not equal, but share nearly all rows. */
 function sharedRows(one: PageResult, other: PageResult): number {
   const ids = new Set(one.rows.map(({ id }) => id));
   return other.rows.filter(({ id }) => ids.has(id)).length;
 }
 
-/** How far a page is, in its order: by the row in its middle, because those at its edges may be from elsewhere. */
+/** The position of a page in its order: the time of its middle row, because rows at its edges may come from elsewhere. */
 function middleOf({ rows, query }: PageResult): number {
   const at = rows[rows.length >> 1]?.at ?? Number.NaN;
   return query.order === 'asc' ? at : -at;
 }
 
-/** A little more than the ties at a page's edge, so that a few rows deleted meanwhile do not tear the walk. */
+/** A little more than the ties at a page's edge, so that a few rows deleted meanwhile do not break the walk. */
 const leastOverlap = (pageRows: number): number => Math.max(1, Math.min(5, pageRows >> 2));
 
-/** Up to the edge everything is known and no overlap is needed; from there on, more than the ties at the page's end. */
+/** Up to the edge everything is known and no overlap is needed; beyond it, the overlap must exceed the ties at the page's end. */
 function tiesAtEdge(last: PageResult, edge: Instant, order: 'asc' | 'desc'): number {
   const sorted = sortedRows(last);
   const end = order === 'asc' ? sorted.at(-1)?.at : sorted[0]?.at;

@@ -3,49 +3,49 @@ import { DAY_MS, describeInstant, HOUR_MS } from '../model/window.ts';
 import { inOrder, type Observation, WIDENED_MS } from './proof/answer.ts';
 import type { Admission } from './proof/prior.ts';
 
-/** What was noticed of this server: hints that save requests and that `doctor` reports. Only `keepsEnds`, `reachesAhead` and `quietThrough` are part of a proof. */
+/** Observed behaviour: hints that save requests, and for `doctor`. Only `keepsEnds`, `reachesAhead`, `quietThrough` enter proofs. */
 export interface Profile {
-  /** What becomes of a `start`: kept, widened to whole hours or days, or ignored. */
+  /** What the service does with a `start`: keeps it, widens it to whole hours or days, or ignores it. */
   granularity: 'exact' | 'hour' | 'day' | 'none';
-  /** Whether that was seen yet. */
+  /** Whether an answer has shown that yet. */
   isStartSeen: boolean;
-  /** When its days begin, in milliseconds after midnight UTC. */
+  /** When the service's days begin, in milliseconds after midnight UTC. */
   dayStartMs: number;
-  /** How much earlier than a row one has to ask for the row to be shown: starts get rounded up. */
+  /** How much earlier than a row a question must start for the row to show: the service rounds starts up. */
   startMarginMs: number;
   /** The coarsest resolution of timestamps seen, in milliseconds. */
   tickMs: number;
-  /** How far rows are apart, by the last page that had several. */
+  /** The average distance between rows, from the last page that had several. */
   rowGapMs: number;
   /** The most rows the service could put on one page. */
   pageRows: number;
-  /** The same for pages that follow each other: some are silently cut short, so that the next one does not follow on. */
+  /** The same for numbered pages read in sequence: the service silently cuts some short, so that the next page leaves a hole. */
   walkRows: number;
-  /** Answers come in another order than was asked for. */
+  /** Answers are not sorted as asked. */
   ignoresOrder: boolean;
-  /** The second page shows what the first did: numbers lead nowhere. Seen in this run. */
+  /** The second page repeats the first: page numbers have no effect. Seen in this run. */
   ignoresPage: boolean;
-  /** Two answers for the same time show different rows. Seen in this run: nothing that it reads is called complete. */
+  /** Two answers for the same time show different rows. Seen in this run: nothing that this run reads is certified. */
   contradictsItself: boolean;
-  /** The number of the first page: by the contract 1. */
+  /** The number of the first page; 1 by the contract. */
   firstPage: 0 | 1;
-  /** Older starts show nothing although there are rows. Seen in this run. */
+  /** Questions with an older start show nothing although there are rows. Seen in this run. */
   showsFrom: Instant | undefined;
-  /** Rows of the newest page since the lookback, where starts are widened and only a limit keeps that page short. */
+  /** Rows since the lookback on the newest page, on a service that widens starts, where only a limit keeps that page short. */
   tailRows: number | undefined;
-  /** The longest range that is asked for: longer ones are refused, time out, or show less. */
+  /** The longest range to ask for: the service refuses longer ones, times out, or shows less. */
   mostRangeMs: number | undefined;
-  /** When that was found out: it may have been an outage, and is tried again. */
+  /** When `mostRangeMs` was measured: the cause may have been an outage, so longer ranges are tried again later. */
   limitedAt: Instant | undefined;
-  /** An end in the future is refused, or answered with nothing; undefined until that was tried. */
+  /** The service refuses an end in the future, or answers it with nothing; undefined until tried. */
   endsNow: boolean | undefined;
-  /** A question that ended right behind a row has shown it: ends are kept. */
+  /** A question that ended right after a row has shown it: the service keeps ends. */
   keepsEnds: boolean;
-  /** An end far ahead has shown what one at the present hides. */
+  /** A question with an end far in the future has shown rows that one ending now hides. */
   reachesAhead: boolean;
-  /** Short questions have shown nothing newer than the newest row until then. */
+  /** Short questions have shown nothing newer than the newest row up to this time. */
   quietThrough: Instant | undefined;
-  /** A row that lies before what is complete: asking from there shows that the newest page joins it. */
+  /** A row before the certified time: a question that starts there shows that the newest page overlaps it. */
   anchorAt: Instant | undefined;
 }
 
@@ -74,7 +74,7 @@ export const UNKNOWN_PROFILE: Omit<Profile, 'pageRows'> = {
   quietThrough: undefined,
 };
 
-/** Learns from an answer what the server does with bounds and order, and how fine its clock is. */
+/** Learns from an answer how the service treats bounds and order, and the resolution of its timestamps. */
 export function noticeAnswer(profile: Profile, answer: Observation, admission: Admission): void {
   profile.ignoresOrder = admission.kind === 'unordered';
   const sorted = inOrder(answer) ?? [];
@@ -94,19 +94,19 @@ export function noticeAnswer(profile: Profile, answer: Observation, admission: A
     return;
   }
   const dayStartMs = (Math.floor(oldest / QUARTER_MS) * QUARTER_MS) % DAY_MS;
-  // What begins within the hour may begin with its day, too, where there is nothing older; more than an hour is no hour.
+  // A page that begins within the hour may also begin with its day, if nothing is older; one that begins earlier is not widened to hours.
   const isHour = early <= HOUR_MS && profile.granularity !== 'day';
   profile.granularity = early > WIDENED_MS ? 'none' : isHour ? 'hour' : 'day';
-  // Days are taken to begin at midnight UTC, or where they were seen to, until a row shows from before that.
+  // Days are assumed to begin at midnight UTC, or where an answer showed them to, until a row from before that shows.
   if (oldest < nextDay(profile, start) - DAY_MS) profile.dayStartMs = dayStartMs;
 }
 
-/** Where the next day of this server begins after an instant. */
+/** When the next day of this service begins after an instant. */
 export function nextDay({ dayStartMs }: Profile, at: Instant): Instant {
   return Math.floor((at - dayStartMs) / DAY_MS) * DAY_MS + dayStartMs + DAY_MS;
 }
 
-/** The same in words, for people. */
+/** Describes the profile for people. */
 export function describeProfile(profile: Profile, mostRows: number): string[] {
   const hours = ((profile.dayStartMs / HOUR_MS + 12) % 24) - 12;
   const zone = hours === 0 ? 'UTC' : `UTC${hours > 0 ? '−' : '+'}${Math.abs(hours)}`;
@@ -122,7 +122,7 @@ export function describeProfile(profile: Profile, mostRows: number): string[] {
     profile.endsNow === true && 'refuses an end in the future',
     profile.ignoresOrder && 'does not sort its answers as asked',
     profile.firstPage === 0 && 'counts pages from 0',
-    profile.ignoresPage && 'shows the same page whatever its number',
+    profile.ignoresPage && 'ignores page numbers',
     profile.contradictsItself && 'shows different rows for the same time',
     profile.showsFrom !== undefined && `shows nothing when asked from before ${describeInstant(profile.showsFrom)}`,
   ].filter((each) => each !== false);

@@ -15,28 +15,28 @@ import type { Slice } from './slice.ts';
 import { createFairShare, sweep, TOO_YOUNG } from './sweep.ts';
 import { readTail, type TailEnd, type TailRequest } from './tail.ts';
 
-/** Reads one stream of one source. What it has proven is the word of `proof/`; the argument is in docs/internals/extraction.md. */
+/** Reads one stream of one source. `proof/` decides what is proven: see docs/internals/extraction.md. */
 export interface Reader {
-  /** From the newest event back to `floor`, newest first: what is fresh is delivered before anything is proven. */
+  /** Reads from the newest event back to `floor`, newest first: fresh rows are delivered before anything is proven. */
   tail(request: TailRequest & RequestContext): AsyncGenerator<Slice, TailEnd>;
-  /** A window from its start to its end. Slices cover it in order, without gaps; each can be committed on its own. */
+  /** Reads a window from its start to its end. Slices cover it in order, without gaps; each can be committed on its own. */
   sweep(request: SweepRequest): AsyncGenerator<Slice, void>;
   profile(): Profile;
-  /** The service's clock as of its last answer; ours before that. */
+  /** The service's clock as of its last answer; our clock before the first answer. */
   serverNow(): Instant;
-  /** How long the service took for the quickest of its last answers: others waited for this process. 0 before the first. */
+  /** The shortest response time among the last few answers; the others waited in this process. 0 before the first. */
   answerMs(): number;
-  /** How many it gave. */
+  /** The number of answers so far. */
   answers(): number;
-  /** How large the last one was, unpacked. */
+  /** The size of the last answer, decompressed. */
   answerBytes(): number;
-  /** Why nothing that it reads is called complete: the service may not have kept the filters, or contradicts itself. Undefined where nothing speaks for that. */
+  /** Why nothing is certified: the service may ignore the filters, or contradicts itself. Undefined if there is no such sign. */
   doubt(): string | undefined;
 }
 
 export interface SweepRequest extends RequestContext {
   window: Window;
-  /** What the tail of this run has shown, whose rows were delivered. */
+  /** The result of this run's tail, whose rows were delivered. */
   after?: TailEnd | undefined;
 }
 
@@ -44,17 +44,17 @@ export interface ReaderOptions {
   api: EventsApi;
   stream: StreamName;
   filters: Readonly<Record<string, string>>;
-  /** Earlier runs with these filters saw rows. */
+  /** Earlier runs with these filters saw rows: that there are none now is no sign against the filters. */
   hasShown?: boolean | undefined;
   flatten: Flatten;
   profile: Profile;
-  /** Nothing younger is ever called complete. */
+  /** Settle time: nothing younger is ever certified. */
   settleMs: number;
-  /** The beginning of the service's history, where that was found: it refuses to be asked for anything older. */
+  /** The beginning of the service's history, if known: the service refuses any earlier start. */
   earliest?: Instant | undefined;
-  /** The most rows that may be asked for on a page. */
+  /** The largest page to ask for. */
   mostRows?: number;
-  /** Our clock, for the time before the service has told its own. */
+  /** Our clock, used until the service's clock is known. */
   now?: () => Instant;
 }
 
@@ -66,16 +66,16 @@ export { createUndelivered, type Slice } from './slice.ts';
 export { TOO_YOUNG } from './sweep.ts';
 export type { TailEnd } from './tail.ts';
 
-/** Answers of late: enough that one of them did not wait, few enough to follow the service. */
+/** The number of last answers to look at: enough that one of them did not wait, few enough to follow the service. */
 const OF_LATE = 4;
 
 export function createReader(settings: ReaderOptions): Reader {
   const { now, mostRows = MAX_LIMIT, earliest = Number.NEGATIVE_INFINITY, settleMs, ...options } = settings;
   const profile = { ...options.profile };
-  // Whatever made pages smaller may be over: every run tries twice as many rows as the last one ended with.
+  // The cause of smaller pages may be gone: every run tries twice as many rows as the last run ended with.
   profile.pageRows = Math.min(mostRows, profile.pageRows * 2);
   profile.walkRows = Math.min(mostRows, profile.walkRows * 2);
-  // What stands in the way of a whole run is looked for again in the next.
+  // Faults that block a whole run are tested again in the next run.
   profile.ignoresPage = false;
   profile.contradictsItself = false;
   profile.showsFrom = undefined;
@@ -118,26 +118,18 @@ const CONTRADICTED =
   'answers of this service contradict each other: rows that one shows are missing from another for the same time';
 
 /**
- * What is proven is complete of what was asked for; whether the service asked itself the same question, only its rows show. From the
- * first row on that a filter should have kept out, as long as no row ever came for a filter, and where answers contradict each other, nothing is
- * called complete.
+ * A proof covers what was asked for; only the rows show whether the service answered that question. Nothing is certified after the first
+ * row that a filter should have excluded, while no row at all has come for a filter, or when answers contradict each other.
  */
 interface Guard {
-  /** Every row that the service shows, wherever it lies. */
+  /** Checks every row that the service shows, at any time. */
   see(rows: readonly Row[]): void;
   doubt(): string | undefined;
   sweep(slices: AsyncGenerator<Slice, void>): AsyncGenerator<Slice, void>;
   tail(slices: AsyncGenerator<Slice, TailEnd>): AsyncGenerator<Slice, TailEnd>;
 }
 
-interface GuardOptions {
-  stream: StreamName;
-  filters: Readonly<Record<string, string>>;
-  /** Earlier runs with these filters saw rows: that there are none now says nothing against them. */
-  hasShown?: boolean | undefined;
-}
-
-function createGuard({ stream, filters, hasShown = false }: GuardOptions, profile: Profile): Guard {
+function createGuard({ stream, filters, hasShown = false }: ReaderOptions, profile: Profile): Guard {
   const isFiltered = Object.keys(filters).length > 0;
   let check = checkFiltered(STREAMS[stream], filters, []);
   const doubt = (): string | undefined => {

@@ -1,25 +1,25 @@
 import type { Instant } from '../model/instant.ts';
 
-/** The service's clock as of its last answer: ours is not theirs. */
+/** The service's clock as of its last answer; it may differ from ours. */
 export interface ServiceClock {
   now(): Instant;
-  /** What an answer said. */
+  /** Records the time that an answer reported. */
   set(said: Instant): void;
 }
 
 /**
- * How much of the service's word is believed. A Date header that is ahead of us, on one of many machines behind one name perhaps, would have
- * time called complete that has not been yet. Where it is our clock that is slow, that costs time and no rows: complete is said a little later.
+ * Never trusts a service's clock that is ahead of ours: such a Date header, perhaps of one machine among many behind one name, would
+ * certify time that is not over. If instead our clock is slow, this only delays certification; no rows are lost.
  */
-export const believed = (said: Instant, ours: Instant): Instant => Math.min(said, ours);
+export const notAhead = (said: Instant, ours: Instant): Instant => Math.min(said, ours);
 
-/** Our clock, as it would be if nobody had set it back since this process began. */
+/** Our clock, ignoring any time that it was set back since this process began. */
 export const ourNow = (): Instant => Math.max(Date.now(), steadyNow());
 
-/** It never jumps: whoever sets the clock of this machine does not move it. */
+/** A monotonic clock: setting the clock of this machine does not move it. */
 const steadyNow = (): Instant => Math.floor(performance.timeOrigin + performance.now());
 
-/** Goes on from what the service last said at the speed of our clock: a sweep may take hours. */
+/** Advances the service's last reported time at the speed of our clock: a sweep may take hours. */
 export function createServiceClock({
   steady = steadyNow,
   ours = ourNow,
@@ -31,8 +31,8 @@ export function createServiceClock({
   return {
     now: () => steady() + (skew ?? 0),
     set(said) {
-      const now = believed(said, ours()) - steady();
-      // Several machines answer behind one name: the slowest of them may not have seen yet what another calls past.
+      const now = notAhead(said, ours()) - steady();
+      // Several machines may answer behind one name: the slowest may not have seen yet what another considers past.
       skew = skew === undefined ? now : Math.min(skew, now);
     },
   };

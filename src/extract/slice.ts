@@ -7,19 +7,19 @@ import type { Certified } from './proof/certified.ts';
 
 /** Part of a stream, with every row that was found there. */
 export interface Slice {
-  /** What this slice speaks of; the tail's slices speak of nothing until its end is known. */
+  /** The window that this slice covers; the tail's slices have none until its end is known. */
   window: Window | undefined;
-  /** The kernel's word that the window is complete, once this slice and those before it are stored. */
+  /** The kernel's proof that the window is complete, once this slice and those before it are stored. */
   certified: Certified | undefined;
-  /** These rows are all that the service shows of the window now. Not set where some were delivered with other slices. */
+  /** These rows are all that the service shows of the window now. Not set if some were delivered with other slices. */
   whole?: boolean;
-  /** Why it could not be proven, or what was set aside. */
+  /** Why the window could not be proven, or what was set aside. */
   note?: string;
   rows: readonly Row[];
   rejected: readonly Rejection[];
 }
 
-/** Rows that are delivered without a word about completeness. */
+/** Rows delivered with no claim of completeness. */
 export const delivered = (rows: readonly Row[], rejected: readonly Rejection[] = []): Slice => ({
   window: undefined,
   certified: undefined,
@@ -27,23 +27,23 @@ export const delivered = (rows: readonly Row[], rejected: readonly Rejection[] =
   rejected,
 });
 
-/** Some services show whole seconds at one time and milliseconds at another: a row may seem to lie on either side of an edge. */
+/** Some services show whole seconds at one time and milliseconds at another: a row may seem to lie on either side of a boundary. */
 const BLUR_MS = 1000;
 
-/** The rows of a page between two instants or nearly so, and those whose times are out of order: no other page may show them. */
+/** The rows of a page between two instants, with a margin, and those with times out of order, which no other page may show. */
 export function rowsOf(page: PageResult, after: Instant, before: Instant): Row[] {
   const [from, until] = [after - BLUR_MS, before + BLUR_MS];
   const sorted = new Set<unknown>(sortedRows(page));
   return page.rows.filter((row) => (sorted.size > 0 && !sorted.has(row)) || (row.at >= from && row.at < until));
 }
 
-/** Pages overlap: so many of the last ones are remembered, to deliver each row once. */
+/** Pages overlap: this many of the last ones are remembered, to deliver each row once. */
 const PAGES_REMEMBERED = 4;
 
-/** All that two readings of an event can differ in: of those that do, the later one counts. */
+/** Everything in which two readings of an event can differ: if they do, the later one counts. */
 export const contentOf = ({ at, values, extra }: Row): unknown => [at, values, extra];
 
-/** Leaves out rows that were among the last ones already, and no different. */
+/** Drops rows that recent pages already had with the same version. */
 export function createUndelivered(versionOf: (row: Row) => unknown): (rows: readonly Row[]) => Row[] {
   const last: Array<Map<string, unknown>> = [];
   return (rows) => {
@@ -57,13 +57,13 @@ export function createUndelivered(versionOf: (row: Row) => unknown): (rows: read
   };
 }
 
-/** This page alone shows all that a proven window has now: what a sink has besides has vanished. */
+/** Whether this page alone shows all rows of a proven window: any other row that a sink has there has vanished. */
 export function isWhole(page: PageResult, { start, end }: Window): boolean {
   const own = ownEnd(page, start);
   return page.rejected.length === 0 && own !== undefined && own >= end;
 }
 
-/** How far a page by itself shows everything from an instant on, once that is proven: it begins before it, by a row or by its question. */
+/** The end of the time from `at` on that a page covers by itself, once proven: it must begin before `at`, by a row or by its question. */
 export function ownEnd(page: PageResult, at: Instant): Instant | undefined {
   const { order, page: number, start } = page.query;
   const sorted = sortedRows(page);

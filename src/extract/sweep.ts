@@ -10,12 +10,12 @@ import { prove } from './proof/certified.ts';
 import { contentOf, createUndelivered, delivered, isWhole, ownEnd, rowsOf, type Slice } from './slice.ts';
 
 /**
- * Reads a window from its start to its end: fetches the page that closes the first gap, until there is none. What no page closes is left
- * uncertified with its reason, and the reading goes on behind it. Slices cover the window in order, without gaps.
+ * Reads a window from its start to its end: fetches the page that closes the first gap, until no gap is left. A gap that no page closes is
+ * delivered uncertified with its reason, and reading continues after it. Slices cover the window in order, without gaps.
  */
 export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairShare): AsyncGenerator<Slice, void> {
   const { evidence } = fetcher;
-  const gaps = createGapCloser(fetcher, window);
+  const closeGap = createGapCloser(fetcher, window);
   let at = window.start;
   let leaps = 0;
   let areEndsTested = false;
@@ -24,7 +24,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
   while (at < window.end) {
     const rest = { ...delivered([]), window: { start: at, end: window.end } };
     if (fair.isSpent()) return yield { ...rest, note: TOO_MANY };
-    // What is not settled yet cannot be proven whatever is asked, and what shows of it has been delivered.
+    // Time that has not settled cannot be proven by any question, and its visible rows have been delivered.
     if (at >= Math.min(evidence.settledThrough, evidence.shownThrough)) {
       if (at >= evidence.settledThrough || areEndsTested) return yield { ...rest, note: TOO_YOUNG };
       areEndsTested = true;
@@ -34,19 +34,19 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
       evidence.admitEnd();
       continue;
     }
-    // Behind a gap, pages may still show rows from within it.
+    // After a gap, pages may still show rows from within it.
     const from = leaps > 0 ? window.start : at;
     let last: PageResult | undefined;
-    // What pages that came after it have shown: of two versions of a row, the later one counts.
+    // Rows shown by pages that came after `last`: of two versions of a row, the later one counts.
     const shownSince = new Map<string, Row>();
     const rowsOfLast = (): Row[] =>
       last ? rowsOf(last, from, window.end).map((row) => shownSince.get(row.id) ?? row) : [];
     let outcome: GapEnd = { setAside: [] };
     if (evidence.through(at) === undefined) {
-      const steps = gaps.close(at);
+      const steps = closeGap(at);
       for (let step = await steps.next(); ; step = await steps.next()) {
         for (const page of fetcher.take()) {
-          // The page that shows most from here on by itself is the one to speak of a window; the others are delivered without one.
+          // The page that by itself covers most from here on stands for the window; the others are delivered without one.
           const isFurther = !last || (ownEnd(page, at) ?? at) >= (ownEnd(last, at) ?? at);
           const other = isFurther ? last : page;
           if (other) yield delivered(rowsOf(other, from, window.end), other.rejected);
@@ -55,7 +55,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
             shownSince.clear();
           }
           if (!isFurther) for (const row of page.rows) shownSince.set(row.id, row);
-          // Rows from before this place that no recent page has shown: they arrived since, or were left out. They are stored, too.
+          // Rows from before this position that no recent page showed: they arrived since, or were left out. They are stored, too.
           const passed = undelivered(rowsOf(page, window.start, window.end)).filter((row) => row.at < from);
           if (passed.length > 0) yield delivered(passed);
           const fresh = rowsOf(page, newest + 1, window.end);
@@ -67,7 +67,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
         break;
       }
     }
-    // What the last page shows by itself first: only of that it is known that it is all there is now.
+    // Certifies first what the last page shows by itself: only that part is known to be everything there is now.
     const own = last && ownEnd(last, at);
     const end = Math.min(window.end, own ?? Number.POSITIVE_INFINITY, evidence.through(at) ?? at);
     const { proven } = end > at ? prove({ start: at, end }, evidence) : {};
@@ -77,7 +77,7 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
         window: { start: at, end },
         certified: proven,
         whole: last !== undefined && !isAside && isWhole(last, { start: at, end }),
-        // What lies further ahead on it is evidence already, and will not be asked for again.
+        // Its rows further ahead are evidence already, and will not be read again.
         rows: rowsOfLast(),
         rejected: [...(last?.rejected ?? []), ...outcome.setAside],
         ...(isAside && { note: SET_ASIDE }),
@@ -85,14 +85,14 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
       at = end;
       continue;
     }
-    // Ends may be shifted or rounded, as it turned out only now: they are tested above, before this is given up.
+    // It turned out only now that the service may shift or round ends: they are tested above before the gap is given up.
     if (at >= evidence.shownThrough && !areEndsTested) {
       if (last) yield delivered(rowsOfLast(), last.rejected);
       continue;
     }
-    // Where no row shows behind it, there is nothing to go on to.
+    // If no row shows after the gap, there is nothing to continue with.
     const isLast = evidence.nextFrom(at) === undefined && evidence.seenAfter(at).length === 0;
-    const beyond = isLast ? window.end : placeBeyond(fetcher, at, leaps);
+    const beyond = isLast ? window.end : positionBeyond(fetcher, at, leaps);
     const to = Math.min(window.end, outcome.resumeAt ?? beyond);
     leaps += 1;
     yield {
@@ -109,19 +109,19 @@ export async function* sweep(fetcher: PageFetcher, window: Window, fair: FairSha
 export const SET_ASIDE = 'a row that the service cannot show was set aside';
 const NOT_TOGETHER = 'no answer of the service shows rows from before and after this time together';
 
-/** Said of the end of a window that lies in the present. */
+/** The note on the end of a window that lies in the present. */
 export const TOO_YOUNG = 'too young to be complete: events may still arrive';
-const TOO_MANY = 'this service needs too many requests to be read here; the next try goes on';
+const TOO_MANY = 'reading this time takes too many requests; the next run continues';
 
-/** Sweeps that keep asking without seeing anything new end: so many requests of a run are free, and a few for every page of new rows. */
+/** Ends sweeps that keep asking without new rows: a run gets this many requests, and a few more for every page of new rows. */
 const FREE_REQUESTS = 400;
 const REQUESTS_A_PAGE = 3;
-/** A service that shows nothing any more, so many times in a row, has gone dark. */
+/** More empty answers in a row than this mean that the service has stopped showing rows. */
 const MOST_EMPTY = 40;
 
-/** What the sweeps of one run may ask for together. */
+/** The requests that the sweeps of one run share. */
 export interface FairShare {
-  /** Counts the rows of a page that lie in the window of its sweep, and that it has not met before. */
+  /** Counts the rows of a page that lie in the sweep's window and are new to it. */
   count(rows: number): void;
   isSpent(): boolean;
 }
@@ -139,11 +139,11 @@ export function createFairShare(profile: Profile, asked: () => { requests: numbe
   };
 }
 
-/** One place that cannot be proven must not keep the rest from being read: on behind it, further each time. */
+/** A position that cannot be proven must not block the rest: reading continues after it, further each time. */
 const LEAPS_MS = [2000, MINUTE_MS, HOUR_MS];
 const MOST_LEAPS = 12;
 
-function placeBeyond({ evidence }: PageFetcher, at: Instant, leaps: number): Instant {
+function positionBeyond({ evidence }: PageFetcher, at: Instant, leaps: number): Instant {
   const known = (evidence.nextFrom(at) ?? Number.POSITIVE_INFINITY) + 1;
   if (leaps >= MOST_LEAPS) return known;
   const leap = LEAPS_MS[leaps % (LEAPS_MS.length + 1)];

@@ -17,38 +17,38 @@ import type { Prior } from './proof/prior.ts';
 import { contentOf, createUndelivered, delivered, rowsOf, type Slice } from './slice.ts';
 
 export interface TailRequest {
-  /** Everything older than this is proven already; undefined where nothing is. */
+  /** Everything older is proven already; undefined if nothing is proven. */
   floor: Instant | undefined;
-  /** Read back to here even so: events may have come late behind the floor. */
+  /** Read back to here in any case: events may have arrived late before the floor. */
   lookback: Instant | undefined;
-  /** The oldest instant that is wanted. */
+  /** The oldest instant to read. */
   since: Instant;
   known?: Omit<Prior, 'settleMs' | 'isProven'>;
 }
 
 export interface TailEnd {
-  /** What is complete now, from the floor or before it to what has settled. */
+  /** The certified window, from the floor or before it up to what has settled. */
   certified: Certified | undefined;
   /** One page showed all of it. */
   isOnePage: boolean;
-  /** No row was shown, whatever was asked. */
+  /** No question showed a row. */
   isEmpty: boolean;
-  /** Sweeps of the same run go on from it: the rows that it rests on were delivered. */
+  /** Sweeps of the same run continue from it: the rows that it rests on were delivered. */
   evidence: Evidence;
-  /** The service's clock when the newest page was read: what came later may be missing from it. */
+  /** The service's clock when it sent the newest page, which may miss anything later. */
   serverNow: Instant;
 }
 
-/** So many rows from before the lookback are wanted on the page. */
+/** The number of rows from before the lookback that the page should have. */
 const ROWS_BEFORE = 3;
 
-/** Further back than this, an exact server is read faster by the chain, which also keeps what it has proven. */
+/** Beyond this many pages, the chain reads a service with exact bounds faster, and it also keeps what it has proven. */
 const TAIL_PAGES = 8;
 const UNLIMITED = 2000;
 
 /**
- * What is new, newest first. The question begins at a row that is known, so that an idle poll is one request for a few rows; only that row, or an
- * older one, shows that the page joins what is complete.
+ * Reads new rows, newest first. The question begins at a known row, so that an idle poll is one request for a few rows; only that row, or
+ * an older one, shows that the page overlaps the certified time.
  */
 export async function* readTail(
   fetcher: PageFetcher,
@@ -65,11 +65,11 @@ export async function* readTail(
   let empty: PageResult | undefined;
   function* deliverAll(): Generator<Slice, void> {
     for (const page of fetcher.take()) {
-      // Older rows only show that the page joins what is complete, or where history begins.
+      // Older rows only show that the page overlaps the certified time, or where history begins.
       const rows = undelivered(rowsOf(page, request.since, Number.POSITIVE_INFINITY));
-      // A page that confirms another shows nothing else.
+      // A page that only confirms another has no new rows.
       if (rows.length > 0) pages += 1;
-      // The clock of the newest page, not of the last one: what arrived during the walk is on none of its pages.
+      // The clock of the newest page, not of the last one: rows that arrived during the walk are on none of its pages.
       serverNow ??= page.answeredAt;
       if (rows.length > 0 || page.rejected.length > 0) yield delivered(rows, page.rejected);
     }
@@ -84,13 +84,13 @@ export async function* readTail(
         while (!next.done) next = await asking.next();
         yield* deliverAll();
         page = next.value;
-        // A page with room left shows no more when more is asked for.
+        // A page with room left shows no more if more is asked for.
         if (!page || page.count * 2 <= rows || (sortedRows(page)[0]?.at ?? start) < (lookback ?? start)) break;
       }
       if (!page) continue;
       if (page.count === 0) empty = page;
       else first = page;
-      // Where ranges are limited, an earlier start asks the same.
+      // If ranges are limited, an earlier start asks the same.
       if (profile.mostRangeMs !== undefined && page.query.start > start) break;
       if (page.count > 0 && (isJoined() || page.count >= page.query.limit / 2)) break;
     }
@@ -103,15 +103,14 @@ export async function* readTail(
   yield* deliverAll();
   const { newestSeen } = request.known ?? {};
   if (!isJoined() && profile.mostRangeMs !== undefined && newestSeen !== undefined) {
-    // No question can be long enough to show a row that is known.
+    // No question is long enough to show a known row.
     if (!evidence.ends.areKnownKept) for await (const _ of testEnds(fetcher, newestSeen)) yield* deliverAll();
     for await (const _ of coverLimited(fetcher, { from: newestSeen, to: clock.now() })) yield* deliverAll();
     evidence.admitSilence(newestSeen, evidence.seenAfter(newestSeen)[0]);
   }
   if (first && lookback !== undefined && first.count * 2 > first.query.limit) {
     const mostPages = profile.granularity === 'exact' ? TAIL_PAGES : UNLIMITED;
-    const walk = walkBack(fetcher, first, lookback, mostPages);
-    for (let next = await walk.next(); !next.done; next = await walk.next()) yield* deliverAll();
+    for await (const _ of walkBack(fetcher, first, lookback, mostPages)) yield* deliverAll();
   }
   yield* deliverAll();
 
@@ -120,7 +119,7 @@ export async function* readTail(
     profile.tailRows = sortedRows(first).filter(({ at }) => at >= lookback).length;
   const through = Math.min(evidence.settledThrough, evidence.shownThrough);
   const settled = Math.min((serverNow ?? clock.now()) - settleMs, through);
-  // Not the last of them, so that several show and their order can be told.
+  // Not the last of them, so that several rows show and prove the order.
   const known = first ? [...new Set(sortedRows(first).flatMap(({ at }) => (at < settled ? [at] : [])))] : [];
   const [only] = known.length === 1 ? known : [];
   const older = only === undefined ? [] : evidence.seenBefore(only);
@@ -130,34 +129,34 @@ export async function* readTail(
     isOnePage: pages === 1,
     isEmpty,
     evidence,
-    // The slowest clock that answered: nothing behind it is proven by all of them.
+    // The slowest clock that answered: not all machines prove anything after it.
     serverNow: Math.min(serverNow ?? clock.now(), (evidence.isNew ? evidence.settledThrough : through) + settleMs),
   };
 }
 
-/** From a row that is known before the floor, or the lookback where that is earlier; then from further back, in case nothing joins. */
+/** The starts to try: a known row before the floor, or before the lookback if that is earlier; then further back. */
 function startsOf(
   { floor, lookback, since, known }: TailRequest,
   { anchorAt, rowGapMs, startMarginMs }: Profile,
 ): Instant[] {
   const margin = startMarginMs + Math.min(DAY_MS, ROWS_BEFORE * rowGapMs);
-  // Where no row was ever seen there is none to begin at.
+  // If no row was ever seen, there is none to begin at.
   if (floor === undefined || known?.newestSeen === undefined) return [since - APART_MS - DAY_MS];
   const rows = [anchorAt ?? known.newestSeen].filter((at) => at < floor);
-  // A little further than the lookback, so that a row from before it shows, too.
+  // A little before the lookback, so that a row from before it shows, too.
   const start = Math.floor(Math.min((lookback ?? floor) - margin, rows.length > 0 ? Math.max(...rows) : floor)) - 1;
   return [start, start - DAY_MS, since - 1, since - APART_MS - DAY_MS].filter(
     (at, i, all) => i === 0 || at < (all[i - 1] ?? at),
   );
 }
 
-/** Asked for besides: what may be new, and a row from before the lookback. */
+/** Extra rows to ask for: new ones, and a row from before the lookback. */
 const FEW_ROWS = 12;
 const WIDER = 16;
 
 /**
- * How many rows to ask for, and then for how many where those do not reach back. A start that is kept bounds the page by itself; where it is
- * widened only the limit does: twice the rows that the last poll needed.
+ * The page sizes to try, larger ones if a page does not reach back. A service that keeps starts bounds the page by the start; on one that
+ * widens them only the limit does: twice the rows that the last poll needed.
  */
 function limitsOf({ tailRows, ignoresOrder, pageRows }: Profile): number[] {
   const limits: number[] = [];
@@ -166,29 +165,28 @@ function limitsOf({ tailRows, ignoresOrder, pageRows }: Profile): number[] {
   return [...limits, pageRows];
 }
 
-/** Whether no row shows whatever is asked: from the beginning, and piece by piece over what an earlier poll found empty, or the latest hours. */
+/** Whether no question shows a row: one from the beginning, and pieces that cover what an earlier poll found empty, or the latest hours. */
 async function showsNothing(fetcher: PageFetcher, { since, known }: TailRequest): Promise<boolean> {
   const now = fetcher.clock.now();
   const found = known?.empty ?? [];
-  // Where ranges are limited, the long question below is cut, so that all of the time is looked at.
+  // If ranges are limited, the long question below is truncated, so the pieces cover all of the time.
   const latest = { from: fetcher.profile.mostRangeMs === undefined ? now - LATEST_MS : since, to: now };
   const silences = found.length > 0 ? found.map(({ start, end }) => ({ from: start, to: end })) : [latest];
   const start = Math.min(since, ...silences.map(({ from }) => from)) - APART_MS - DAY_MS;
-  // A start that the plan does not retain is refused: what lies before is not known.
+  // The service refuses a start that is older than the plan retains: what lies before it is unknown.
   const long = await fetcher.attempt({ order: 'asc', start }).catch(unlessTooOld);
   if (!long || long.count > 0) return false;
   for (const silence of silences) {
-    const pieces = coverSilence(fetcher, silence, 'to');
-    for (let next = await pieces.next(); !next.done; next = await pieces.next()) if (next.value.count > 0) return false;
+    for await (const { count } of coverSilence(fetcher, silence, 'to')) if (count > 0) return false;
   }
   fetcher.evidence.admitNothing();
   return true;
 }
 
-/** What is looked at where nothing waits to be confirmed. */
+/** The time to check if no earlier empty window waits for confirmation. */
 const LATEST_MS = 3 * HOUR_MS;
 
-/** Old starts can be refused by themselves, by what the plan retains: then the latest is asked for alone. */
+/** The service may refuse old starts that are beyond the plan's retention: then only the latest day is asked for. */
 async function* newestFrom(
   fetcher: PageFetcher,
   start: Instant,
@@ -199,17 +197,17 @@ async function* newestFrom(
     const page = yield* newestPage(fetcher, start, rows);
     if (page || start >= recent) return page;
   } catch (error) {
-    // Recovery: where the latest can be had, it is this start that is refused and not the stream. A key that is refused is refused for any.
+    // Recovery: if the latest day is readable, the service refuses this start and not the stream. A refused key is refused for any start.
     if (!(error instanceof StopStream) || error.answer?.status === 401 || start >= recent) throw error;
   }
   return yield* newestPage(fetcher, recent);
 }
 
-/** What joins the floor. Where no time has passed since it was proven, that ends there too. */
+/** The proven interval around the floor. If no time has passed since the floor was proven, the interval ends there too. */
 const aroundFloor = (evidence: Evidence, floor: Instant): Interval | undefined =>
   evidence.around(Math.min(floor, Math.min(evidence.settledThrough, evidence.shownThrough) - CLOSED_MS));
 
-/** What is complete now around the floor, or from the beginning on where nothing was. */
+/** What is proven now around the floor, or from the beginning if nothing was proven before. */
 function provenFrom(evidence: Evidence, { floor, since }: TailRequest, settled: Instant): Certified | undefined {
   const interval = floor === undefined ? evidence.around(since) : aroundFloor(evidence, floor);
   if (!interval) return undefined;

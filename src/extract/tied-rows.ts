@@ -5,30 +5,30 @@ import type { PageResult } from './pages/received.ts';
 import { type Observation, sameRows } from './proof/answer.ts';
 import { countOf, EMPTY_BEHIND } from './proof/counting.ts';
 
-/** Where the rows of one instant are looked for. */
+/** The rows of one instant, and where to look for them. */
 export interface TiedRows {
   at: Instant;
-  /** One after the other, pass by pass. */
+  /** The sort orders that passes use in turn. */
   orders: ReadonlyArray<'asc' | 'desc'>;
   start: Instant;
-  /** A place, counted from 0, that is not behind the first of them. */
+  /** A position, counted from 0, at or before the first of them. */
   place: number;
-  /** Whether what was wanted of it is known by now. */
+  /** Returns whether the caller already knows what it needs. */
   isDone?: () => boolean;
 }
 
-/** Shuffled ties of one and a half pages need about ten passes to show them all twice. */
+/** Shuffled ties that fill one and a half pages need about ten passes to show all of them twice. */
 const MOST_PASSES = 40;
-/** Rows come and go while they are counted; more often than this, something else is wrong. */
+/** Rows come and go during counting; more failed passes than this mean another fault. */
 const MOST_UNCOUNTED = 3;
-/** A page that holds less than this part of what was asked for was not cut, its rows are hidden. */
+/** A page with less than one part in this many of the rows asked for was not truncated: its rows are hidden. */
 export const MOST_CUT = 100;
-/** Pages of a shuffled instant that show nothing new; more of them repeat each other. */
+/** More pages of shuffled ties without a new row than this repeat each other. */
 const MOST_STALE = 4;
 
 /**
- * Pages through an instant that has more rows than a page: all of them are edges, so that no answer proves one. Passes with other page
- * edges count the places and the rows that stand there; the evidence says when these are all. Returns whether they are.
+ * Pages through an instant with more rows than a page: all of them lie at page edges, so that no single answer proves any. Passes with
+ * different page edges count the positions and the rows on them; the evidence decides when these are all. Returns whether they are.
  */
 export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): AsyncGenerator<PageResult, boolean> {
   const { profile, evidence } = fetcher;
@@ -41,12 +41,12 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
     const pages = yield* onePass(fetcher, tied, order, Math.max(1, longest - shorter));
     const count = countOf(pages, tied.at);
     if ((count && evidence.admitCount(tied.at, count)) || tied.isDone?.()) return true;
-    // Nothing shows behind it: from one side only, or where the end of everything is not known, no pass more would tell.
+    // No row shows after it: from one side only, or if the stream's end is not known, another pass would not help.
     if (count?.isOpen && (!evidence.knowsEnd || tied.orders.length === 1) && pass >= tied.orders.length - 1)
       return false;
     const least = pages.find((page) => page.count < page.query.limit)?.count ?? longest;
     if (!isCut && (!count || count.isOpen) && least < longest && least >= longest / MOST_CUT) {
-      // Pages hold fewer rows than were asked for, and more lie behind: then this is what a page holds.
+      // Pages hold fewer rows than asked for, and more rows follow: this is the service's page size.
       isCut = true;
       longest = least;
       shorter = -1;
@@ -57,7 +57,7 @@ export async function* countTiedRows(fetcher: PageFetcher, tied: TiedRows): Asyn
   return false;
 }
 
-/** Shuffled ties may show the same few rows on two pages by chance; not this many. */
+/** Shuffled ties may show the same few rows on two pages by chance, but not this many. */
 const BY_CHANCE = 8;
 
 /** A full page repeats the one before it. */
@@ -67,7 +67,7 @@ function isSameAgain(pages: readonly Observation[]): boolean {
   return one.query.page === 1 || one.count > BY_CHANCE;
 }
 
-/** Until a row on the far side shows, or nothing new does. */
+/** Reads pages until a row on the far side shows, or until they show nothing new. */
 async function* onePass(
   fetcher: PageFetcher,
   { at, start, place }: TiedRows,
@@ -90,7 +90,7 @@ async function* onePass(
       fetcher.profile.ignoresPage = true;
       break;
     }
-    // Behind a page that is not full only empty ones may follow.
+    // After a page that is not full, only empty ones may follow.
     if (short > 0 && page.count > 0) break;
     if (page.count < limit && ++short > EMPTY_BEHIND) break;
     if (page.rows.every((row) => seen.has(row.id)) && ++stale > MOST_STALE) break;

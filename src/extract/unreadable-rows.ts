@@ -4,7 +4,7 @@ import { type Step, stepAt, stepEndingAt } from './pages/page-steps.ts';
 import type { PageResult, Rejection } from './pages/received.ts';
 import type { PageQuery } from './proof/answer.ts';
 
-/** A page that fails although the service is there. */
+/** A page that fails although the service responds. */
 export interface FailedPage {
   start: Instant;
   end?: Instant | undefined;
@@ -12,19 +12,19 @@ export interface FailedPage {
   error: Error;
 }
 
-/** What became of it: the gap is closed by smaller pages or round a row that was set aside, or it is not. */
+/** The result: the gap is closed by smaller pages or around a row that was set aside, or reading is stuck. */
 export type AfterFailure =
   | { kind: 'shown'; setAside: readonly Rejection[] /** The page to walk on from. */; last?: PageResult; low?: number }
   | { kind: 'stuck'; reason: string };
 
-/** Each of them costs all retries twice; more in a row than this is another kind of trouble. */
+/** Each unreadable row costs all retries twice; more adjacent ones than this have another cause. */
 const MOST_ADJACENT = 5;
-/** So much is read behind an unreadable row that the chain can go on without meeting it again. */
+/** Rows to read after an unreadable row, so that the chain continues without hitting it again. */
 const ROWS_BEHIND = 12;
 
 /**
- * Finds out by halving how much of a page can be had, and reads that. Where not even the next row can be had together with what is known,
- * it is tried alone: one that fails there too is set aside, with its neighbours on both sides read.
+ * Finds by bisection how much of a page is readable, and reads that. If not even the next row can be read together with known rows, tries
+ * it alone; if it fails there too, sets it aside after reading its neighbours on both sides.
  */
 export async function* getPastFailure(
   fetcher: PageFetcher,
@@ -45,7 +45,7 @@ export async function* getPastFailure(
     yield again;
     return stuck(error.message);
   }
-  // A row that was shown before fails there as well: then it is the number of the page, and no row.
+  // If a row that was shown before fails there as well, the page number is at fault and no row is.
   if (step.offset > 0 && !(await attempt(stepAt(step.offset - 1, 1)))) return stuck(error.message);
   let [place, longest, isEnd] = [step.offset, 0, false];
   for (let limit = Math.max(1, step.limit >> 1); place < step.end && !isEnd; ) {
@@ -60,7 +60,7 @@ export async function* getPastFailure(
     else limit = part.limit >> 1;
   }
   if (place >= step.end || isEnd) {
-    // Every row could be had in smaller pages: it was only too large.
+    // Every row was readable in smaller pages: the page was only too large.
     profile.pageRows = Math.max(1, Math.min(profile.pageRows, longest));
     return stuck(error.message);
   }
@@ -119,7 +119,7 @@ async function* tryAround(
   if (!beforeAgain) return undefined;
   const isProven = fetcher.evidence.admitUnreadable({
     before: [before, beforeAgain],
-    neighbours: [left, right],
+    adjacent: [left, right],
     failed: [once, twice],
     behind,
     behindAgain,
@@ -145,7 +145,7 @@ async function longestFrom(
   return undefined;
 }
 
-/** The row itself was never seen: what is kept is where it stands. The same place makes the same entry next time. */
+/** The row itself was never seen: the entry records its position. The same position makes the same entry next time. */
 const reject = (after: Instant, reason: string, index: number): Rejection => ({
   record: {
     unreadable: 'the service fails on every page that holds this row, alone or with others',

@@ -5,10 +5,10 @@ import { parseInstant } from './instant.ts';
 /** The logical type of a column; each sink maps it to a type of its own. */
 export type Kind = 'text' | 'integer' | 'number' | 'boolean' | 'timestamp' | 'json';
 
-/** The sort of personal data; `privacy` in the config says how each is treated. */
+/** The sort of personal data; `privacy` in the config sets the treatment of each. */
 export type Personal = 'linkPassword' | 'ip' | 'customer';
 
-/** Reads a value of another shape; `other` is the value under the field's second name, if any. */
+/** Converts a value of another shape; `other` is the value under the field's second name, if any. */
 type Via = (value: unknown, other: unknown) => unknown;
 
 /** Where a value comes from: a path in the record, and how to read it if the shape differs. */
@@ -165,7 +165,7 @@ const BOOLEANS = new Map<unknown, boolean>([
   ['false', false],
 ]);
 
-/** Any JSON number; the integers among them stay exact. */
+/** Any JSON number; integers stay exact. */
 function toNumber(value: unknown): Coerced {
   if (typeof value === 'number') return Number.isFinite(value) ? value : MISMATCH;
   return typeof value === 'bigint' ? value : MISMATCH;

@@ -1,8 +1,8 @@
-/** By what the caller does next: wait (RetryLater), stop the stream, set the record aside, ask the user, or end. */
+/** Errors by what the caller does next: wait (RetryLater), stop the stream, quarantine the record, ask the user, or end. */
 
 import type { Instant } from './instant.ts';
 
-/** Where it happened. Outer layers add what the inner ones do not know. */
+/** Where it happened. Outer layers add what inner ones do not know. */
 export interface Where {
   source?: string;
   stream?: string;
@@ -12,7 +12,7 @@ export interface Where {
 
 export interface FaultDetails {
   where?: Where;
-  /** What was kept: readers of an error want to know this first. */
+  /** What was kept: the first question of anyone who reads an error. */
   kept?: string | undefined;
   next?: string | undefined;
   cause?: unknown;
@@ -21,7 +21,7 @@ export interface FaultDetails {
 
 /** The service's answer, if there was one. Never holds the key. */
 export interface ServiceAnswer {
-  /** 0 where none came. */
+  /** 0 if no answer came. */
   status: number;
   code: string;
   message: string;
@@ -45,13 +45,13 @@ export abstract class Fault extends Error {
     this.answer = details.answer;
   }
 
-  /** Adds where it happened. What an inner layer set stays, as it knew best. */
+  /** Adds where it happened. Values from an inner layer stay, as they are more precise. */
   at(where: Where): this {
     Object.assign(this.where, { ...where, ...this.where });
     return this;
   }
 
-  /** The error that it stands for, which may hold what no person should see: loggers list what is enumerable. */
+  /** Sets the underlying error as a non-enumerable cause: loggers list enumerable fields, and it may hold secrets. */
   because(cause: unknown): this {
     return Object.defineProperty(this, 'cause', { value: cause });
   }
@@ -80,7 +80,7 @@ export class RetryLater extends Fault {
 /** Repeating the request cannot help: the stream stops, its cursor stays. */
 export class StopStream extends Fault {}
 
-/** The status of the service's answer; none: the network failed, or the answer was unusable for a reason other than its status. */
+/** The status of the service's answer; undefined if the network failed, or the answer was unusable for a reason other than its status. */
 export function statusOf(error: unknown): number | undefined {
   if (error === undefined) return 200;
   return error instanceof Fault ? error.answer?.status || undefined : undefined;
@@ -110,7 +110,7 @@ export interface Finding {
   subject: string;
   says: string;
   fix?: string | undefined;
-  /** Of a fault: fixed by the owner of the config, by the service, or by waiting. */
+  /** Who fixes a fault: the owner of the config, the service, or time. */
   fixBy?: 'config' | 'service' | 'later';
 }
 

@@ -5,7 +5,7 @@ import { parseInstant } from './instant.ts';
 import { bare, isObject, type JsonObject, putIn } from './json.ts';
 import type { Stream } from './streams.ts';
 
-/** An undeclared field: named by its path, typed by the values seen, widened when other values come. */
+/** An undeclared field: named after its path, typed by the values seen, and widened when other values come. */
 export interface EvolvedColumn {
   path: string;
   name: string;
@@ -25,10 +25,10 @@ const LONGEST_NAME = 63;
 /** System columns of every Postgres table, and the folders of a lake, which readers show as columns in place of ours. */
 const RESERVED: ReadonlySet<string> = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'date', 'hour']);
 
-/** Longer names are no names: each would be in the comment of a column and in every version of a table's metadata. */
+/** The longest path to become a column: each is in the comment of a column and in every version of a table's metadata. */
 const LONGEST_PATH = 1000;
 
-/** Its path must come back from the state as it was: NUL is refused there, and half a character becomes another. */
+/** The path must come back unchanged from the state, which refuses NUL and replaces half a character. */
 const mayBeColumn = (path: string): boolean =>
   path.length <= LONGEST_PATH && path.isWellFormed() && !path.includes('\0');
 
@@ -42,7 +42,7 @@ export function kindOf(value: unknown): Kind | undefined {
       return Number.isSafeInteger(value) ? 'integer' : 'number';
     case 'string':
       if (value === '') return undefined;
-      // Digits alone are no date here: an id would become an instant.
+      // Digits alone are not a date here: an id would become an instant.
       return /^\d{4}-\d\d-\d\d[T ]/.test(value) && parseInstant(value) !== undefined ? 'timestamp' : 'text';
     case 'object':
       return value === null ? undefined : 'json';
@@ -125,16 +125,16 @@ export function evolvedStream(stream: Stream, evolved: readonly EvolvedColumn[])
   return { ...stream, columns: [...stream.columns, ...columns] };
 }
 
-/** Moves values that have a column now out of `_extra`. Rows without unknown fields only gain nulls. */
+/** Moves values that now have a column out of `_extra`. Rows without unknown fields only gain nulls. */
 export function promote(stream: Stream, evolved: readonly EvolvedColumn[], rows: readonly Row[]): Row[] {
   if (evolved.length === 0) return [...rows];
   const declared = declaredPaths(stream);
-  const places = new Map(evolved.map(({ path, kind }, i) => [path, { i, kind }]));
+  const byPath = new Map(evolved.map(({ path, kind }, i) => [path, { i, kind }]));
   return rows.map((row) => {
     const added = new Array<Value>(evolved.length).fill(null);
     const rest = bare();
     for (const { path, parent, key, value } of leaves(row.extra ?? {})) {
-      const column = declared.has(path) || isEmptyParent(path, value) ? undefined : places.get(path);
+      const column = declared.has(path) || isEmptyParent(path, value) ? undefined : byPath.get(path);
       const fitting = column ? coerce(column.kind, value) : MISMATCH;
       if (column && fitting !== MISMATCH) added[column.i] = fitting;
       else putIn(rest, parent, key, value);

@@ -21,7 +21,7 @@ export interface Row {
   id: string;
   at: Instant;
   values: readonly Value[];
-  /** What no column holds: unknown fields, values that do not fit, aliases that contradict. */
+  /** Values that no column holds: unknown fields, values that do not fit, aliases that contradict. */
   extra: JsonObject | null;
   /** Columns whose alias contradicted the canonical field. The row has the canonical value. */
   contradictions: readonly string[];
@@ -30,7 +30,7 @@ export interface Row {
 
 export type Flatten = (record: unknown) => Row;
 
-/** It never throws on odd data, but `BadRecord` for a record without identity or time, or nested too deeply. */
+/** Never throws on odd data, except `BadRecord` for a record without identity or time, or nested too deeply. */
 export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY): Flatten {
   const { columns } = stream;
   const readColumns = createReadColumns(columns);
@@ -75,7 +75,7 @@ export function createFlatten(stream: Stream, privacy: Privacy = DEFAULT_PRIVACY
     try {
       return flatten(record);
     } catch (error) {
-      // Recovery: the caller's. It gets only what may be kept of the record, and need not know about privacy.
+      // Recovery: left to the caller, who gets only what may be kept of the record, and need not know about privacy.
       if (error instanceof BadRecord) error.remains = redact(record);
       throw error;
     }
@@ -134,7 +134,7 @@ export function createReadColumns(columns: readonly Column[]): ReadColumns {
       : { link, raw, values, unknown };
   };
   const links = new WeakMap<object, ReadLink | null>();
-  /** Null where the link is not shared, or odd: then it is read with every record. */
+  /** Null if the link is not shared, or has odd values: then it is read with every record. */
   const knownLink = ({ link }: JsonObject): ReadLink | null => {
     if (!isObject(link) || !isShared(link)) return null;
     let known = links.get(link);
@@ -155,7 +155,7 @@ export function createReadColumns(columns: readonly Column[]): ReadColumns {
 }
 
 interface ReadLink extends WalkedLink {
-  /** All columns of the record: empty but for those of the link. */
+  /** All columns of the record; null except for those of the link. */
   values: readonly Value[];
 }
 
@@ -178,17 +178,17 @@ function mismatch(column: Column, at: number, keep: Keep): Reader {
   };
 }
 
-/** A field with a second name: the first that has a value is taken, and the other is kept if it disagrees. */
+/** A field with a second name: the first name with a value wins, and the other value is kept if it disagrees. */
 function paired(column: Column, walk: Walk): Reader {
   const { kind } = column;
-  const places = column.from.map(({ path }) => walk.placeOf(path));
+  const positions = column.from.map(({ path }) => walk.placeOf(path));
   const origins = column.from.map(({ path, via }, i) => ({
-    at: places[i] ?? 0,
-    other: places[1 - i] ?? 0,
+    at: positions[i] ?? 0,
+    other: positions[1 - i] ?? 0,
     via,
     keep: keeper(path),
   }));
-  const [first = 0, second = 0] = places;
+  const [first = 0, second = 0] = positions;
   const sameShape = origins.every(({ via }) => via === undefined);
   // If the shapes differ, the deprecated column's are compared: two tag ids compare, a list and an id do not.
   const isComparable = origins.at(-1)?.via === undefined;

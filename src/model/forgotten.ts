@@ -20,7 +20,7 @@ export function isEmptied(kind: Forgotten['kind'], stream: StreamName): (column:
 const OF_CUSTOMER = /^(?:customer_.*|metadata|click_id|click_ip|ip)$/;
 const OF_CLICK = /^(?:click_ip|ip)$/;
 
-/** The service still has it. A forgotten click is left out; events of a forgotten customer stay, without the person. */
+/** Scrubs what the service still sends: drops forgotten clicks; keeps events of forgotten customers, without the person. */
 export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (rows: readonly Row[]) => readonly Row[] {
   if (forgotten.length === 0) return (rows) => rows;
   const [customers, clicks] = [createIsForgotten(forgotten, 'customer'), createIsForgotten(forgotten, 'click')];
@@ -42,7 +42,7 @@ export function createScrub(stream: Stream, forgotten: readonly Forgotten[]): (r
     });
 }
 
-/** Whether a record in quarantine mentions a forgotten customer or click, in any place. */
+/** Whether a record in quarantine mentions a forgotten customer or click anywhere. */
 export function createMentions(forgotten: readonly Forgotten[]): (record: unknown) => boolean {
   if (forgotten.length === 0) return () => false;
   const isForgotten = createIsForgotten(forgotten);

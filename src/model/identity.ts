@@ -46,7 +46,7 @@ export function identify(stream: Stream, values: readonly Value[]): string | und
 /** An index entry of Postgres holds 2,700 bytes, and one character may take three. No real id is as long as this. */
 export const LONGEST_ID = 600;
 
-/** The id as a key can hold it: one that is too long becomes a hash of itself, the same one every time. */
+/** The id as a key can hold it: one that is too long becomes a hash of itself, the same every time. */
 export const fitId = (id: string): string => (id.length <= LONGEST_ID ? id : hashed(id));
 
 const hashed = (text: string): string => `h_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
@@ -55,7 +55,7 @@ const hashed = (text: string): string => `h_${createHash('sha256').update(text).
 const isEmpty = (value: Value): boolean =>
   isNone(value) || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 
-/** Keys in one order at every depth: the same metadata may come in another order next time. */
+/** Sorts keys at every depth: the same metadata may come in another order next time. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;

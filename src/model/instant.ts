@@ -1,6 +1,6 @@
 /**
- * Milliseconds since 1970 UTC, with a fraction where the service gave microseconds; further digits are cut off. Whatever form services write
- * is parsed here. A double holds microseconds from 1691 to 2248 (2^43 ms from 1970); outside of that, instants are whole milliseconds.
+ * Milliseconds since 1970 UTC, with a fraction if the service sent microseconds; further digits are cut off. Every format that services
+ * write is parsed. A double holds microseconds from 1691 to 2248 (2^43 ms from 1970); outside of that, instants are whole milliseconds.
  */
 export type Instant = number;
 
@@ -66,7 +66,7 @@ function dayNumber(year: number, month: number, day: number): number {
   return y * 365 + leaps + Math.floor((m * 153 + 2) / 5) + day - 719_469;
 }
 
-/** Seconds, milliseconds, microseconds or nanoseconds, told apart by size: each unit is a thousand times the last. */
+/** Seconds, milliseconds, microseconds or nanoseconds, distinguished by size: each unit is a thousand times the last. */
 function fromEpoch(n: number): Instant | undefined {
   const size = Math.abs(n);
   if (!Number.isFinite(n) || size < 1e8) return undefined;
@@ -140,13 +140,13 @@ const inRange = (ms: number): Instant | undefined => (ms >= EARLIEST && ms < LAT
 export function toIso(instant: Instant): string {
   const floor = Math.floor(instant);
   const fraction = Math.round((instant - floor) * 1000);
-  // Rounds up what is within half a microsecond of the next millisecond.
+  // Rounds up within half a microsecond of the next millisecond.
   const [ms, micros] = fraction === 1000 ? [floor + 1, 0] : [floor, fraction];
   const iso = new Date(ms).toISOString();
   return micros === 0 ? iso : `${iso.slice(0, -1)}${String(micros).padStart(3, '0')}Z`;
 }
 
-/** What people type: `90s`, `15m`, `1h`, `7d`, `2w`. */
+/** Durations as people type them: `90s`, `15m`, `1h`, `7d`, `2w`. */
 const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)$/;
 const UNITS: Readonly<Record<string, number>> = {
   ms: 1,

@@ -1,10 +1,10 @@
 import { ConfigError, Fault, RetryLater } from './errors.ts';
 
-const KEPT = 'everything that was finished; a file is there whole or not at all';
+const KEPT = 'all finished files; none is left half-written';
 
-/** Errors of a disk, and what a person can do about each. Any other error of the file system is a bug, and is not translated. */
+/** Translates disk errors into faults with advice. Any other error of the file system is a bug, and is not translated. */
 function diskFault({ code, syscall }: NodeJS.ErrnoException, place: string): Fault | undefined {
-  // What Node throws when a folder cannot be made on a read-only disk.
+  // Node throws ENOENT when a folder cannot be made on a read-only disk.
   switch (code === 'ENOENT' && syscall === 'mkdir' ? 'EROFS' : code) {
     case 'ENOSPC':
     case 'EDQUOT':
@@ -33,7 +33,7 @@ function diskFault({ code, syscall }: NodeJS.ErrnoException, place: string): Fau
     case 'ENOENT':
       return new RetryLater(`${place} cannot be used now (${code})`, {
         kept: KEPT,
-        next: 'see that the disk is there and sound, and that nobody else takes files away from it; then run again',
+        next: 'check that the disk is mounted and healthy, and that nothing else removes files from it; then run again',
       });
     default:
       return undefined;
@@ -68,7 +68,7 @@ async function* eachOf(items: AsyncIterable<unknown>, rethrow: (error: unknown) 
   }
 }
 
-/** An opened file or writer: an object with methods of its own. Bytes are none, and are not looked through one by one. */
+/** Whether a value is an open file or writer, with methods of its own. Byte arrays have none, and are not scanned one by one. */
 const hasMethods = (value: unknown): value is object =>
   typeof value === 'object' &&
   value !== null &&

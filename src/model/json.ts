@@ -2,9 +2,9 @@ import { createHash, randomUUID } from 'node:crypto';
 import { BadRecord } from './errors.ts';
 
 /**
- * JSON.parse silently turns 9007199254740993 into …992: such integers become BigInt here, and are written back as the same digits. 1e400, or
- * what no database holds, becomes a text. Until Node 20 is gone (`context.source` needs 21), they travel through JSON.parse as marked strings.
- * The mark is new in each process: third parties write metadata, and one who knew it could make a number of a text, or a page unreadable.
+ * JSON.parse silently turns 9007199254740993 into …992: such integers become BigInt here, and are written back as the same digits. 1e400,
+ * or a number that no database holds, becomes text. Until Node 20 is gone (`context.source` needs 21), marked strings carry them through
+ * JSON.parse. The mark is new in each process: third parties write metadata, and could use a known one to forge numbers or break pages.
  */
 const MARK = `int:${randomUUID()}:`;
 
@@ -85,7 +85,7 @@ export function stringifyJson(value: unknown, indent?: number): string {
     return JSON.stringify(value, undefined, indent);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    // Recovery: there is a BigInt inside; it is written by way of a marked string.
+    // Recovery: the value contains a BigInt, which is written as a marked string.
     const text = JSON.stringify(
       value,
       (_key, inner) => (typeof inner === 'bigint' ? `${MARK}${inner}` : inner),
@@ -95,7 +95,7 @@ export function stringifyJson(value: unknown, indent?: number): string {
   }
 }
 
-/** Collects `_extra`: whatever no column takes is kept at its own path. */
+/** Collects `_extra`: values that no column takes are kept at their own paths. */
 export type JsonObject = Record<string, unknown>;
 
 export interface Extra {
@@ -105,7 +105,7 @@ export interface Extra {
   take(): JsonObject | null;
 }
 
-/** Removes personal data from a value before it is kept in `_extra`; undefined: all of it. */
+/** Removes personal data from a value before it is kept in `_extra`; returns undefined if nothing is left. */
 export type Withhold = (parent: string | undefined, key: string, value: unknown) => unknown;
 
 /** Objects are made without a prototype, so that a key called `__proto__` is a key like any other. */
@@ -130,14 +130,14 @@ export function putIn(object: JsonObject, parent: string | undefined, key: strin
     object[key] = value;
     return;
   }
-  const inside = isObject(object[parent]) ? object[parent] : bare();
-  inside[key] = value;
-  object[parent] = inside;
+  const nested = isObject(object[parent]) ? object[parent] : bare();
+  nested[key] = value;
+  object[parent] = nested;
 }
 
 const shared = new WeakSet<object>();
 
-/** Marks an object that stands in many records: nobody changes it. */
+/** Marks an object that many records share and nobody changes. */
 export function share<T extends object>(object: T): T {
   shared.add(object);
   return object;
@@ -148,7 +148,7 @@ export const isShared = (object: object): boolean => shared.has(object);
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Each key is read by a column, or kept in `extra`. Looking up every path on its own takes three times as long. */
+/** Assigns each key to a column, or keeps it in `extra`. Looking up every path on its own takes three times as long. */
 export type Walk = ReturnType<typeof createWalk>;
 
 export interface WalkedLink {
@@ -163,7 +163,7 @@ type Place = number | Lookup<number>;
 /** Columns read at most two levels: `timestamp`, `click.id`. */
 export function createWalk(paths: Iterable<string>) {
   const known = [...new Set(paths)];
-  const top = createLookup(placesOf(known));
+  const top = createLookup(positionsOf(known));
 
   return {
     /** The position of a path's value in what `read` returns. */
@@ -217,19 +217,19 @@ function createLookup<T>(known: ReadonlyMap<string, T>): Lookup<T> {
   };
 }
 
-function placesOf(paths: readonly string[]): ReadonlyMap<string, Place> {
+function positionsOf(paths: readonly string[]): ReadonlyMap<string, Place> {
   const top = new Map<string, Place>();
-  const inside = new Map<string, Map<string, number>>();
+  const nested = new Map<string, Map<string, number>>();
   paths.forEach((path, i) => {
     const [first = '', second] = path.split('.');
     if (second === undefined) top.set(first, i);
-    else inside.set(first, (inside.get(first) ?? new Map()).set(second, i));
+    else nested.set(first, (nested.get(first) ?? new Map()).set(second, i));
   });
-  for (const [parent, places] of inside) top.set(parent, createLookup(places));
+  for (const [parent, positions] of nested) top.set(parent, createLookup(positions));
   return top;
 }
 
-/** With names of fields as a sink can store them. Those that would become one get a digest: else a field is lost. */
+/** Renames fields to names that a sink can store. Names that would collide get a digest: otherwise a field would be lost. */
 export function renameFields(value: unknown, storable: (name: string) => string): unknown {
   if (Array.isArray(value)) return value.map((inner) => renameFields(inner, storable));
   if (!isObject(value)) return value;
@@ -244,7 +244,7 @@ export function renameFields(value: unknown, storable: (name: string) => string)
   return renamed;
 }
 
-/** Of its UTF-16 units: as UTF-8, all halves of characters are alike. */
+/** The digest of its UTF-16 units: in UTF-8, all lone surrogates are alike. */
 const digestOf = (key: string): string =>
   createHash('sha256').update(Buffer.from(key, 'utf16le')).digest('hex').slice(0, 8);
 

@@ -9,10 +9,10 @@ export interface Log {
   child(fields: object): Log;
 }
 
-/** For metrics and traces. Without observers it costs a call. Attributes hold names, windows and counts, no keys. */
+/** For metrics and traces. Without observers it costs one call. Attributes hold names, windows and counts, no keys. */
 export interface Span {
   name: 'run' | 'window' | 'request' | 'commit';
-  /** Some are known for certain only when it ends: read them then, too. */
+  /** Some are final only when the span ends: read them again then. */
   attributes: Attributes;
   parent: Span | undefined;
 }
@@ -48,7 +48,7 @@ export async function observed<T>(name: Span['name'], attributes: Attributes, wo
     throw thrown;
   } finally {
     const end = { seconds: (performance.now() - began) / 1000, error };
-    for (const tell of ends) tell(end);
+    for (const onEnd of ends) onEnd(end);
   }
 }
 
@@ -57,7 +57,7 @@ export function runOf(span: Span | undefined): string | undefined {
   return runOf(span.parent);
 }
 
-/** What was logged inside a span, whether or not the log's level lets it through. */
+/** A line logged inside a span, whether or not the log's level lets it through. */
 export interface Line {
   level: 'debug' | 'info' | 'warn' | 'error';
   fields: object;
@@ -89,5 +89,5 @@ export function heard(log: Log, place: object = {}): Log {
   };
 }
 
-/** Fields of this name hold secrets: no line keeps them. */
+/** Fields with these names hold secrets: log lines omit them. */
 export const SECRET_FIELDS = ['apiKey', 'authorization', 'password', 'salt', 'token', 'url'] as const;

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 
-/** A share of the memory, in bytes, for pages and rows from the moment they are asked for until every sink has them. */
+/** A share of the memory, in bytes, for pages and rows from the request until every sink has them. */
 export type Memory = ReturnType<typeof createMemory>;
 
 interface HoldOptions {
-  /** What it does lets go of what is kept: it goes before work that brings more. */
+  /** The work releases kept memory: it goes before work that needs more. */
   isWayOut?: boolean;
-  /** An aborted signal ends the wait, and the work finds it aborted. */
+  /** An aborted signal ends the wait; the work then sees that it is aborted. */
   signal?: AbortSignal | undefined;
 }
 
 export interface Held {
-  /** Undefined where so much is held already; else a wait for the rest. */
+  /** Undefined if enough is held already; otherwise a promise that resolves when the rest is. */
   grow(bytes: number): Promise<void> | undefined;
 }
 
@@ -22,15 +22,15 @@ interface Waiting {
 }
 
 /**
- * Work ends by itself, as it waits only for its own growth. So the first in the line goes on when it fits, or when nobody works: then nothing
- * would become free by waiting.
+ * Work always ends, because it waits only for its own growth. So the first in the queue is admitted when it fits, or when nothing else
+ * works: then waiting would free nothing.
  */
 export function createMemory(bytes: number) {
   let free = bytes;
   let working = 0;
   const queue: Waiting[] = [];
 
-  /** In order: a large one must not be passed by small ones for ever. */
+  /** In order: small requests must not starve a large one. */
   const admit = (): void => {
     for (let next = queue[0]; next && (next.bytes <= free || working === 0); next = queue[0]) {
       queue.shift();
@@ -40,7 +40,7 @@ export function createMemory(bytes: number) {
     }
   };
 
-  /** Resolves to what was taken: nothing where the signal ended the wait. */
+  /** Resolves to the bytes taken; 0 if the signal ended the wait. */
   const take = (wanted: number, { isWayOut = false, signal }: HoldOptions): Promise<number> =>
     new Promise((resolve) => {
       const leave = (): void => {
@@ -70,14 +70,14 @@ export function createMemory(bytes: number) {
 
   return {
     bytes,
-    /** Does the work once there is room for it. */
+    /** Does the work once there is memory for it. */
     async hold<T>(wanted: number, work: (held: Held) => Promise<T>, options: HoldOptions = {}): Promise<T> {
       let taken = await take(wanted, options);
       const held: Held = {
         grow(needed) {
           if (needed <= taken) return undefined;
           working -= 1;
-          // Before those who have nothing yet: what is begun must end for others to begin.
+          // Ahead of work that holds nothing yet: work that has begun must end for others to begin.
           const more = take(Math.max(needed, 2 * taken) - taken, { ...options, isWayOut: true });
           return more.then((came) => {
             taken += came;
@@ -91,28 +91,28 @@ export function createMemory(bytes: number) {
         give(taken);
       }
     },
-    /** Counts rows that are there already, and waits for nothing. Returns what lets them go. */
+    /** Counts rows that exist already, without waiting. Returns the function that releases them. */
     keep(rows: number): () => void {
       const kept = rows * WITH_GARBAGE;
       free -= kept;
       return () => give(kept);
     },
-    /** Somebody waits: what is kept to be written together had better be written now. */
+    /** Whether work waits: then rows that are buffered for a joint write should be written now. */
     isShort: (): boolean => queue.length > 0,
   };
 }
 
-/** The rows, as much garbage as Node lets lie, and the page before that their reader still holds. */
+/** The rows, as much garbage as Node leaves uncollected, and the page before that their reader still holds. */
 const WITH_GARBAGE = 3;
 
 const MOST = 256 * 1024 * 1024;
 
-/** A quarter of what the container grants, if it grants less than that is worth. */
+/** A quarter of the container's memory, up to a maximum. */
 export function memoryOf(limit: number | undefined): number {
   return Math.min(MOST, Math.floor((limit ?? Number.POSITIVE_INFINITY) / 4));
 }
 
-/** The limit of our cgroup; undefined where there is none, or no cgroup. */
+/** The limit of our cgroup; undefined without a limit or a cgroup. */
 function cgroupLimit(): number | undefined {
   for (const file of ['/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/memory/memory.limit_in_bytes']) {
     try {

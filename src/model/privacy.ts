@@ -126,7 +126,7 @@ const LEFT_OUT = '(left out)';
 /** Fields of a customer that the tables always keep. */
 const OF_ANY_CUSTOMER: readonly string[] = ['id', 'externalId', 'country', 'createdAt'];
 
-/** Its shape is odd, so personal data is searched for everywhere. What tables hash or truncate is left out here. */
+/** The record's shape is odd, so personal data is searched for everywhere. Values that tables hash or truncate are removed here. */
 export function createRedact(privacy: Privacy): (record: unknown) => unknown {
   const rules = rulesOf({ ...privacy, linkPassword: DEFAULT_PRIVACY.linkPassword });
 

@@ -3,7 +3,7 @@ import { type Column, type Field, type Kind, toColumns } from './columns.ts';
 /** The three streams as data, field by field from the service's contract. A new field is one line here. */
 export const STREAM_NAMES = ['clicks', 'leads', 'sales'] as const;
 export type StreamName = (typeof STREAM_NAMES)[number];
-/** What has a schedule, runs and a cursor of its own: a stream of events, or the listing of all links, which is a snapshot. */
+/** Anything with a schedule, runs and a cursor of its own: a stream of events, or the listing of all links, which is a snapshot. */
 export type SyncName = StreamName | 'links';
 
 export interface Stream {
@@ -46,7 +46,7 @@ const CLICK: readonly Field[] = [
   { path: 'click.ip', kind: 'text', alias: 'ip', personal: 'ip', doc: 'IP address of the visitor. Personal data.' },
 ];
 
-/** All fields of a link but its id are joined when the event is read: a rename is not a change of the event. */
+/** All fields of a link but its id are joined at read time: a rename is not a change of the event. */
 const LINK: readonly Field[] = [
   { path: 'link.id', kind: 'text', alias: 'link_id', doc: 'Unique id of the short link.' },
   ...joined([
@@ -160,7 +160,7 @@ export interface Bookkeeping {
   doc: string;
 }
 
-/** What may be null is so where it is unknown. */
+/** A nullable column is null if its value is unknown. */
 const kept = (name: string, kind: Kind, doc: string, nullable = false): Bookkeeping => ({ name, kind, nullable, doc });
 
 /** The source of the row: the first half of every key. */
@@ -188,7 +188,7 @@ function joined(fields: readonly Field[]): Field[] {
   return fields.map((field) => ({ ...field, volatile: true }));
 }
 
-/** Fields that the contract does not name and deployed services send. Whoever builds on one should know. */
+/** Fields that are not in the contract but that deployed services send. Anyone who builds on one should know. */
 function observed(fields: readonly Field[]): Field[] {
   return fields.map((field) => ({ ...field, doc: `${field.doc} Not in the contract.` }));
 }
@@ -211,7 +211,7 @@ export interface Entity {
   doc: string;
   key: string;
   columns: readonly Column[];
-  /** A reading counts only with one of these: the placeholder of a deleted one must not overwrite the real one. */
+  /** A reading counts only with a value in one of these columns: the placeholder of a deleted entity must not overwrite the real one. */
   knowledge: readonly string[];
 }
 
@@ -225,7 +225,7 @@ export const LINKS: Entity = entity(
   ['link_url', 'link_short_link'],
 );
 
-/** Of a link, what changes with its events: the newest reading counts. All other fields are those of the newest `updatedAt`. */
+/** The columns of a link that change with its events: the newest reading counts. All other columns come from the newest `updatedAt`. */
 export const LINK_COUNTERS: ReadonlySet<string> = new Set([
   ...['link_clicks', 'link_leads', 'link_conversions', 'link_sales', 'link_sale_amount', 'link_last_clicked'],
 ]);

@@ -14,7 +14,7 @@ export const holds = (window: Window, at: Instant): boolean => at >= window.star
 
 export const startOfDay = (at: Instant): Instant => Math.floor(at / DAY_MS) * DAY_MS;
 
-/** A calendar month earlier, or its last day where it has no such day. */
+/** Some calendar months earlier, or the last day of that month if it has no such day. */
 function monthsBefore(now: Instant, months: number): Instant {
   const date = new Date(now);
   const day = date.getUTCDate();
@@ -49,7 +49,7 @@ export const describeRange = ({ start, end }: Window): string => `${moment(start
 /** For people: `2026-11-01 04:20 UTC`. */
 export const describeInstant = (at: Instant): string => `${moment(at)} UTC`;
 
-/** For people: `2026-11-01 04:20`, where UTC is said elsewhere. */
+/** For people: `2026-11-01 04:20`, next to a mention of UTC. */
 export const moment = (at: Instant): string =>
   toIso(at)
     .replace('T', ' ')
@@ -61,7 +61,7 @@ export function duration(seconds: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
 }
 
-/** 12,345 whatever the locale of the machine. */
+/** 12,345 in any locale. */
 export const figure = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 
 export const counted = (n: number, noun: string): string => `${figure(n)} ${noun}${n === 1 ? '' : 's'}`;
@@ -72,15 +72,15 @@ export const describeWindow = ({ start, end }: Window): string => `[${toIso(star
 /** The ledger's reason for a window without rows: an empty answer proves nothing before a later poll confirms it. */
 export const NOTHING_YET = 'nothing is there yet; the next poll confirms it';
 
-/** And for one that two polls found empty: once the stream shows a row, it is read again, whatever happened in between. */
+/** The same for a window that two polls found empty: once the stream shows a row, it is read again in any case. */
 export const NOTHING_THERE = 'nothing was there at two polls';
 
-/** Arithmetic of the ledger: what is covered, what is missing, how far completeness reaches. Pure, so it can be proven. */
+/** Arithmetic of the ledger: covered time, missing time, and how far completeness reaches. Pure, so it can be proven. */
 export interface Entry extends Window {
   certified: boolean;
-  /** Rows of the sink; here an estimate once a reading has cut the entry: the ledger in the database counts them (`window-rows.ts`). */
+  /** Rows of the sink. An estimate once a reading has split the entry: the ledger in the database counts them (`window-rows.ts`). */
   rows: number;
-  /** When this span was read; if it is certified, when its part that was proven longest ago was proven. */
+  /** `readAt`: when this span was last read. `provenAt`: if it is certified, when its part with the oldest proof was proven. */
   readAt: Instant;
   provenAt: Instant | undefined;
   runId: string;
@@ -89,7 +89,7 @@ export interface Entry extends Window {
   tries?: number | undefined;
 }
 
-/** The newest reading of a span counts. But what was proven stays proven: a later reading only adds rows. */
+/** The newest reading of a span counts. But a proof stays: a later reading only adds rows. */
 export function overlay(entries: readonly Entry[], added: Entry): Entry[] {
   if (isEmpty(added)) return coalesce([...entries].sort((a, b) => a.start - b.start));
   // A span that stays proven was still read: a re-sweep that proves nothing is due again later, not at once.
@@ -151,7 +151,7 @@ function subtract<T extends Window>(span: T, cut: Window): T[] {
   return [...left, ...right];
 }
 
-/** Its share of the time is the best estimate: the whole number in each piece would grow with every poll. */
+/** Rows are split by time: keeping the whole number in each piece would let it grow with every poll. */
 function cutOut(entry: Entry, cut: Window): Entry[] {
   return subtract(entry, cut).map((piece) => {
     const share = (piece.end - piece.start) / (entry.end - entry.start);
@@ -198,7 +198,7 @@ export interface CoverageSpan extends Window {
   state: CoverageState;
 }
 
-/** In order, without holes. In a first sync nothing is a gap: the newest is read first, and nothing was skipped. */
+/** In order, without holes. A first sync has no gaps: it reads the newest first, and has skipped nothing. */
 export function coverageSpans(
   entries: readonly Pick<Entry, 'start' | 'end' | 'certified'>[],
   whole: Window,

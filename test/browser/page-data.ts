@@ -79,7 +79,7 @@ export function pageData({ sources, days, runDays, scene = 'troubled' }: Size) {
         configured: true,
         since: iso(since),
         filters: i === 1 ? 'country=US,CA' : null,
-        warnings: i === 1 ? ['main/leads: query is not checked: no column shows whether the service keeps it'] : [],
+        warnings: i === 1 ? ['main/leads: query is not checked: no column shows whether the service applies it'] : [],
         setAside: i === 1 ? 2 : 0,
         completeThrough,
         newestSeen: iso(now - 40_000),

@@ -244,7 +244,7 @@ const schemaChanges = (at: string): object[] => [
 
 const price = ({ streams }: { streams: string[] }): object => ({
   warnings: streams.includes('leads')
-    ? ['main/leads: query is not checked: no column shows whether the service keeps it']
+    ? ['main/leads: query is not checked: no column shows whether the service applies it']
     : [],
   streams: streams
     .map((stream) => [stream, ['clicks', 'leads', 'sales'].indexOf(stream)] as const)

@@ -153,7 +153,7 @@ describe('doctor', () => {
     expect(code).toBe(0);
     const notes = findings.filter(({ level }) => level === 'note').map(({ says }) => says);
     expect(notes).toEqual([
-      'paced at 8/s; the service names a limit of 3',
+      'paced at 8/s; the service reports a limit of 3',
       expect.stringMatching(/^our clock is 3[56]\d\d s behind/),
     ]);
   });

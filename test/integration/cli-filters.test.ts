@@ -25,7 +25,10 @@ describe('filters', () => {
     const uk = await filter('country=UK');
     expect(uk).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean GB?') });
     // Together with those of the config.
-    expect(await filter('tagIds=a')).toMatchObject({ code: 2, stderr: expect.stringContaining('stands beside tagId') });
+    expect(await filter('tagIds=a')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('conflicts with tagId'),
+    });
     expect(sandbox.service.log.entries).toHaveLength(0);
   });
 
@@ -76,7 +79,7 @@ describe('filters', () => {
       await place.config(source('clicks: {}').replace(sandbox.baseUrl, deaf.url));
       const ignored = await exported('US');
       expect(ignored.code).toBe(4);
-      expect(ignored.text).toMatch(/did not keep the filter country=US: it showed an event with "\w\w"/);
+      expect(ignored.text).toMatch(/ignored the filter country=US: it showed an event with "\w\w"/);
       expect(ignored.text).not.toContain('certified: every event');
     } finally {
       await deaf.close();
@@ -105,7 +108,7 @@ describe('filters', () => {
       };
       return streams.map(({ completeThrough, alsoComplete }) => [completeThrough, alsoComplete]);
     };
-    const [ignored, nobody] = ['the service did not keep the filter country=US', 'no event at all came for country=TV'];
+    const [ignored, nobody] = ['the service ignored the filter country=US', 'no event at all came for country=TV'];
     try {
       await config('country: US', deaf.url);
       for (const command of [['sync'], ['backfill', '--from', '40d', '--to', '1d']]) {
@@ -167,7 +170,7 @@ describe('filters', () => {
   it('says of a filter that no column shows that nobody can tell whether it is kept', async () => {
     await place.config(source('clicks: { filters: { root: false } }'));
     const { stderr } = await place.run(['backfill', 'clicks', ...past, '--dry-run']);
-    expect(stderr).toContain('note: main/clicks: root: no column shows whether the service keeps it');
+    expect(stderr).toContain('note: main/clicks: root: no column shows whether the service applies it');
   });
 
   it('over HTTP: whoever asks for something is told what is doubtful, and a filter that is ignored', async () => {
@@ -190,7 +193,7 @@ http: { port: ${port}, token: ${token} }\nstate: { url: "${database.url}" }\n`,
       await room.saw(`http://127.0.0.1:${port}`);
       const synced = (await (await ask('sync', { wait: 60 })).json()) as { streams: Array<{ message: string }> };
       expect(synced).toMatchObject({ done: true, ok: false, warnings: [warning], streams: [{ state: 'incomplete' }] });
-      expect(synced.streams[0]?.message).toContain('did not keep the filter country=US');
+      expect(synced.streams[0]?.message).toContain('ignored the filter country=US');
       expect(await (await ask('overview')).json()).toMatchObject({
         streams: [{ stream: 'clicks', warnings: [warning] }],
       });

@@ -21,8 +21,8 @@ const certified = mutantsOf('certified');
 
 /** At least two for every rule. */
 export const MUTANTS: readonly Mutant[] = [
-  answer('order', 'any number of strays', 'if (strays > allowed) return undefined;', ''),
-  answer('order', 'one stray in five', 'const ROWS_A_STRAY = 50;', 'const ROWS_A_STRAY = 5;'),
+  answer('order', 'any number of strays', 'if (outliers > allowed) return undefined;', ''),
+  answer('order', 'one stray in five', 'const ROWS_PER_OUTLIER = 50;', 'const ROWS_PER_OUTLIER = 5;'),
   answer(
     'order',
     'a reversed page of ties',
@@ -50,7 +50,7 @@ export const MUTANTS: readonly Mutant[] = [
   answer(
     'reach',
     'a single row close by',
-    'if (strays.length > 0) return near.filter((row) => !strays.includes(row));',
+    'if (outliers.length > 0) return near.filter((row) => !outliers.includes(row));',
     '',
   ),
   answer('reach', 'garbled times on both sides', 'return isOneSided ? sorted : [];', 'return sorted;'),
@@ -92,14 +92,14 @@ export const MUTANTS: readonly Mutant[] = [
   seen('whole', 'only what the earlier answer lacks', ' || this.#leavesOut(page, kept)', ''),
   seen('whole', 'whatever came since', ' && at < settled);', ');'),
   evidence('whole', 'answers out of order are not compared', 'sorted ?? answer.rows', 'sorted ?? []'),
-  evidence('whole', 'what was shown before', 'this.intervals = [];\n    this.#looks = [];', 'this.#looks = [];'),
+  evidence('whole', 'what was shown before', 'this.intervals = [];\n    this.#pages = [];', 'this.#pages = [];'),
   seen(
     'whole',
     'longer ones that say that a row is gone',
     ' && known.missedFirst && !isLonger)',
     ' && known.missedFirst)',
   ),
-  evidence('end', 'any page', 'if (page === 1) this.#looks =', 'this.#looks ='),
+  evidence('end', 'any page', 'if (page === 1) this.#pages =', 'this.#pages ='),
   evidence('end', 'any order', "if (candidate.query.order !== 'desc' || !newest", 'if (!newest'),
   evidence('end', 'any end', ' || !reachesNow(candidate)) return', ') return'),
   evidence('end', 'whatever was seen', ' || newest.at < newestHere ||', ' ||'),
@@ -110,19 +110,19 @@ export const MUTANTS: readonly Mutant[] = [
     '',
   ),
   evidence('end', 'one question, on a new stream', 'this.isNew ||\n    (candidate.newest', '(candidate.newest'),
-  evidence('end', 'a newer row gone that no short question denies', '&& !isGone(this.#looks, newer)', '&& false'),
+  evidence('end', 'a newer row gone that no short question denies', '&& !isGone(this.#pages, newer)', '&& false'),
   evidence('end', 'a row that shows again after it was taken for gone', ' || this.#doubts.isBack(answer)', ''),
-  cover('end', 'a newer row gone by a long question', 'lengthOf(look) <= NARROW_MS && quietOf', 'quietOf'),
+  cover('end', 'a newer row gone by a long question', 'lengthOf(page) <= NARROW_MS && quietOf', 'quietOf'),
   evidence('end', 'a silence that is not covered', '<= QUIET_MS || isCovered', '>= 0 || isCovered'),
-  cover('end', 'the same page size', 'reachesNow(look) && haveOtherEdges(look, candidate) &&', 'reachesNow(look) &&'),
+  cover('end', 'the same page size', 'reachesNow(page) && haveOtherEdges(page, candidate) &&', 'reachesNow(page) &&'),
   cover('end', 'from far away', 'query.start >= newest.at - NARROW_MS - WIDENED_MS', 'query.start >= 0'),
   cover(
     'end',
     'by a full page, oldest first',
-    '!isFull(look) && look.newest?.at === newest.at',
-    'look.newest?.at === newest.at',
+    '!isFull(page) && page.newest?.at === newest.at',
+    'page.newest?.at === newest.at',
   ),
-  cover('end', 'by another row', '!isFull(look) && look.newest?.at === newest.at', '!isFull(look)'),
+  cover('end', 'by another row', '!isFull(page) && page.newest?.at === newest.at', '!isFull(page)'),
   ends('end', 'where ends may be cut', 'if (!isSure) return Math.min(end, answeredAt) - WIDENED_MS;', ''),
   ends(
     'end',
@@ -153,7 +153,7 @@ export const MUTANTS: readonly Mutant[] = [
   ends('end', 'where ends may be cut, by a row beyond', 'first.at < end && end <= newest.at', 'end <= newest.at'),
   ends('end', 'cut at the present, by any end', 'Math.abs(query.end - answeredAt) <= CLOCKS_MS', 'true'),
   ends('end', 'cut at the present, by what has not settled', 'answeredAt - this.#known.settleMs', 'answeredAt'),
-  evidence('end', 'where ends may be cut, in a silence', 'if (isEnd && !telling.some(', 'if (false && !telling.some('),
+  evidence('end', 'where ends may be cut, in a silence', 'if (isEnd && !valid.some(', 'if (false && !valid.some('),
   cover('end', 'newest first alone', 'if (!isCrowded || (isOneInstant', 'if ((isOneInstant'),
   cover('end', 'newest first from the same start', 'query.start !== candidate.query.start &&', ''),
   cover(
@@ -166,7 +166,7 @@ export const MUTANTS: readonly Mutant[] = [
   cover(
     'cover',
     'rows of one instant in any order',
-    ' && !hasRoom(look) && !look.isNewestFirst) return',
+    ' && !hasRoom(page) && !page.isNewestFirst) return',
     ' && false) return',
   ),
   cover('cover', 'a hole behind the rows beside it', 'silence.from + SHOWN_MS', 'silence.from + 10 * SHOWN_MS'),
@@ -174,13 +174,13 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'cover',
     'an answer that leaves out a row which is known',
-    '!isRefuted(look, (after, before) => this.rows.has(after, before))',
+    '!isRefuted(page, (after, before) => this.rows.has(after, before))',
     'true',
   ),
   cover('cover', 'the latest hours, long before', 'until >= to - QUIET_MS && ', ''),
-  cover('cover', 'long questions', 'looks.filter(isShort).flatMap', 'looks.flatMap'),
+  cover('cover', 'long questions', 'pages.filter(isShort).flatMap', 'pages.flatMap'),
   cover('cover', 'not up to its end', '>= silence.to - 1;', '> silence.from;'),
-  cover('cover', 'without its far side', 'looks.some((look) => isAtFarSide(look, silence, side)) &&', ''),
+  cover('cover', 'without its far side', 'pages.some((page) => isAtFarSide(page, silence, side)) &&', ''),
   cover('cover', 'an empty page of one row', ' && query.limit > 1 ?', ' ?'),
   evidence('beginning', 'any start', 'query.start > edge - APART_MS && query.start > founded', 'query.start < founded'),
   evidence(
@@ -199,24 +199,24 @@ export const MUTANTS: readonly Mutant[] = [
   evidence(
     'beginning',
     'a silence that is not covered',
-    "return isFirst && isCovered(this.#looks, silence, this.#seenMs, 'to', this.#overlap(look));",
+    "return isFirst && isCovered(this.#pages, silence, this.#seenMs, 'to', this.#overlap(page));",
     'return isFirst;',
   ),
   seen('beginning', 'whatever shows out of order', 'this.#unordered.some(isBetween) || this', 'this'),
-  cover('beginning', 'the same page size', 'haveOtherEdges(look, long) &&', ''),
-  cover('beginning', 'another first row', 'look.first?.at === first.at &&', ''),
+  cover('beginning', 'the same page size', 'haveOtherEdges(page, long) &&', ''),
+  cover('beginning', 'another first row', 'page.first?.at === first.at &&', ''),
   evidence(
     'nothing',
     'at the first poll',
     'of this.#known.empty ?? []) {',
     'of this.#known.empty ?? [{ start: 0, end: 1e15 }, { start: 913 * 86_400_000, end: 1e14 }, { start: 1000 * 86_400_000 - 86_400_000, end: 1000 * 86_400_000 - 3_600_000 }]) {',
   ),
-  evidence('nothing', 'although something shows', 'if (this.#looks.some(({ count }) => count > 0)) return;', ''),
+  evidence('nothing', 'although something shows', 'if (this.#pages.some(({ count }) => count > 0)) return;', ''),
   evidence('nothing', 'by few questions', "if (!isAsked('asc') || !isAsked('desc') || ", 'if ('),
   evidence(
     'nothing',
     'by long looks',
-    " || !isCovered(this.#looks, { from: start, to: end }, 0, 'to')) continue;",
+    " || !isCovered(this.#pages, { from: start, to: end }, 0, 'to')) continue;",
     ') continue;',
   ),
   evidence(
@@ -235,13 +235,13 @@ export const MUTANTS: readonly Mutant[] = [
   seen(
     'agreement',
     'gone by the same question twice',
-    'by !== boundsOf(answer) && beside === neighbours',
-    'beside === neighbours',
+    'by !== boundsOf(answer) && beside === around',
+    'beside === around',
   ),
   seen(
     'agreement',
     'gone although other rows are beside it',
-    'by !== boundsOf(answer) && beside === neighbours',
+    'by !== boundsOf(answer) && beside === around',
     'by !== boundsOf(answer)',
   ),
   seen(
@@ -272,8 +272,8 @@ export const MUTANTS: readonly Mutant[] = [
   intervals(
     'overlap',
     'intervals with a hole between them',
-    'const met = intervals.filter((each) => each.before > after && each.after < before);',
-    'const met = intervals;',
+    'const overlapping = intervals.filter((each) => each.before > after && each.after < before);',
+    'const overlapping = intervals;',
   ),
   counting(
     'count',
@@ -297,7 +297,7 @@ export const MUTANTS: readonly Mutant[] = [
   counting(
     'count',
     'out of order',
-    'if (lines.some((sorted, i) => sorted?.length !== pages[i]?.rows.length)) return undefined;',
+    'if (sortedPages.some((sorted, i) => sorted?.length !== pages[i]?.rows.length)) return undefined;',
     '',
   ),
   counting(
@@ -312,12 +312,12 @@ export const MUTANTS: readonly Mutant[] = [
     'groups.some(({ limits }) => [...limits].some((other) => other % limit === 0 || limit % other === 0))',
     'false',
   ),
-  counting('ties', 'fewer rows than places', 'if (group.ids.size !== places) continue;', ''),
+  counting('ties', 'fewer rows than places', 'if (group.ids.size !== positions) continue;', ''),
   counting('ties', 'other rows', ' && [...one.ids].every((id) => other.ids.has(id));', ';'),
   counting(
     'ties',
     'places that changed',
-    'const since = passes.findLastIndex((pass) => pass.places !== places) + 1;',
+    'const since = passes.findLastIndex((pass) => pass.positions !== positions) + 1;',
     'const since = 0;',
   ),
   counting(
@@ -330,8 +330,8 @@ export const MUTANTS: readonly Mutant[] = [
   counting('unreadable', 'it never failed alone', 'wanted.length === 0 || !allFailed || ', 'wanted.length === 0 || '),
   counting('unreadable', 'it failed in company', 'q.limit === 1 && q.page - 1 === wanted[i]', 'q.page > 0'),
   counting('unreadable', 'another question failed', ' && isOneQuestion(q, page.query)', ''),
-  counting('unreadable', 'something moved', ' || !atRest || !apart)', ' || !apart)'),
-  counting('unreadable', 'its neighbours were not read', '!neighboursShow || ', ''),
+  counting('unreadable', 'something moved', ' || !atRest || !consecutive)', ' || !consecutive)'),
+  counting('unreadable', 'its neighbours were not read', '!adjacentShow || ', ''),
   counting('unreadable', 'the page before ends elsewhere', '!endsThere || ', ''),
   counting('unreadable', 'the page behind begins elsewhere', '!beginsThere || ', ''),
   counting(

@@ -104,7 +104,7 @@ describe('a listing that cannot be trusted is not proven', () => {
 
   test('nothing is shown where there were links', async () => {
     const { listing } = await list(0, [], { hadLinks: true });
-    expect(verdictOf(listing)).toBe('not proven: the service shows no link at all, and there were some');
+    expect(verdictOf(listing)).toBe('not proven: the service shows no links, although there were some');
   });
 });
 

@@ -148,7 +148,7 @@ describe('timeouts, each with its own message', () => {
     const deadline = createDeadline({ connectMs: 60_000, headersMs: 60_000, idleMs: 60_000, totalMs: 200 });
     for (let i = 0; i < 20; i++) {
       await delay(20);
-      await deadline.apart(Promise.resolve());
+      await deadline.pauseFor(Promise.resolve());
     }
     expect(deadline.signal.reason?.message).toMatch(/not complete after 0.2 s/);
     deadline.close();

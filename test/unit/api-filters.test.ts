@@ -119,8 +119,8 @@ describe('filters from YAML and the command line', () => {
     [{ key: 'k', domain: '-a.link' }, /exactly one domain/],
     [{ key: 'k', domain: 'a.link,b.link' }, /exactly one domain/],
     [{ key: 'k', domain: ['a.link', 'b.link'] }, /exactly one domain/],
-    [{ qr: true, trigger: 'link' }, /qr stands beside trigger/],
-    [{ tagIds: 'a', tagId: 'b' }, /tagIds stands beside tagId/],
+    [{ qr: true, trigger: 'link' }, /qr conflicts with trigger/],
+    [{ tagIds: 'a', tagId: 'b' }, /tagIds conflicts with tagId/],
   ])('refuses %j', (filters, message) => {
     expect(faultOf(filters).message).toMatch(message);
   });

@@ -668,7 +668,7 @@ describe('settled: an answer says nothing of what is younger than its clock less
     const pass = (limit: number): Count => ({
       limit,
       order: 'asc',
-      places: 2,
+      positions: 2,
       ids: new Set(['a', 'b']),
       isOpen: false,
       answeredAt: 1000,
@@ -708,10 +708,10 @@ describe('count: full pages from one side of an instant to the other show how ma
   const pages = [page(1, [10, ...tie(at, 'a', 'b')]), page(2, tie(at, 'c', 'd', 'e')), page(3, [...tie(at, 'f'), 30])];
 
   it('suffices, and repeated rows take places without being rows', () => {
-    expect(countOf(pages, at)).toMatchObject({ places: 6, limit: 3, order: 'asc', isOpen: false });
+    expect(countOf(pages, at)).toMatchObject({ positions: 6, limit: 3, order: 'asc', isOpen: false });
     expect(countOf(pages, at)?.ids.size).toBe(6);
     const repeated = countOf(pages.with(1, page(2, tie(at, 'a', 'b', 'c'))), at);
-    expect([repeated?.places, repeated?.ids.size]).toEqual([6, 4]);
+    expect([repeated?.positions, repeated?.ids.size]).toEqual([6, 4]);
   });
 
   it('also from the other side', () => {
@@ -721,7 +721,7 @@ describe('count: full pages from one side of an instant to the other show how ma
         limit: 3,
       }),
     );
-    expect(countOf(back, at)).toMatchObject({ places: 6, order: 'desc' });
+    expect(countOf(back, at)).toMatchObject({ positions: 6, order: 'desc' });
   });
 
   it('not pages with one left out, of other limits, or of another question', () => {
@@ -747,7 +747,7 @@ describe('count: full pages from one side of an instant to the other show how ma
     expect(countOf(pages.slice(1), at)).toBeUndefined();
     const from = (start: number) =>
       countOf([page(1, tie(at, 'a', 'b', 'c'), { start }), page(2, [...tie(at, 'd'), 30], { start })], at);
-    expect(from(19)).toMatchObject({ places: 4 });
+    expect(from(19)).toMatchObject({ positions: 4 });
     expect(from(20)).toBeUndefined();
   });
 
@@ -757,14 +757,14 @@ describe('count: full pages from one side of an instant to the other show how ma
         [newest(tie(at, 'a', 'b'), { limit: 2, end }), newest([...tie(at, 'c'), 10], { page: 2, limit: 2, end })],
         at,
       );
-    expect(upTo(at + 1000)).toMatchObject({ places: 3 });
+    expect(upTo(at + 1000)).toMatchObject({ positions: 3 });
     expect(upTo(at + 999)).toBeUndefined();
   });
 
   it('where nothing shows behind it, a page that is not full ends it only if several behind it are empty', () => {
     const behind = Array.from({ length: EMPTY_BEHIND }, (_, i) => page(4 + i, []));
     const last = page(3, tie(at, 'f'));
-    expect(countOf([...pages.slice(0, 2), last, ...behind], at)).toMatchObject({ places: 6, isOpen: true });
+    expect(countOf([...pages.slice(0, 2), last, ...behind], at)).toMatchObject({ positions: 6, isOpen: true });
     expect(countOf([...pages.slice(0, 2), last], at)).toBeUndefined();
     expect(countOf([...pages.slice(0, 2), last, ...behind.slice(1)], at)).toBeUndefined();
     expect(countOf([...pages.slice(0, 2), last, ...behind.with(1, page(5, tie(at, 'g')))], at)).toBeUndefined();
@@ -782,7 +782,7 @@ describe('ties: two passes with other page edges found as many rows as places, a
   const pass = (limit: number, ids: string, more: Partial<Count> = {}): Count => ({
     limit,
     order: 'asc',
-    places: 4,
+    positions: 4,
     ids: new Set(ids),
     isOpen: false,
     answeredAt: NOW,
@@ -814,7 +814,7 @@ describe('ties: two passes with other page edges found as many rows as places, a
   });
 
   it('where the number of places changed, counting begins again', () => {
-    const earlier = [pass(5, 'abcd'), pass(4, 'abcd', { places: 3 })];
+    const earlier = [pass(5, 'abcd'), pass(4, 'abcd', { positions: 3 })];
     expect(allTiesSeen([...earlier, pass(3, 'abcd')], false)).toBe(false);
     expect(allTiesSeen([...earlier, pass(3, 'abcd'), pass(2, 'abcd')], false)).toBe(true);
   });
@@ -867,7 +867,7 @@ describe('unreadable: it failed alone, before and after its neighbours were read
   const next = answer([60, 70, 80, 90, 100], { page: 2, limit: 5 });
   const tried: Unreadable = {
     before: [page, page],
-    neighbours: [single(3, 40), single(5, 60)],
+    adjacent: [single(3, 40), single(5, 60)],
     failed: [[alone(4)], [alone(4)]],
     behind: [next],
     behindAgain: [next],
@@ -883,7 +883,7 @@ describe('unreadable: it failed alone, before and after its neighbours were read
 
   it('several in a row, if each failed alone', () => {
     const several = {
-      neighbours: [single(3, 40), single(6, 60)] as const,
+      adjacent: [single(3, 40), single(6, 60)] as const,
       behind: [answer([60, 70, 80], { page: 3, limit: 3 })],
     };
     const behindAgain = several.behind;
@@ -907,14 +907,14 @@ describe('unreadable: it failed alone, before and after its neighbours were read
   });
 
   it('not where nothing failed', () => {
-    expect(isAround({ failed: [[], []], neighbours: [single(3, 40), single(4, 60)] })).toBe(false);
+    expect(isAround({ failed: [[], []], adjacent: [single(3, 40), single(4, 60)] })).toBe(false);
   });
 
   it('not without its neighbours, each alone', () => {
-    expect(isAround({ neighbours: [answer([], { page: 4, limit: 1 }), single(5, 60)] })).toBe(false);
-    expect(isAround({ neighbours: [single(3, 40), answer([], { page: 6, limit: 1 })] })).toBe(false);
-    expect(isAround({ neighbours: [single(3, 39), single(5, 60)] })).toBe(false);
-    expect(isAround({ neighbours: [single(3, 40), single(5, 61)] })).toBe(false);
+    expect(isAround({ adjacent: [answer([], { page: 4, limit: 1 }), single(5, 60)] })).toBe(false);
+    expect(isAround({ adjacent: [single(3, 40), answer([], { page: 6, limit: 1 })] })).toBe(false);
+    expect(isAround({ adjacent: [single(3, 39), single(5, 60)] })).toBe(false);
+    expect(isAround({ adjacent: [single(3, 40), single(5, 61)] })).toBe(false);
   });
 
   it('not with a neighbour that was read in company: of the very row that is said to fail', () => {
@@ -923,7 +923,7 @@ describe('unreadable: it failed alone, before and after its neighbours were read
     const around = (left: Observation) =>
       aroundUnreadable({
         before: [five, five],
-        neighbours: [left, single(6, 70)],
+        adjacent: [left, single(6, 70)],
         failed: [[alone(5)], [alone(5)]],
         behind: [behind],
         behindAgain: [behind],
@@ -975,7 +975,7 @@ describe('unreadable: it failed alone, before and after its neighbours were read
   // 15 should have stood between 10 and 20: these pages are not parts of one sorted list.
   it('not with pages that are sorted by themselves and not together', () => {
     const back = answer([15, 70, 80, 90, 100], { page: 2, limit: 5 });
-    expect(isAround({ neighbours: [single(3, 40), single(5, 15)], behind: [back], behindAgain: [back] })).toBe(false);
+    expect(isAround({ adjacent: [single(3, 40), single(5, 15)], behind: [back], behindAgain: [back] })).toBe(false);
   });
 });
 

@@ -3,14 +3,15 @@ import type { Instant } from '../../model/instant.ts';
 import { DAY_MS, describeInstant } from '../../model/window.ts';
 import { newestPage } from '../page-backward.ts';
 import type { PageFetcher } from '../pages/page-fetcher.ts';
+import { unlessRefused } from '../pages/range-limits.ts';
 import type { PageResult } from '../pages/received.ts';
 
-/** Old starts can be refused, or answered with nothing although there are rows: by what a plan retains, or because the service is younger. */
+/** Old starts may be refused, or show nothing although there are rows: beyond the plan's retention, or before the history. */
 
-export const darkBefore = (from: Instant): string =>
-  `the service shows nothing, or refuses, when it is asked from before ${describeInstant(from)}`;
+export const nothingBefore = (from: Instant): string =>
+  `the service refuses questions that start before ${describeInstant(from)}, or shows nothing for them`;
 
-/** Whether nothing that begins there can be had, while the latest can. One row might fail by itself, two in a row do not. */
+/** Whether questions that begin there fail while the latest day is readable. One row might fail by itself, two in a row do not. */
 export async function* isStartRefused(fetcher: PageFetcher, start: Instant): AsyncGenerator<PageResult, boolean> {
   for (const page of [1, 2]) {
     const shown = await fetcher.attempt({ order: 'asc', start, step: { page, limit: 1 } }, { once: true });
@@ -19,7 +20,7 @@ export async function* isStartRefused(fetcher: PageFetcher, start: Instant): Asy
   return yield* isReadable(fetcher);
 }
 
-/** Whether the stream can be read at all, when it is asked for the latest only. */
+/** Whether the stream is readable at all, tested by asking for the latest day only. */
 export async function* isReadable(fetcher: PageFetcher): AsyncGenerator<PageResult, boolean> {
   try {
     const page = yield* newestPage(fetcher, fetcher.clock.now() - DAY_MS);
@@ -30,28 +31,23 @@ export async function* isReadable(fetcher: PageFetcher): AsyncGenerator<PageResu
   }
 }
 
-/** The first start that shows some rows, found by halving. */
+/** The first start that shows rows, found by bisection. */
 export async function* findWhereRowsShow(
   fetcher: PageFetcher,
   at: Instant,
   until: Instant,
 ): AsyncGenerator<PageResult, Instant | undefined> {
   const show = async function* (start: Instant): AsyncGenerator<PageResult, boolean> {
-    try {
-      const page = await fetcher.attempt({ order: 'asc', start }, { once: true });
-      if (page) yield page;
-      return page !== undefined && page.count > 0;
-    } catch (error) {
-      if (error instanceof StopStream) return false;
-      throw error;
-    }
+    const page = await fetcher.attempt({ order: 'asc', start }, { once: true }).catch(unlessRefused);
+    if (page) yield page;
+    return page !== undefined && page.count > 0;
   };
-  let [dark, shown] = [at, Math.floor(until) - 1];
-  if (shown <= dark || !(yield* show(shown))) return undefined;
-  while (shown - dark > MOST_PRECISE_MS && fetcher.evidence.through(at) === undefined) {
-    const middle = Math.floor((dark + shown) / 2);
+  let [hidden, shown] = [at, Math.floor(until) - 1];
+  if (shown <= hidden || !(yield* show(shown))) return undefined;
+  while (shown - hidden > MOST_PRECISE_MS && fetcher.evidence.through(at) === undefined) {
+    const middle = Math.floor((hidden + shown) / 2);
     if (yield* show(middle)) shown = middle;
-    else dark = middle;
+    else hidden = middle;
   }
   return shown;
 }

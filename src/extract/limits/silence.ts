@@ -1,29 +1,29 @@
-import { StopStream } from '../../model/errors.ts';
 import type { Instant } from '../../model/instant.ts';
 import { HOUR_MS } from '../../model/window.ts';
 import type { PageFetcher } from '../pages/page-fetcher.ts';
 import { firstStep, MOST_PAGES } from '../pages/page-steps.ts';
 import type { PageRequest } from '../pages/question.ts';
+import { unlessRefused } from '../pages/range-limits.ts';
 import { type PageResult, sortedRows } from '../pages/received.ts';
 import { SHOWN_MS, WIDENED_MS } from '../proof/answer.ts';
 import { NARROW_MS, type Side, type Span } from '../proof/cover.ts';
 
 const SHORT_MS = NARROW_MS - 2;
-/** At the present less than that: time goes on while a slow service answers. */
+/** Shorter near the present, because time passes while a slow service answers. */
 const LATEST_MS = NARROW_MS / 2;
-/** Ends get rounded down: a question that is to show a row ends so far behind it, if it is long enough for that. */
+/** Services round ends down: a question that must show a row ends this far after it, if it is long enough. */
 const PAD_MS = 26 * HOUR_MS;
-/** Such a page has room for what it shows. */
+/** The part of a page that the compared rows may fill. */
 const PART_COMPARED = 0.9;
 
 /**
- * Asks for a time in which nothing was shown so far, piece by piece from one of its sides on: long ranges are cut without a word. Ends where
- * something shows, or a piece cannot be had. Whether it is covered is for the evidence to say.
+ * Reads a time in which no row has shown, piece by piece from one side, because services truncate long ranges silently. Stops if a row
+ * shows or a piece fails. The evidence decides whether the silence is covered.
  */
 export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: Side): AsyncGenerator<PageResult, void> {
   const { evidence, profile } = fetcher;
   const limited = profile.mostRangeMs;
-  // What was covered by the way need not be asked for again, but for the far side.
+  // Time that other questions covered need not be asked for again, except at the far side.
   const covered =
     limited === undefined ? Math.min(evidence.coveredUntil(silence), silence.to - LATEST_MS) : silence.from;
   let at = side === 'from' ? Math.max(silence.from, covered) : silence.to;
@@ -32,37 +32,35 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     side === 'from' ? at < silence.to : at > silence.from;
     isFirst = false
   ) {
-    const longest = Math.floor(Math.min(evidence.longestLook(silence, at, side), limited ?? Number.POSITIVE_INFINITY));
+    const longest = Math.floor(
+      Math.min(evidence.longestQuestion(silence, at, side), limited ?? Number.POSITIVE_INFINITY),
+    );
     let piece = side === 'from' ? forward(at, longest) : backward(at, longest, isFirst);
-    // The one beside the row shows it on another page than the long question did.
+    // The piece next to the row uses another page size than the long question did.
     const limit = isFirst ? otherLimit(profile.pageRows) : profile.pageRows;
     const request: PageRequest = { order: 'asc', ...piece, step: firstStep(limit) };
-    let page = await attempt(fetcher, request);
-    // The row beside the silence should show: `[]` comes by chance, and ends are shifted.
+    let page = await fetcher.attempt(request).catch(unlessRefused);
+    // The row next to the silence should show: services sometimes answer `[]` by mistake, and shift ends.
     if (isFirst && page?.count === 0 && isKnownIn(piece)) {
       if (side === 'to') piece = backward(at, longest, isFirst, false);
-      page = await attempt(fetcher, { ...request, ...piece });
+      page = await fetcher.attempt({ ...request, ...piece }).catch(unlessRefused);
     }
     if (!page || page.admission.kind === 'unordered') return;
     yield page;
     const rows = sortedRows(page);
     if (rows.some((row) => row.at > silence.from && row.at < silence.to)) return;
     if (side === 'from' && rows.length > 0 && page.count * 2 > limit) {
-      const isShown = yield* behindCrowd(fetcher, silence, piece, page);
+      const isShown = yield* showsBehind(fetcher, silence, piece, page);
       if (isShown !== false) return;
     }
     if (side === 'to' && isFirst && rows.length > 0 && isOneInstant(page) && page.count * 2 > limit) {
-      // The rows of one instant may be the last as well as the first: what lies before them, by itself.
-      const before = await attempt(fetcher, {
-        order: 'asc',
-        start: piece.start,
-        end: Math.ceil(silence.to) - 1,
-        step: firstStep(profile.pageRows),
-      });
+      // Rows of one instant may be the last as well as the first: asks separately for what lies before them.
+      const older = { order: 'asc', start: piece.start, end: Math.ceil(silence.to) - 1 } as const;
+      const before = await fetcher.attempt({ ...older, step: firstStep(profile.pageRows) }).catch(unlessRefused);
       if (!before) return;
       yield before;
     }
-    // Where no long question can be asked, pieces overlap further than bounds are rounded, if they are long enough.
+    // If no long question is possible, pieces overlap by more than the rounding of bounds, if they are long enough.
     const length = piece.end - piece.start;
     const isShortened = length < longest - 1;
     const overlap = limited === undefined || isShortened ? 0 : Math.min(WIDENED_MS, limited / 4, length / 4) + 1;
@@ -70,17 +68,17 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     if (side === 'from' ? next <= at : next >= at) return;
     at = next;
   }
-  // The far side by itself, too: the pieces overlap, so that none of them asks for nothing else.
+  // The far side by itself, too: the pieces overlap, so that none of them covers only that.
   const far = { start: Math.floor(silence.from) - 1, end: Math.floor(silence.from) - 1 + SHORT_MS };
   if (limited === undefined || side === 'from' || silence.to <= far.end) return;
-  const page = await attempt(fetcher, { order: 'asc', ...far, step: firstStep(profile.pageRows) });
+  const page = await fetcher.attempt({ order: 'asc', ...far, step: firstStep(profile.pageRows) }).catch(unlessRefused);
   if (page) yield page;
 
   function isKnownIn({ start, end }: { start: Instant; end: Instant }): boolean {
     return evidence.seenAfter(start).some((at) => at < end);
   }
 
-  /** The last piece, on the far side, is a short one by itself. */
+  /** The last piece, on the far side, is a separate short one. */
   function forward(from: Instant, longest: number): { start: Instant; end: Instant } {
     const start = Math.floor(from) - 1;
     const isLast = silence.to - start <= LATEST_MS + 2;
@@ -92,7 +90,7 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
     };
   }
 
-  /** Right behind a row that is known, if there is one: whether it shows says whether ends are kept. */
+  /** Right after a known row, if there is one: whether that row shows tells whether ends are kept. */
   function endOf(from: Instant, to: Instant): Instant {
     const most = otherLimit(profile.pageRows) * PART_COMPARED;
     const shown = evidence.timesShown(from - 1, to).slice(0, most);
@@ -100,14 +98,15 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
   }
 
   function backward(to: Instant, longest: number, isFirst: boolean, isOnRow = true): { start: Instant; end: Instant } {
-    // Ends get rounded down, where a row is to show; where none is known, no end lies in the future. As many rows as fit are compared with the long question.
+    // Services round ends down: pad if a row must show; if none is known, no end may lie in the future. Compares as many rows as fit with
+    // the long question.
     const isShown = isFirst && evidence.seenAfter(silence.to - 1).length > 0;
     const rows = Math.min(longest - (to - silence.from) - PAD_MS, otherLimit(profile.pageRows) * profile.rowGapMs);
     const pad = isShown ? Math.max(rows, Math.min(PAD_MS, Math.max(HOUR_MS, longest / 8))) : 0;
     const end = pad > 0 && isOnRow ? endOf(to, to + pad) : Math.ceil(to + pad);
     const first = Math.floor(silence.from) - 1;
     const isLast = to - first <= SHORT_MS;
-    // Starts get rounded up, too.
+    // Services round starts up, too.
     const earliest = !isLast
       ? first + (limited === undefined ? SHORT_MS - 1 : 0)
       : isFirst && pad > 0
@@ -118,8 +117,8 @@ export async function* coverSilence(fetcher: PageFetcher, silence: Span, side: S
 }
 
 /**
- * The same where ranges are limited, so that no answer shows the rows on both sides: from the row before it on, in pieces as long as they can be,
- * which overlap further than bounds are rounded, and the far side by itself. Ends with the first row that shows.
+ * The same for limited ranges, where no answer shows the rows on both sides: reads from the row before it in pieces as long as possible,
+ * which overlap by more than the rounding of bounds, then the far side by itself. Stops at the first row that shows.
  */
 export async function* coverLimited(fetcher: PageFetcher, silence: Span): AsyncGenerator<PageResult, void> {
   const { profile } = fetcher;
@@ -130,43 +129,43 @@ export async function* coverLimited(fetcher: PageFetcher, silence: Span): AsyncG
   let last: Instant | undefined;
   for (let start = Math.floor(from) - 1; last === undefined; limit = profile.pageRows) {
     const piece = { start, end: Math.min(start + longest, Math.ceil(to)) };
-    const page = await attempt(fetcher, { order: 'asc', ...piece, step: firstStep(limit) });
+    const page = await fetcher.attempt({ order: 'asc', ...piece, step: firstStep(limit) }).catch(unlessRefused);
     if (!page || page.admission.kind === 'unordered') return;
     yield page;
-    const inside = sortedRows(page).find((row) => row.at > from && row.at < to);
-    if (!inside && page.count * 2 > limit && (yield* behindCrowd(fetcher, silence, piece, page)) !== false) return;
-    if (inside || piece.end >= to) last = inside?.at ?? to;
+    const rowBetween = sortedRows(page).find((row) => row.at > from && row.at < to);
+    if (!rowBetween && page.count * 2 > limit && (yield* showsBehind(fetcher, silence, piece, page)) !== false) return;
+    if (rowBetween || piece.end >= to) last = rowBetween?.at ?? to;
     start = piece.end - overlap;
   }
   const far =
     last < to
       ? { start: Math.max(Math.floor(from), Math.floor(last) - SHORT_MS), end: Math.ceil(last) + 1 }
       : { start: Math.floor(to) - LATEST_MS, end: Math.floor(to) - LATEST_MS + Math.max(longest, LATEST_MS + 1) };
-  const page = await attempt(fetcher, { order: 'asc', ...far, step: firstStep(profile.pageRows) });
+  const page = await fetcher.attempt({ order: 'asc', ...far, step: firstStep(profile.pageRows) }).catch(unlessRefused);
   if (page) yield page;
 }
 
 /**
- * Older rows fill the page: those of one instant, or bounds are widened. Returns whether something shows behind them; undefined where that
- * cannot be had.
+ * Older rows fill the page: rows of one instant, or of widened bounds. Returns whether a row shows after them; undefined if that cannot be
+ * read.
  */
-async function* behindCrowd(
+async function* showsBehind(
   fetcher: PageFetcher,
   silence: Span,
   piece: { start: Instant; end: Instant },
-  crowd: PageResult,
+  fullPage: PageResult,
 ): AsyncGenerator<PageResult, boolean | undefined> {
-  const step = firstStep(crowd.query.limit);
+  const step = firstStep(fullPage.query.limit);
   const start = Math.floor(silence.from) + SHOWN_MS;
   const behind: PageRequest = { order: 'asc', start, end: Math.max(start, piece.end), step };
   const newestFirst: PageRequest = { order: 'desc', ...piece, step };
-  for (const request of isOneInstant(crowd) ? [behind, newestFirst] : [newestFirst]) {
-    const page = await attempt(fetcher, request);
+  for (const request of isOneInstant(fullPage) ? [behind, newestFirst] : [newestFirst]) {
+    const page = await fetcher.attempt(request).catch(unlessRefused);
     if (!page) return undefined;
     yield page;
     if (sortedRows(page).some((row) => row.at > silence.from && row.at < silence.to)) return true;
     if (page.count === 0) return false;
-    // A later page shows in which order the rows of one instant come.
+    // A later page shows the order of the rows of one instant.
     if (request.order === 'desc' && isOneInstant(page)) yield* showsOlder(fetcher, page);
   }
   return false;
@@ -174,7 +173,7 @@ async function* behindCrowd(
 
 const isOneInstant = (page: PageResult): boolean => sortedRows(page)[0]?.at === sortedRows(page).at(-1)?.at;
 
-/** Whether the pages behind the first one, which are full of one instant, come to rows that are older. */
+/** Whether the pages after the first one, which all hold one instant, reach rows that are older. */
 export async function* showsOlder(fetcher: PageFetcher, first: PageResult): AsyncGenerator<PageResult, boolean> {
   const { query, rows } = first;
   const newest = sortedRows(first).at(-1)?.at ?? Number.NEGATIVE_INFINITY;
@@ -186,23 +185,12 @@ export async function* showsOlder(fetcher: PageFetcher, first: PageResult): Asyn
     yield page;
     const oldest = sortedRows(page)[0]?.at;
     if (oldest === undefined || oldest < newest) return oldest !== undefined;
-    // A page that is not full is the last, and one that shows nothing new repeats the others.
+    // A page that is not full is the last; one without new rows repeats the others.
     if (page.count < query.limit || page.rows.every(({ id }) => seen.has(id))) return false;
     for (const { id } of page.rows) seen.add(id);
   }
   return false;
 }
 
-/** Such another page size that no shift of a few rows makes one page begin where the other does. */
+/** A page size so different that no shift of a few rows makes a page begin at the same row. */
 export const otherLimit = (rows: number): number => (rows > 1 ? rows >> 1 : 2);
-
-/** A piece can be refused by itself: by what the plan retains, or because the service is younger. */
-async function attempt(fetcher: PageFetcher, request: PageRequest): Promise<PageResult | undefined> {
-  try {
-    return await fetcher.attempt(request);
-  } catch (error) {
-    // Recovery: others were answered a moment ago, so it is this one that is refused, not the stream.
-    if (error instanceof StopStream) return undefined;
-    throw error;
-  }
-}

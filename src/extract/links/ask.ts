@@ -11,7 +11,7 @@ interface Asking {
   signal: AbortSignal;
 }
 
-/** Asks the service for pages of links, oldest or newest first; a service that refuses to sort is asked without. */
+/** Asks the service for pages of links, oldest or newest first; without an order if the service refuses to sort. */
 export function createAskPage({ api, flatten, signal }: Asking): AskPage {
   let isSorted = true;
   let hasAnswered = false;
@@ -21,7 +21,7 @@ export function createAskPage({ api, flatten, signal }: Asking): AskPage {
     const get = (query: LinksQuery): Promise<Page> => api.page(query, { lane: 'fresh', signal, tries });
     const query = { stream: 'links', page, pageSize } as const;
     const answer = await get({ ...query, ...(isSorted && { sortOrder }) }).catch((error: unknown) => {
-      // Recovery: the contract does not say by what links can be sorted. What is refused for another reason is refused again.
+      // Recovery: the contract does not say how links can be sorted. If something else was refused, the retry fails, too.
       const isRefused = error instanceof StopStream && [400, 422].includes(statusOf(error) ?? 0);
       if (!isRefused || !isSorted || hasAnswered) throw error;
       isSorted = false;
@@ -48,6 +48,6 @@ function readRecords(records: readonly unknown[], page: number, flatten: Flatten
   if (rows.length > 0) return { rows, unusable: `on page ${page}: ${unusable}` };
   throw new StopStream(`the listing shows something that is not a link, on page ${page}: ${unusable}`, {
     answer: { status: 200, code: 'not_a_link', message: unusable },
-    next: 'look at the answer of GET /links: a JSON list of links is expected; events are synced all the same',
+    next: 'check the answer of GET /links, which must be a JSON list of links; events are still synced',
   });
 }

@@ -5,18 +5,18 @@ import { createExtra, isObject } from '../../model/json.ts';
 import { createWithhold, DEFAULT_PRIVACY, type Privacy, treat } from '../../model/privacy.ts';
 import { LINKS } from '../../model/streams.ts';
 
-/** A link of the listing as a row: its values are in the order of the columns of `LINKS`, its time is when it was created. */
+/** Converts a link of the listing to a row: values in the order of the columns of `LINKS`, its creation time as the row's time. */
 export type FlattenLink = (record: unknown) => Row;
 
 const placeOf = (name: string): number => LINKS.columns.findIndex((column) => column.name === name);
 const [ID, CREATED, UPDATED] = [placeOf('link_id'), placeOf('link_created_at'), placeOf('link_updated_at')];
 
-/** Undefined where the service does not say. */
+/** Undefined if the service does not report it. */
 export const updatedAt = ({ values }: Row): number | undefined => (values[UPDATED] as number | null) ?? undefined;
 
 /**
- * The listing shows a link as events do, and it is read by the same columns. Throws `BadRecord` for what is no link. Fields that no
- * column holds are left out: the table of links has no `_extra`.
+ * The listing shows links as events do, so the same columns read them. Throws `BadRecord` if a record is not a link. Fields without a
+ * column are dropped: the table of links has no `_extra`.
  */
 export function createFlattenLink(privacy: Privacy = DEFAULT_PRIVACY): FlattenLink {
   const read = createReadColumns(LINKS.columns);

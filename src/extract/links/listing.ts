@@ -6,7 +6,7 @@ import { type AskPage, emptyIfRefused, type Pass, type PassPlan, readPass } from
 
 /** All links of a source. */
 export interface Listing {
-  /** When it began, by the service's clock: every link that was there all the time since then is in it. */
+  /** When it began, by the service's clock: it has every link that existed all the time since then. */
   at: Instant;
   rows: readonly Row[];
   isProven: boolean;
@@ -19,17 +19,17 @@ const MOST_PASSES = 3;
 const LARGEST = 100;
 /** Limits of services are multiples of this. */
 const LIMIT = 1000;
-/** Pages without a link that may stand in the middle of a list, beyond as many as it has. */
-const MOST_HOLE = 16;
-/** Later passes have smaller pages, by shares that bring no two edges together for long. */
+/** Empty pages that may be in the middle of a list, in addition to as many as it has pages. */
+const MOST_EMPTY_PAGES = 16;
+/** Later passes have smaller pages, by factors that keep page edges apart. */
 const SHARES = [1, 0.97, 0.89] as const;
 
 /**
- * Reads all links, in two or three passes with different page edges: see `judge`. Oldest first, and once newest first: where one end of
- * the list moves, the other does not.
+ * Reads all links, in two or three passes with different page edges: see `judge`. The second pass is newest first: if one end of the list
+ * moves, the other does not.
  *
  * @param hadLinks Earlier listings or events showed links: then a list without any proves nothing.
- * @param onSeen Told now and then how many links there are so far.
+ * @param onSeen Progress callback: gets the number of links so far.
  */
 export async function listLinks(
   askPage: AskPage,
@@ -39,7 +39,7 @@ export async function listLinks(
   const rows = new Map<string, Row>();
   const take = (row: Row): void => {
     const known = rows.get(row.id);
-    // Of two readings the one of the newer link; of equal ones the later, for its counters.
+    // Of two readings keep the one with the newer `updatedAt`; of equal ones the later, for its counters.
     if (!known || (updatedAt(row) ?? 0) >= (updatedAt(known) ?? 0)) rows.set(row.id, row);
     if (!known && rows.size % LARGEST === 0) onSeen(rows.size);
   };
@@ -57,7 +57,7 @@ export async function listLinks(
     if (i === 0) continue;
     verdict = judge(passes, createdAt);
     if (verdict.note === undefined && !verdict.isOpen) break;
-    // A listing that changed too much under the first pass may have come to rest.
+    // A listing that changed too much during the first pass may have settled.
     const last = i > 1 && !verdict.hidesLinks ? judge(passes.slice(1), createdAt) : verdict;
     if (verdict.note !== undefined && last.note === undefined) verdict = last;
   }
@@ -65,12 +65,12 @@ export async function listLinks(
   const why =
     (unusable === undefined ? note : `a record could not be used, ${unusable}`) ??
     (present.size === 0 && (hadLinks || rows.size > 0)
-      ? 'the service shows no link at all, and there were some'
+      ? 'the service shows no links, although there were some'
       : undefined) ??
     (await cutFault(ask, passes));
   return {
     at: passes[0]?.beganAt ?? 0,
-    // What is not proven to be gone is kept.
+    // Links that are not proven to be gone are kept.
     rows: why === undefined ? [...present].flatMap((id) => rows.get(id) ?? []) : [...rows.values()],
     isProven: why === undefined,
     ...(why !== undefined && { note: why }),
@@ -78,22 +78,22 @@ export async function listLinks(
 }
 
 /**
- * Where the order is kept, the other end of the list would show what a limit cuts off. Where it is not, every pass ends at the same limit:
- * a round number of links is suspicious, and so are links behind empty pages.
+ * If the order is kept, the other end of the list would show links that a limit cuts off. If not, every pass ends at the same limit: a
+ * round number of links is suspicious, and so are links after empty pages.
  */
 async function cutFault(ask: AskPage, [first, second]: readonly Pass[]): Promise<string | undefined> {
   const [order, back] = [first?.pages.flat() ?? [], second?.pages.flat() ?? []];
   if (!second || second.pages.length < 2 || back.indexOf(order[0] ?? '') > back.length / 2) return undefined;
   if (order.length % LIMIT === 0) return `the list ends after exactly ${order.length} links, which may be a limit`;
   const { plan, end } = second;
-  for (let ahead = 2; ahead <= end + MOST_HOLE; ahead *= 2) {
+  for (let ahead = 2; ahead <= end + MOST_EMPTY_PAGES; ahead *= 2) {
     const { rows } = await ask({ ...plan, page: end + ahead }).catch(emptyIfRefused);
-    if (rows.some(({ id }) => !second.ids.has(id))) return `pages behind an empty one show more links: ${end + ahead}`;
+    if (rows.some(({ id }) => !second.ids.has(id))) return `pages after an empty one show more links: ${end + ahead}`;
   }
   return undefined;
 }
 
-/** By the size that pages turned out to have: a service may cap it. A list of one page is cut in two unless its end was seen. */
+/** Uses the actual page size: a service may cap it. A list of one page is cut in two unless its end was seen. */
 function planOf(i: number, [first]: readonly Pass[]): PassPlan {
   const sortOrder = i === 1 ? 'desc' : 'asc';
   if (!first) return { pageSize: LARGEST, sortOrder };

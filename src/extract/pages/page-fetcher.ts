@@ -10,20 +10,20 @@ import { findWhatIsRefused } from './range-limits.ts';
 import { flattenAll, type PageResult, type ReceiveOptions, receive } from './received.ts';
 import { createSend, mayBeThisPage, type SendOptions } from './send.ts';
 
-/** Fetches pages and takes each in as evidence. What to fetch next is up to the strategies; what it proves is not. */
+/** Fetches pages and admits each as evidence. Strategies decide what to fetch next; the evidence decides what it proves. */
 export interface PageFetcher {
   fetch(request: PageRequest): Promise<PageResult>;
-  /** The same where the failure of this very page is an answer too: undefined then. With `once` it is not tried again. */
+  /** Like `fetch`, but returns undefined if this very page fails. With `once` it is not retried. */
   attempt(request: PageRequest, options?: { once?: boolean }): Promise<PageResult | undefined>;
-  /** Whether the first page has the number 0, so that what was asked for as the first was the second. Asked once; from then on pages have their own numbers. */
+  /** Whether pages count from 0, so that page 1 was the second page. Tested once; from then on page numbers are translated. */
   countsFromZero(request: PageRequest): Promise<boolean>;
-  /** Throws where the service is not there at all, or refuses the stream whatever is asked. */
+  /** Throws if the service is down, or refuses every question about the stream. */
   assertThere(): Promise<void>;
-  /** Every page that was fetched since the last call: what became evidence must be delivered, whoever asked for it. */
+  /** The pages fetched since the last call, by any strategy: all that became evidence must be delivered. */
   take(): PageResult[];
   readonly evidence: Evidence;
   readonly profile: Profile;
-  /** What a page may hold; `profile.pageRows` is what the service could put on one lately. */
+  /** The largest page to ask for; `profile.pageRows` is what the service managed lately. */
   readonly mostRows: number;
   readonly clock: ServiceClock;
   /** How many pages' worth of rows a question of a chain asks for. */
@@ -35,13 +35,13 @@ export interface PageFetcherOptions extends SendOptions, ReceiveOptions {
   earliest: Instant;
 }
 
-/** So short a range is answered by any service that is there. */
+/** Any service that is up answers a range this short. */
 const THERE_MS = 60_000;
 const FEW_TRIES = 2;
-/** How often a question is asked that is answered with rows of another stream. */
+/** How often to ask a question that is answered with rows of another stream. */
 const MOST_FOREIGN = 4;
 
-/** No status, so that it took too long or was cut. */
+/** No status: the answer took too long or was cut. */
 const isUnanswered = (error: unknown): error is RetryLater => error instanceof RetryLater && error.answer?.status === 0;
 
 export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
@@ -52,7 +52,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
   if (profile.mostRangeMs !== undefined) evidence.limitRange(profile.mostRangeMs);
 
   let isAheadTried = false;
-  /** The longest range that was answered, and whether one was that ends in the future. */
+  /** The longest range that was answered, and whether one that ends in the future was. */
   const answered = { ms: 0, ahead: false, isRefused: false };
 
   async function ask(request: PageRequest, tries?: number): Promise<PageResult> {
@@ -62,7 +62,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
       answer = await send(query, tries);
     } catch (error) {
       if (isUnanswered(error)) await assertThere(FEW_TRIES);
-      // Recovery: where it is the length or the end of the range that is refused, a shorter one is asked for, from now on.
+      // Recovery: if the service refuses the length or the end of the range, use a shorter one from now on.
       const limits = { profile, answered, now: clock.now, send };
       if (!(await findWhatIsRefused(query, error, limits))) throw error;
       if (profile.mostRangeMs !== undefined) evidence.limitRange(profile.mostRangeMs);
@@ -74,10 +74,10 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     const page = takeIn(query, answer);
     if (isAhead && page.count > 0) [profile.endsNow, isAheadTried] = [false, true];
     if (!isAhead || page.count > 0 || query.page > 1 || profile.endsNow) return page;
-    return (await isDarkAhead(query)) ? ask(request, tries) : page;
+    return (await hidesAhead(query)) ? ask(request, tries) : page;
   }
 
-  /** Where nobody answers the shortest question either, it is not this page: nothing else is asked. */
+  /** If the shortest question gets no answer either, this page is not the cause: ask nothing else. */
   async function assertThere(tries?: number): Promise<void> {
     const end = clock.now();
     try {
@@ -103,17 +103,17 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
       takeIn(query, zero);
       return true;
     } catch (error) {
-      // Recovery: a page 0 that is refused is what the contract says.
+      // Recovery: the contract lets a service refuse page 0.
       if (error instanceof StopStream || mayBeThisPage(error)) return false;
       throw error;
     }
   }
 
   /**
-   * A service whose clock is behind may show nothing at all for an end in what is its future. Asked once; and once a run, where rows are known
-   * to be and none was shown so far ahead. Only if nothing shows a second time: `[]` comes by chance.
+   * A service whose clock is behind may show nothing at all for an end in its future. Tested once, and again once a run if rows are known
+   * but none has shown so far ahead. Counts only if nothing shows a second time: `[]` comes by mistake.
    */
-  async function isDarkAhead(query: PageQuery): Promise<boolean> {
+  async function hidesAhead(query: PageQuery): Promise<boolean> {
     const end = clock.now();
     const mayBe = profile.endsNow === undefined || (!isAheadTried && evidence.seenAfter(query.start).length > 0);
     if (!mayBe || query.start >= end) return false;
@@ -129,7 +129,7 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     return page;
   }
 
-  /** Rows of another stream are the answer to another question, from a cache perhaps: this one is asked again, a little otherwise. */
+  /** Rows of another stream answer another question, perhaps from a cache: asks again with a slightly different start. */
   async function ownAnswer(request: PageRequest, tries?: number): Promise<PageResult> {
     let kindSeen: string | undefined;
     for (let time = 0; time < MOST_FOREIGN; time++) {
@@ -139,11 +139,11 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
     }
     throw new RetryLater(`the service answers event=${stream} with events of another kind (${kindSeen})`, {
       kept: 'none of them was stored',
-      next: 'run it again later; if it persists, tell whoever runs the service, or a cache in front of it',
+      next: 'run it again later; if the problem persists, ask the operator of the service, or of a cache in front of it',
     });
   }
 
-  /** An answer that lacks what was seen before is asked for once more, otherwise: what two questions do not show is gone. */
+  /** If an answer lacks rows that were seen before, asks once more with another start: rows that two questions do not show are gone. */
   async function agreed(request: PageRequest, tries?: number): Promise<PageResult> {
     const page = await ownAnswer(request, tries);
     if (page.admission.kind !== 'contradicts') return page;
@@ -164,10 +164,10 @@ export function createPageFetcher(options: PageFetcherOptions): PageFetcher {
       try {
         return await agreed(request, once ? 1 : undefined);
       } catch (error) {
-        // Recovery: that this page fails is what the caller wants to know.
+        // Recovery: the failure of this page is the result that the caller asked for.
         if (mayBeThisPage(error)) return undefined;
         if (!once || !(error instanceof RetryLater)) throw error;
-        // A fault of the network says nothing of the page: it is tried again like any other.
+        // A network fault does not mean that the page fails: it is retried like any other.
         return this.attempt(request);
       }
     },

@@ -1,7 +1,7 @@
 /**
- * Pages are numbered, so two neighbouring pages never share a row, and nothing proves that none was lost between them.
- * Neighbours that overlap can be had all the same: with a slightly smaller limit a higher page number starts a little before the
- * end of what was read. 1,000 rows, then page 2 of 990 (rows 990 to 1,980), then page 3 of 985, and so on.
+ * Pages are numbered, so two consecutive pages never share a row, and nothing proves that no row was lost between them. Overlapping pages
+ * are still possible: with a slightly smaller limit a higher page number starts a little before the end of what was read. 1,000 rows, then
+ * page 2 of 990 (rows 990 to 1,980), then page 3 of 985, and so on.
  */
 export interface Step {
   page: number;
@@ -11,7 +11,7 @@ export interface Step {
   end: number;
 }
 
-/** A page number and a limit: all that a service lets one choose. */
+/** The step for a page number and a limit, the only two things a service lets one choose. */
 export const stepOf = ({ page, limit }: Pick<Step, 'page' | 'limit'>): Step => ({
   page,
   limit,
@@ -22,8 +22,8 @@ export const stepOf = ({ page, limit }: Pick<Step, 'page' | 'limit'>): Step => (
 export const firstStep = (limit: number): Step => stepOf({ page: 1, limit });
 
 /**
- * The page that gets furthest ahead of `covered` and starts at least `overlap` positions before it, but not before `low`;
- * undefined where none gets ahead at all.
+ * The page that gets furthest ahead of `covered` and starts at least `overlap` positions before it, but not before `low`; undefined if no
+ * page gets ahead.
  */
 export function nextStep(covered: number, overlap: number, maxLimit: number, low = 1): Step | undefined {
   const latest = covered - overlap;

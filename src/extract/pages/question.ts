@@ -6,16 +6,16 @@ import type { Evidence } from '../proof/evidence.ts';
 import type { ServiceClock } from '../service-clock.ts';
 import { firstStep, type Step } from './page-steps.ts';
 
-/** A page to ask for. Without an end, everything there is, the future included. */
+/** A page to ask for. Without an end: everything there is, the future included. */
 export interface PageRequest {
   order: 'asc' | 'desc';
   start: Instant;
   end?: Instant | undefined;
-  /** The first page, as long as may be, unless said otherwise. */
+  /** By default the first page, of the largest size. */
   step?: Pick<Step, 'page' | 'limit'> | undefined;
 }
 
-/** Ends get rounded down, and read in other zones: asking so far ahead, the present is in the answer. */
+/** Services round ends down, and read them in other time zones: an end this far ahead includes the present. */
 const AHEAD_MS = WIDENED_MS;
 
 interface Asking {
@@ -25,14 +25,14 @@ interface Asking {
   earliest: Instant;
 }
 
-/** The question as it can be asked: no longer than the service answers, on the side that is wanted. */
+/** Converts a request into a query no longer than the service answers, cut on the side that is not wanted. */
 export function createQuestions({ evidence, profile, clock, earliest }: Asking): (request: PageRequest) => PageQuery {
   const mostRange = (): number => Math.min(evidence.wholeMs(), profile.mostRangeMs ?? Number.POSITIVE_INFINITY);
-  /** Where ranges are short, most of one is to lie in the past. */
+  /** If ranges are short, most of one must lie in the past. */
   const endOfAll = (): Instant => clock.now() + (profile.endsNow ? 0 : Math.min(AHEAD_MS, mostRange() / 4));
   let ahead = endOfAll();
   return ({ order, start, end, step = firstStep(profile.pageRows) }) => {
-    // Fixed, so that pages of one question are pages of one question.
+    // Fixed, so that all pages of a question have the same end.
     const isMoved = profile.endsNow || mostRange() < 4 * AHEAD_MS || clock.now() + FAR_AHEAD_MS > ahead;
     if (step.page === 1 && isMoved) ahead = endOfAll();
     const { page, limit } = step;

@@ -13,19 +13,19 @@ import type { ServiceClock } from '../service-clock.ts';
 export interface PageResult extends Observation {
   readonly rows: readonly Row[];
   readonly rejected: readonly Rejection[];
-  /** What it was worth as evidence. */
+  /** The result of admitting it as evidence. */
   readonly admission: Admission;
-  /** Whose rows are on it, where they are those of another stream. */
+  /** The kind of event on it, if it is another stream's. */
   readonly foreignKind: string | undefined;
 }
 
-/** Something that could not be read, and why. */
+/** A record that could not be read, and why. */
 export interface Rejection {
   record: unknown;
   reason: string;
 }
 
-/** The rows of a page that are in order, oldest first; none where it proves nothing. */
+/** The rows of a page that are in order, oldest first; none if the page proves nothing. */
 export const sortedRows = ({ admission }: PageResult): readonly Stamped[] =>
   admission.kind === 'counts' ? admission.sorted : [];
 
@@ -35,14 +35,14 @@ export interface ReceiveOptions {
   evidence: Evidence;
   profile: Profile;
   clock: ServiceClock;
-  /** Told of each answer: how long it took, how large it was, and its rows. */
+  /** Callback for each answer: its response time, its size and its rows. */
   onAnswer(answer: Pick<Page, 'tookMs' | 'bytes'>, rows: readonly Row[]): void;
 }
 
-/** A usual page of 1000 fits where memory is not scarce. */
+/** Large enough for a usual page of 1000 unless memory is scarce. */
 const MOST_BYTES = processMemory.bytes / 48;
 
-/** Takes an answer in: its rows, what it is worth as evidence, and what it says of the service. */
+/** Processes an answer: flattens its rows, admits it as evidence, and updates the profile. */
 export function receive(
   query: PageQuery,
   { records, serverNow, ...received }: Page,
@@ -50,14 +50,14 @@ export function receive(
 ): PageResult {
   const { stream, flatten, evidence, profile, clock, onAnswer } = options;
   if (serverNow !== undefined) clock.set(serverNow);
-  // Before the work on its rows: what arrives meanwhile is not on the page.
+  // Taken before its rows are processed: later arrivals are not on the page.
   const answeredAt = clock.now();
   const own = records.filter((record) => foreignKind(stream, record) === undefined);
   const { rows: shown, rejected } = flattenAll(own, flatten);
   const rows = withoutRepeats(shown);
   const count = own.length - (shown.length - rows.length);
   onAnswer(received, rows);
-  // A chain holds a few pages, and its sinks hold more: of large rows it asks for fewer.
+  // A chain holds a few pages, and its sinks hold more: if rows are large, ask for fewer.
   if (received.bytes > MOST_BYTES)
     profile.pageRows = Math.min(profile.pageRows, Math.ceil((records.length * MOST_BYTES) / received.bytes));
   const answer = { query, rows, count, answeredAt, foreign: records.length - own.length };
@@ -72,7 +72,7 @@ export function receive(
   return { ...answer, rejected, admission, foreignKind: kinds.find(Boolean) };
 }
 
-/** A row that stands on a page twice is one row, in its last version. */
+/** Deduplicates a row that is on a page twice; the last version counts. */
 function withoutRepeats(rows: readonly Row[]): readonly Row[] {
   const once = new Map(rows.map((row) => [`${row.at} ${row.id}`, row]));
   return once.size === rows.length ? rows : [...once.values()];
@@ -86,7 +86,7 @@ export function flattenAll(records: readonly unknown[], flatten: Flatten): { row
       rows.push(flatten(record));
     } catch (error) {
       if (!(error instanceof BadRecord)) throw error;
-      // Recovery: the record goes to quarantine with its reason; the page goes on.
+      // Recovery: the record goes to quarantine with its reason; the rest of the page is used.
       rejected.push({ record: error.remains, reason: error.message });
     }
   }

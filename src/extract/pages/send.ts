@@ -21,10 +21,10 @@ export interface SendOptions extends RequestContext {
   clock: ServiceClock;
 }
 
-/** With as many tries, or with all. */
+/** Sends a question, with the given number of tries or with all. */
 export type Send = (query: PageQuery, tries?: number) => Promise<Page>;
 
-/** Sends questions: with the page number as it is, and counted as this service counts. */
+/** `sendNumbered` sends the page number as given, `send` translates it if the service counts from 0. */
 export function createSend({ api, stream, filters, profile, clock, lane, signal }: SendOptions): {
   send: Send;
   sendNumbered: Send;
@@ -33,7 +33,7 @@ export function createSend({ api, stream, filters, profile, clock, lane, signal 
     try {
       return await api.page({ stream, filters, sortOrder: order, ...query }, { lane, signal, ...(tries && { tries }) });
     } catch (error) {
-      // A refused question tells the service's clock, too: it may be our present that lies in its future. Not by days.
+      // A refusal shows the service's clock, too: our present may be its future. Differences of days are ignored.
       const { status = 0, serverNow = Number.NEGATIVE_INFINITY } = (error instanceof StopStream && error.answer) || {};
       if ([400, 422].includes(status) && serverNow > clock.now() - DAY_MS) clock.set(serverNow);
       throw error;
@@ -43,7 +43,7 @@ export function createSend({ api, stream, filters, profile, clock, lane, signal 
     try {
       return await sendNumbered({ ...query, page: query.page - 1 + profile.firstPage }, tries);
     } catch (error) {
-      // Recovery: pages are counted from 1 again.
+      // Recovery: count pages from 1 again.
       if (profile.firstPage === 1 || query.page > 1 || !(error instanceof StopStream)) throw error;
       profile.firstPage = 1;
       return sendNumbered(query, tries);
@@ -52,9 +52,9 @@ export function createSend({ api, stream, filters, profile, clock, lane, signal 
   return { send, sendNumbered };
 }
 
-/** Failures that another page may get round. 401, 403 and the like would fail for any. */
+/** Failures that another page may avoid. 401, 403 and the like would fail for any page. */
 export function mayBeThisPage(error: unknown): error is RetryLater | StopStream {
-  // Without an answer nothing is known of the page: nobody listens there, or the network is down.
+  // Without an answer nothing is known about the page: nothing listens there, or the network is down.
   if (error instanceof RetryLater) return error.answer !== undefined && error.answer.status !== 429;
   if (!(error instanceof StopStream) || !error.answer) return false;
   return [413, 422].includes(error.answer.status) || error.answer.code === ANSWER_TOO_LARGE;

@@ -5,7 +5,7 @@ import { CLOSED_MS } from './intervals.ts';
 
 let certify: (window: Window) => Certified;
 
-/** A window that was proven complete. Only `prove` makes one; the ledger and the watermark accept nothing else. */
+/** A window proven complete. Only `prove` makes one; the ledger and the watermark accept nothing else. */
 export class Certified implements Window {
   readonly #proven = true;
   readonly start: Instant;
@@ -16,21 +16,21 @@ export class Certified implements Window {
     this.end = end;
   }
 
-  /** Whether this is the kernel's own word for exactly that window. */
+  /** Whether this is the kernel's own certificate and covers that window. */
   static covers(certified: Certified | undefined, window: Window): boolean {
     if (certified === undefined || !(#proven in certified)) return false;
     return certified.start <= window.start && window.end <= certified.end;
   }
 
-  /** Neighbours are one window. */
+  /** Joins two adjacent windows; undefined if they are not. */
   static join(a: Certified, b: Certified): Certified | undefined {
     if (!(#proven in a) || !(#proven in b)) return undefined;
     return a.end === b.start ? new Certified({ start: a.start, end: b.end }) : undefined;
   }
 
   /**
-   * What was certified before, read back from a receipt, or what an operator calls complete by hand (`cursor set --force`). Whoever calls
-   * this vouches for it; `test/unit/layers.test.ts` knows both of them.
+   * A window certified before, read back from a receipt, or one that an operator declares complete by hand (`cursor set --force`). The
+   * caller vouches for it; `test/unit/layers.test.ts` lists the two callers.
    */
   static onRecord({ start, end }: Window): Certified {
     return new Certified({ start, end });
@@ -41,12 +41,12 @@ export class Certified implements Window {
   }
 }
 
-/** What is missing for a proof. */
+/** A part of a window that is not proven. */
 export type Gap = Window;
 
 export type Verdict = { proven: Certified; gaps?: undefined } | { proven?: undefined; gaps: readonly Gap[] };
 
-/** RULE window. A window is complete where one unbroken interval begins before it and reaches its end. */
+/** RULE window. A window is complete if one unbroken interval begins before it and reaches its end. */
 export function prove({ start, end }: Window, evidence: Evidence): Verdict {
   const gaps: Gap[] = [];
   for (let at = start; at < end; ) {
@@ -57,7 +57,7 @@ export function prove({ start, end }: Window, evidence: Evidence): Verdict {
       continue;
     }
     const next = Math.min(end, evidence.nextFrom(at) ?? end);
-    // The instant that an interval begins at is not in it.
+    // An interval does not include the instant at which it begins.
     const gap = { start: at, end: next > at ? next : Math.min(end, at + CLOSED_MS) };
     const last = gaps.at(-1);
     if (last && last.end === gap.start) gaps[gaps.length - 1] = { start: last.start, end: gap.end };

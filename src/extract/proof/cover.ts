@@ -3,41 +3,41 @@ import { DAY_MS, HOUR_MS } from '../../model/window.ts';
 import { CLOCKS_MS, type Observation, type PageQuery, SHOWN_MS, type Stamped, WIDENED_MS } from './answer.ts';
 
 /**
- * RULE cover. That nothing is there is never shown by one question: long ranges are cut, bounds are rounded, and `[]` comes by chance. It takes a long
- * question, which no rounding explains, that shows the rows beside the silence and none in it; and short ones that cover the silence without a
- * hole, each no longer than a range that this server was seen to answer. The end of a stream, its beginning, a silence
- * between two rows and a stream without any row are all this one rule.
+ * RULE cover. One question never shows that a time is empty: services truncate long ranges, round bounds, and answer `[]` by mistake. It
+ * takes a long question, beyond any rounding, that shows the rows beside the silence and none in it; and short ones that cover the silence
+ * without a hole, each no longer than a range that this service was seen to answer. The end of a stream, its beginning, a silence between
+ * two rows and an empty stream are all cases of this rule.
  */
 
-/** The first page of a question, without its rows. */
-export interface Look {
+/** A summary of an answer, without its rows. */
+export interface ShownPage {
   readonly query: PageQuery;
   readonly count: number;
   readonly answeredAt: Instant;
-  /** Its oldest and its newest row; none where nothing shows. */
+  /** Its oldest and its newest row; undefined if it shows none. */
   readonly first: Stamped | undefined;
   readonly newest: Stamped | undefined;
-  /** The rows that share the time of the oldest, and of the newest, where the page has room left. */
+  /** The rows tied with the oldest, and with the newest, if the page has room left. */
   readonly atFirst?: string | undefined;
   readonly atNewest?: string | undefined;
-  /** All its rows share one instant, and a later page of the same question showed older ones: so it does come newest first. */
+  /** All its rows share one instant, and a later page of the same question showed older ones: so the answer is newest first. */
   readonly isNewestFirst?: boolean;
 }
 
-/** A range that no service cuts short or has forgotten. */
+/** A range that no service truncates or has forgotten. */
 export const NARROW_MS = 6 * HOUR_MS;
 
-/** Longer than any rounding of a bound: hours, days, weeks and months in any zone. */
+/** Longer than any rounding of a bound: hours, days, weeks and months in any time zone. */
 export const APART_MS = 40 * DAY_MS;
 
-/** So much time since the newest row need not be covered by itself. */
+/** This much time since the newest row needs no covering. */
 export const QUIET_MS = HOUR_MS;
 
-/** However long a silence is, so many short questions are enough. */
-const MOST_LOOKS = 6;
+/** This many short questions are enough for a silence of any length. */
+const MOST_QUESTIONS = 6;
 
-export function lookOf({ query, count, answeredAt }: Observation, sorted: readonly Stamped[]): Look {
-  // What is remembered of a row is not all that it holds.
+export function shownPage({ query, count, answeredAt }: Observation, sorted: readonly Stamped[]): ShownPage {
+  // Copies id and time only: the summary must not keep the whole row in memory.
   const [first, newest] = [sorted[0], sorted.at(-1)].map((row) => row && { id: row.id, at: row.at });
   const idsAt = (row: Stamped | undefined): string | undefined =>
     row && count * 2 <= query.limit ? idsOf(sorted.filter(({ at }) => at === row.at)) : undefined;
@@ -50,12 +50,12 @@ const idsOf = (rows: readonly Stamped[]): string =>
     .sort()
     .join('\n');
 
-/** So many questions, each with room left on its page, show the same rows of an instant, in both orders: a page may be cut short of its limit. */
+/** This many questions with room left must show the same rows of an instant, in both orders: pages may be cut below their limit. */
 const SAME_ROWS = 3;
 
 /** Whether all rows of an instant, the oldest or the newest of a page, are known. */
-export function isInstantSeen(looks: readonly Look[], at: Instant): boolean {
-  const shown = looks.flatMap(({ query: { order }, first, newest, atFirst, atNewest }) => {
+export function isInstantSeen(pages: readonly ShownPage[], at: Instant): boolean {
+  const shown = pages.flatMap(({ query: { order }, first, newest, atFirst, atNewest }) => {
     const ids = first?.at === at ? atFirst : newest?.at === at ? atNewest : undefined;
     return ids === undefined ? [] : [{ order, ids }];
   });
@@ -64,17 +64,17 @@ export function isInstantSeen(looks: readonly Look[], at: Instant): boolean {
 }
 
 /** How much of the past a question asks for. */
-export const lengthOf = ({ query: { start, end }, answeredAt }: Pick<Look, 'query' | 'answeredAt'>): number =>
+export const lengthOf = ({ query: { start, end }, answeredAt }: Pick<ShownPage, 'query' | 'answeredAt'>): number =>
   Math.min(end, answeredAt) - start;
 
 /**
- * How long a short question may be: as long as a range that was seen to be answered; further away from the rows beside the silence, twice as long as what is
- * covered already, up to a sixth of it all.
+ * How long a short question may be: as long as a range that was seen to be answered; further away from the rows beside the silence, twice
+ * as long as what is covered already, up to a sixth of the silence.
  */
-export const longestLook = (silence: Span, seenMs: number, coveredMs: number): number =>
-  Math.max(NARROW_MS, seenMs, Math.min(2 * coveredMs, (silence.to - silence.from) / MOST_LOOKS));
+export const longestQuestion = (silence: Span, seenMs: number, coveredMs: number): number =>
+  Math.max(NARROW_MS, seenMs, Math.min(2 * coveredMs, (silence.to - silence.from) / MOST_QUESTIONS));
 
-/** A time without rows, and on which side of it the row is that the short questions begin at. */
+/** A time without rows; `Side` is the side with the row at which the short questions begin. */
 export interface Span {
   readonly from: Instant;
   readonly to: Instant;
@@ -82,105 +82,105 @@ export interface Span {
 
 export type Side = 'from' | 'to';
 
-/** The time in which a question shows nothing: before its oldest row, oldest first; behind its newest, newest first; both, where the page has room left. */
-function quietOf(look: Look): Span[] {
-  const { query, count, first, newest } = look;
+/** When a question shows no row: before its oldest (oldest first), after its newest (newest first), or both (room left on the page). */
+function quietOf(page: ShownPage): Span[] {
+  const { query, count, first, newest } = page;
   const { order, start, end } = query;
-  // A row may be hidden after it was counted: then a page of one row is empty although others follow.
+  // Services may hide a row after counting it: then a page of one row is empty although others follow.
   if (!first || !newest) return count === 0 && query.limit > 1 ? [{ from: start, to: end }] : [];
-  // In which order the rows of one instant come cannot be told by themselves.
-  if (isOneInstant(look) && !hasRoom(look) && !look.isNewestFirst) return [];
+  // Rows of one instant cannot show by themselves in which order they come.
+  if (isOneInstant(page) && !hasRoom(page) && !page.isNewestFirst) return [];
   return [
-    ...(order === 'asc' || hasRoom(look) ? [{ from: start, to: first.at }] : []),
-    ...(order === 'desc' || hasRoom(look) ? [{ from: newest.at, to: end }] : []),
+    ...(order === 'asc' || hasRoom(page) ? [{ from: start, to: first.at }] : []),
+    ...(order === 'desc' || hasRoom(page) ? [{ from: newest.at, to: end }] : []),
   ];
 }
 
-/** A row is known where a question shows nothing: its bounds were rounded, or rows are hidden from it. It says nothing of its silence. */
-export const isRefuted = (look: Look, isKnown: (after: Instant, before: Instant) => boolean): boolean =>
-  quietOf(look).some(({ from, to }) => isKnown(from, to - SHOWN_MS));
+/** A row is known where a question shows none: its bounds were rounded, or rows are hidden from it. Its silence is no evidence. */
+export const isRefuted = (page: ShownPage, isKnown: (after: Instant, before: Instant) => boolean): boolean =>
+  quietOf(page).some(({ from, to }) => isKnown(from, to - SHOWN_MS));
 
-/** A page that is less than half full shows all rows of its range. */
-export const hasRoom = ({ count, query }: Look): boolean => count * 2 <= query.limit;
+/** A page that is at most half full shows all rows of its range. */
+export const hasRoom = ({ count, query }: ShownPage): boolean => count * 2 <= query.limit;
 
-/** Whether short questions cover a silence without a hole, its far side by itself. */
+/** Whether short questions cover a silence without a hole, its far side separately. */
 export const isCovered = (
-  looks: readonly Look[],
+  pages: readonly ShownPage[],
   silence: Span,
   seenMs: number,
   side: Side = 'from',
   overlapMs = 0,
 ): boolean =>
   // An end is not part of its range.
-  looks.some((look) => isAtFarSide(look, silence, side)) &&
-  coveredUntil(looks, silence, seenMs, side, overlapMs) >= silence.to - 1;
+  pages.some((page) => isAtFarSide(page, silence, side)) &&
+  coveredUntil(pages, silence, seenMs, side, overlapMs) >= silence.to - 1;
 
-/** How far short questions cover a silence without a hole. Bounds may be rounded: without a long question they have to overlap. */
+/** How far short questions cover a silence without a hole. Services may round bounds: without a long question they have to overlap. */
 export function coveredUntil(
-  looks: readonly Look[],
+  pages: readonly ShownPage[],
   silence: Span,
   seenMs: number,
   side: Side = 'from',
   overlapMs = 0,
 ): Instant {
-  const isShort = (look: Look): boolean => {
-    const { start, end } = look.query;
+  const isShort = (page: ShownPage): boolean => {
+    const { start, end } = page.query;
     const covered = side === 'from' ? start - silence.from : silence.to - end;
-    return lengthOf(look) <= longestLook(silence, seenMs, covered) + CLOCKS_MS;
+    return lengthOf(page) <= longestQuestion(silence, seenMs, covered) + CLOCKS_MS;
   };
-  const quiet = looks.filter(isShort).flatMap(quietOf);
+  const quiet = pages.filter(isShort).flatMap(quietOf);
   let at = silence.from;
   for (const { from, to } of quiet.sort((a, b) => a.from - b.from)) {
-    // Where the rows beside the silence fill a page, the first question begins right behind the second that they share.
+    // If the rows beside the silence fill a page, the first question begins right after the second that they share.
     if (from <= Math.max(silence.from + SHOWN_MS, at - overlapMs)) at = Math.max(at, to);
   }
   return at;
 }
 
-/** Whether a short question, which asks for the time of a row that was seen, shows nothing there: what long ones leave out is not gone. */
-export const isGone = (looks: readonly Look[], at: Instant): boolean =>
-  looks.some((look) => lengthOf(look) <= NARROW_MS && quietOf(look).some(({ from, to }) => from < at && at < to));
+/** Whether a short question for the time of a known row shows nothing there: a row that only long ones leave out is not gone. */
+export const isGone = (pages: readonly ShownPage[], at: Instant): boolean =>
+  pages.some((page) => lengthOf(page) <= NARROW_MS && quietOf(page).some(({ from, to }) => from < at && at < to));
 
-/** Recent rows and old ones may be kept apart: at the end of a silence that is far from the row, a question asks for nothing else. */
-function isAtFarSide(look: Look, { from, to }: Span, side: Side): boolean {
+/** Services may store recent and old rows apart: at the far end of a silence, one question must ask for nothing else. */
+function isAtFarSide(page: ShownPage, { from, to }: Span, side: Side): boolean {
   if (to - from <= NARROW_MS) return true;
-  if (lengthOf(look) > NARROW_MS + CLOCKS_MS) return false;
-  const { start, end } = look.query;
-  // What lies at the present was asked for a little earlier, where answers take their time.
-  const until = Math.min(to, look.answeredAt);
+  if (lengthOf(page) > NARROW_MS + CLOCKS_MS) return false;
+  const { start, end } = page.query;
+  // The present was asked for a little earlier if answers are slow.
+  const until = Math.min(to, page.answeredAt);
   return side === 'from'
     ? until >= to - QUIET_MS && start >= until - NARROW_MS - CLOCKS_MS && end >= to
     : start <= from && end <= from + NARROW_MS + CLOCKS_MS;
 }
 
-/** Pages of such different sizes that no shift of a few rows makes one begin where the other does. */
-export const haveOtherEdges = (a: Look, b: Look): boolean =>
+/** Page sizes so different that no shift of a few rows makes one page begin where the other does. */
+export const haveOtherEdges = (a: ShownPage, b: ShownPage): boolean =>
   Math.max(a.query.limit, b.query.limit) >= 2 * Math.min(a.query.limit, b.query.limit);
 
-export const isOneInstant = ({ first, newest }: Look): boolean => first?.at === newest?.at;
+export const isOneInstant = ({ first, newest }: ShownPage): boolean => first?.at === newest?.at;
 
-const isFull = ({ count, query }: Look): boolean => count >= query.limit;
+const isFull = ({ count, query }: ShownPage): boolean => count >= query.limit;
 
 /** Whether a question reaches the present, so that its newest row may be the newest of all. */
-export const reachesNow = ({ query, answeredAt }: Pick<Look, 'query' | 'answeredAt'>): boolean =>
+export const reachesNow = ({ query, answeredAt }: Pick<ShownPage, 'query' | 'answeredAt'>): boolean =>
   query.end >= answeredAt - CLOCKS_MS;
 
 /**
- * Whether other questions show the same newest row as one for the newest rows first. A list may come from a stale copy in one order and not in the other,
- * and pages may be counted from nought: so oldest first, from near that row, with another limit. Where such a page does not reach it, because more rows share its
- * time or its day than fit, newest first, with another start and limit.
+ * Whether other questions show the same newest row as a newest-first question. A list may come from a stale copy in one order and not in
+ * the other, and pages may be counted from 0: so oldest first, from near that row, with another limit. If such a page does not reach it,
+ * because more rows share its time or day than fit, then newest first, with another start and limit.
  */
-export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
+export function isSeenNewest(candidate: ShownPage, pages: readonly ShownPage[]): boolean {
   const { newest, isNewestFirst = false } = candidate;
   if (!newest) return false;
-  const others = looks.filter(
-    (look) => reachesNow(look) && haveOtherEdges(look, candidate) && look.query.start <= newest.at,
+  const others = pages.filter(
+    (page) => reachesNow(page) && haveOtherEdges(page, candidate) && page.query.start <= newest.at,
   );
   const ascending = others.filter(({ query }) => query.order === 'asc');
-  // A start far away may be cut as the candidate's was.
+  // A far-away start may be truncated as the candidate's was.
   const near = ascending.filter(({ query }) => query.start >= newest.at - NARROW_MS - WIDENED_MS);
-  if (near.some((look) => !isFull(look) && look.newest?.at === newest.at)) return true;
-  const isCrowded = near.some((look) => look.newest !== undefined && look.newest.at <= newest.at);
+  if (near.some((page) => !isFull(page) && page.newest?.at === newest.at)) return true;
+  const isCrowded = near.some((page) => page.newest !== undefined && page.newest.at <= newest.at);
   if (!isCrowded || (isOneInstant(candidate) && !isNewestFirst)) return false;
   return others.some(
     ({ query, newest: shown }) =>
@@ -191,45 +191,45 @@ export function isSeenNewest(candidate: Look, looks: readonly Look[]): boolean {
 }
 
 /** Whether a later page of the same question ends with older rows. */
-export function tellsOrder(candidate: Look, { query }: Observation, sorted: readonly Stamped[]): boolean {
+export function showsOrder(candidate: ShownPage, { query }: Observation, sorted: readonly Stamped[]): boolean {
   const isLater = query.order === 'desc' && query.page > 1 && query.limit === candidate.query.limit;
   const isSame = isLater && query.start === candidate.query.start && query.end === candidate.query.end;
   const [oldest, newest] = [sorted[0], sorted.at(-1)];
   return isSame && oldest !== undefined && newest?.at === candidate.newest?.at && oldest.at < (newest?.at ?? oldest.at);
 }
 
-/** The oldest row of all history from an instant on: a long question shows it first, and a short one that ends right behind it. */
-export function isSeenFirst(long: Look, looks: readonly Look[], longest: number): boolean {
+/** Whether a long question's first row is the oldest of all: a short question that starts before it shows it first, too. */
+export function isSeenFirst(long: ShownPage, pages: readonly ShownPage[], longest: number): boolean {
   const { first } = long;
   if (!first) return false;
-  return looks.some(
-    (look) =>
-      look !== long &&
-      look.query.order === 'asc' &&
-      look.first?.at === first.at &&
-      look.query.start < first.at &&
-      haveOtherEdges(look, long) &&
-      lengthOf(look) <= longest + CLOCKS_MS,
+  return pages.some(
+    (page) =>
+      page !== long &&
+      page.query.order === 'asc' &&
+      page.first?.at === first.at &&
+      page.query.start < first.at &&
+      haveOtherEdges(page, long) &&
+      lengthOf(page) <= longest + CLOCKS_MS,
   );
 }
 
-/** Whether a question reaches further back than any rounding explains, and to the end of a time. */
-export const isLong = ({ query }: Look, order: 'asc' | 'desc', { from, to }: Span): boolean =>
+/** Whether a question reaches further back than rounding explains, and to the end of a time. */
+export const isLong = ({ query }: ShownPage, order: 'asc' | 'desc', { from, to }: Span): boolean =>
   query.order === order && query.start <= from - APART_MS && query.end >= to;
 
-/** Without a long question: the rows on both sides were shown by short ones, which overlap further than bounds are rounded. */
-export function isSilent(looks: readonly Look[], silence: Span, mostRangeMs: number, isEnd: boolean): boolean {
-  const isShown = (at: Instant): boolean => looks.some(({ first, newest }) => first?.at === at || newest?.at === at);
+/** Without a long question: short ones showed the rows on both sides, and overlap by more than the rounding of bounds. */
+export function isSilent(pages: readonly ShownPage[], silence: Span, mostRangeMs: number, isEnd: boolean): boolean {
+  const isShown = (at: Instant): boolean => pages.some(({ first, newest }) => first?.at === at || newest?.at === at);
   const overlap = Math.min(WIDENED_MS, mostRangeMs / 4);
   return (
-    isShown(silence.from) && (isEnd || isShown(silence.to)) && isCovered(looks, silence, mostRangeMs, 'from', overlap)
+    isShown(silence.from) && (isEnd || isShown(silence.to)) && isCovered(pages, silence, mostRangeMs, 'from', overlap)
   );
 }
 
-/** Oldest first and newest first, one question shows rows at both of its ends: so far apart are they. */
-export function widestPair(looks: readonly Look[]): number {
-  const last = looks.at(-1);
-  const pair = looks.find(
+/** The widest time between two rows at opposite ends of one question, asked oldest first and newest first. */
+export function widestPair(pages: readonly ShownPage[]): number {
+  const last = pages.at(-1);
+  const pair = pages.find(
     ({ query }) =>
       query.order !== last?.query.order && query.start === last?.query.start && query.end === last?.query.end,
   );

@@ -3,15 +3,15 @@ import { HOUR_MS } from '../../model/window.ts';
 import type { Interval, Observation, Stamped } from './answer.ts';
 import { lengthOf, NARROW_MS } from './cover.ts';
 
-/** So many rows at either edge of an answer are remembered, to be looked for on later ones. */
+/** The number of rows at either edge of an answer that are remembered, to be looked for on later ones. */
 const EDGE_ROWS = 20;
 const MOST_REMEMBERED = 800;
-/** So many of the first and of the last pages are kept whole, and this part of the rows that another one shows may not be left out. */
+/** How many first and last pages are kept whole, and the share of their rows, one in `LEFT_OUT`, that another page may lack. */
 const PAGES_KEPT = 3;
 const LEFT_OUT = 10;
-/** Rows younger than this may have come late meanwhile. */
+/** Rows younger than this may have arrived late in between. */
 const LATE_MS = HOUR_MS;
-/** A question is longer than another when it is so many times as long; so many rows that longer ones leave out say that they are not whole. */
+/** A question is longer if it is `LONGER` times as long; after this many rows left out by longer ones, those are not trusted. */
 const LONGER = 4;
 const MOST_LEFT_OUT = 3;
 
@@ -23,15 +23,15 @@ interface KeptPage {
   answeredAt: Instant;
 }
 
-/** A few of the rows that were shown, to be looked for on later answers. */
+/** Remembers a few of the rows that were shown, to look for them on later answers. */
 export class SeenRows {
   readonly #settleMs: number;
   readonly #edges = new Map<string, Remembered>();
-  /** Longer questions leave rows out, and which rows those were. */
+  /** Questions longer than this leave rows out; and the rows that they left out. */
   wholeMs = Number.POSITIVE_INFINITY;
   readonly #leftOut = new Set<string>();
   #unordered: Instant[] = [];
-  /** Pages to be compared with others. */
+  /** Pages to compare with others. */
   #pages: KeptPage[] = [];
 
   constructor(settleMs: number) {
@@ -51,24 +51,24 @@ export class SeenRows {
     return this.#edges.size + this.#unordered.length;
   }
 
-  /** Whether one lies strictly between two instants, shown in order or not. */
+  /** Whether a row lies strictly between two instants, shown in order or not. */
   has(after: Instant, before: Instant): boolean {
     const isBetween = (at: Instant): boolean => at > after && at < before;
     return this.#unordered.some(isBetween) || this.times(({ at }) => isBetween(at)).length > 0;
   }
 
-  /** Rows out of order prove nothing; they are there even so, and no silence is. */
+  /** Rows out of order prove nothing, but they exist: there is no silence around them. */
   rememberUnordered(rows: readonly Stamped[]): void {
     const times = [...this.#unordered, ...rows.map(({ at }) => at)];
     this.#unordered = [...new Set(times)].slice(-MOST_REMEMBERED);
   }
 
-  /** The times of those that are wanted, each once. */
+  /** The distinct times of matching rows. */
   times(isWanted: (row: { at: Instant }) => boolean): Instant[] {
     return [...new Set([...this.#edges.values()].filter(isWanted).map(({ at }) => at))];
   }
 
-  /** The same between two instants, with those of the pages that are kept, oldest first. */
+  /** The times of rows between two instants, including those of the kept pages, oldest first. */
   timesShown(after: Instant, before: Instant): Instant[] {
     const isBetween = ({ at }: { at: Instant }): boolean => at > after && at < before;
     const kept = this.#pages.flatMap(({ rows }) => rows.filter(isBetween).map(({ at }) => at));
@@ -76,9 +76,9 @@ export class SeenRows {
   }
 
   /**
-   * RULE agreement. A row that was seen stays known until two questions with other bounds have shown the same times before and behind it and not the row,
-   * one of them by its first page: shards may each skip their share of what lies before a later one, and a row from elsewhere at the edge of an
-   * answer leaves out all between it and the others. What a short question has shown, no longer one denies.
+   * RULE agreement. A seen row stays known until two questions with different bounds have shown the same times before and after it and not
+   * the row, one of them by its first page: shards may each skip their share before a later page, and a row from elsewhere at the edge of
+   * an answer leaves out all rows between it and the others. A longer question cannot deny what a short one has shown.
    */
   missingFrom(answer: Observation, sorted: readonly Stamped[], { after, before }: Interval): Stamped[] {
     const shown = new Set(answer.rows.map(({ id }) => id));
@@ -86,9 +86,9 @@ export class SeenRows {
     const missing: Stamped[] = [];
     for (const [id, known] of this.#edges) {
       if (known.at <= after || known.at >= before || shown.has(id)) continue;
-      const neighbours = neighboursOf(known.at, sorted);
-      const isConfirmed = [...known.missedBy].some(([by, beside]) => by !== boundsOf(answer) && beside === neighbours);
-      known.missedBy.set(boundsOf(answer), neighbours);
+      const around = timesAround(known.at, sorted);
+      const isConfirmed = [...known.missedBy].some(([by, beside]) => by !== boundsOf(answer) && beside === around);
+      known.missedBy.set(boundsOf(answer), around);
       known.missedFirst ||= answer.query.page === 1;
       const isLonger = length > LONGER * Math.max(NARROW_MS, known.length);
       if (isConfirmed && known.missedFirst && !isLonger) this.#edges.delete(id);
@@ -105,11 +105,11 @@ export class SeenRows {
   }
 
   /**
-   * RULE whole. Where the insides of two answers overlap, they show the same rows. Where they do not, long ranges are sampled, or read from part of
-   * the data, or full pages lack rows: which of it, is not known. Returns whether the answer contradicts another.
+   * RULE whole. Where two answers overlap between their edges, they show the same rows. If not, the service samples long ranges, reads part
+   * of the data, or drops rows of full pages: which one is unknown. Returns whether the answer contradicts another.
    */
   contradicts({ answeredAt }: Observation, rows: readonly Stamped[], between: Interval | undefined): boolean {
-    // Not the rows themselves: pages of large ones would be kept in memory.
+    // Copies id and time only: whole pages of large rows would stay in memory.
     const page = {
       rows: rows.map(({ id, at }) => ({ id, at })),
       ids: new Set(rows.map(({ id }) => id)),
@@ -121,7 +121,7 @@ export class SeenRows {
     return false;
   }
 
-  /** Whether an answer lacks rows that another one shows, and that were there when it came. */
+  /** Whether an answer lacks rows that another one shows, and that existed when it came. */
   #leavesOut({ ids, between, answeredAt }: KeptPage, other: KeptPage): boolean {
     if (!between) return false;
     const settled = Math.min(answeredAt, other.answeredAt) - Math.max(this.#settleMs, LATE_MS);
@@ -148,9 +148,9 @@ export class SeenRows {
 
 interface Remembered {
   at: Instant;
-  /** How long the shortest question was that showed it. */
+  /** The length of the shortest question that showed it. */
   length: number;
-  /** The questions that did not show it, with the times that they show beside it, and whether one of them was for a first page. */
+  /** The questions that did not show it, with the times that they show around it, and whether one of them was for a first page. */
   missedBy: Map<string, string>;
   missedFirst: boolean;
 }
@@ -158,8 +158,8 @@ interface Remembered {
 const boundsOf = ({ query }: Observation): string =>
   `${query.order} ${query.start} ${query.end} ${query.limit} ${query.page}`;
 
-/** The times of an answer before and behind an instant. */
-function neighboursOf(at: Instant, sorted: readonly Stamped[]): string {
+/** The times in an answer right before and after an instant. */
+function timesAround(at: Instant, sorted: readonly Stamped[]): string {
   const before = sorted.findLast((row) => row.at <= at);
   const behind = sorted.find((row) => row.at >= at);
   return `${before?.at} ${behind?.at}`;
