@@ -7,7 +7,7 @@ import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts'
 import { idOf, smallSandbox } from '../support/sandbox.ts';
 import { MINUTE, NOON } from '../support/sink-harness.ts';
 
-/** Events that the service no longer shows are kept, and marked by the next sweep that reads their window whole. */
+/** Events that the service no longer shows are kept, and marked by the next sweep that reads their window completely. */
 
 const schema = 'attribution';
 let place: PostgresPlace;
@@ -32,7 +32,7 @@ const proven = (from: number, to: number) => ({ window: window(from, to), certif
 const whole = (from: number, to: number) => ({ ...proven(from, to), whole: true });
 const events = (...minutes: number[]) => minutes.map((minute) => recordOf(`m${minute}`, {}, minute));
 
-it('marks what a window that was read whole does not show, at its start and not at its end', async () => {
+it('marks what a completely read window does not show, at its start and not at its end', async () => {
   const { send, source } = await feed();
   const other = await feed();
   await send(events(0, 5, 10, 15, 20));
@@ -47,7 +47,7 @@ it('marks what a window that was read whole does not show, at its start and not 
   expect(row).toEqual({ known: true });
 });
 
-it('keeps the moment at which it was first missed', async () => {
+it('keeps the time at which an event was first missed', async () => {
   const { send, source } = await feed();
   const since = () =>
     place.db.query({ text: `select _missing_since::text from ${schema}.clicks where _source = $1`, values: [source] });
@@ -58,7 +58,7 @@ it('keeps the moment at which it was first missed', async () => {
   expect(await since()).toEqual(first);
 });
 
-it('marks nothing where the window was not read whole, or not by this batch, or by the tail', async () => {
+it('marks nothing if the window was read partly, by another batch, or by the tail', async () => {
   const { send, source } = await feed();
   await send(events(0, 5, 10));
   await send(events(0), proven(0, 20));
@@ -68,14 +68,14 @@ it('marks nothing where the window was not read whole, or not by this batch, or 
   expect(await marked(source)).toEqual([]);
 });
 
-/** As if nothing had been proven: the next sync sweeps everything again, page by page. */
+/** Resets all progress: the next sync sweeps everything again, page by page. */
 async function sweepAgain(config: Config): Promise<void> {
   await engine.db.query({ text: 'delete from tributary.windows where source = $1', values: [sourceOf(config)] });
   await withSmallPages(engine.db, config, 20);
   await syncAllDone(config);
 }
 
-it('finds what vanished from the service in the next sweep, and unmarks what comes back', async () => {
+it('finds deleted events in the next sweep, and unmarks those that return', async () => {
   const sandbox = await smallSandbox({ rows: { clicks: 200, leads: 60, sales: 30 }, days: 12 });
   const { service } = sandbox;
   const config = configFor(engine, sandbox);
@@ -97,7 +97,7 @@ it('finds what vanished from the service in the next sweep, and unmarks what com
   const found = await missing('clicks');
   expect(found.filter((id) => !gone.includes(id))).toEqual([]);
   expect(found).toContain(idOf(back));
-  // All but those so young that only the tail reads them.
+  // All except those so young that only the tail reads them.
   expect(found.length).toBeGreaterThan(gone.length * 0.7);
   expect((await missing('leads')).filter((id) => !service.removed('leads').includes(id))).toEqual([]);
   const [{ kept } = { kept: 0 }] = await engine.db.query<{ kept: number }>({
@@ -111,7 +111,7 @@ it('finds what vanished from the service in the next sweep, and unmarks what com
   expect(await missing('clicks')).toEqual(found.filter((id) => id !== idOf(back)));
 });
 
-it('marks what vanished behind the watermark with the next poll, as far back as its page looks', async () => {
+it('marks deleted events behind the watermark with the next poll, as far back as its page reaches', async () => {
   const sandbox = await smallSandbox({ rows: { clicks: 200, leads: 20, sales: 10 }, days: 12 });
   const config = configFor(engine, sandbox);
   await syncAllDone(config);

@@ -17,7 +17,7 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { FAST, until, workerConfig } from '../support/workers.ts';
 
-/** What a worker does about an error that is none of ours, and about work that never ends. */
+/** How a worker handles unknown errors, and work that never ends. */
 
 const TODAY = startOfDay(Date.now());
 const CHUNKS = [3, 2, 1].map((days) => ({ start: TODAY - days * DAY_MS, end: TODAY - (days - 1) * DAY_MS }));
@@ -32,7 +32,7 @@ const [{ db, url }, sandbox] = await Promise.all([
 ]);
 const config = workerConfig({ stateUrl: url, queueUrl: undefined, sandboxes: { main: sandbox }, streams: ['clicks'] });
 for (const source of Object.values(config.sources)) source.since = new Date(TODAY).toISOString().slice(0, 10);
-/** What is wrong with syncs and with windows now. */
+/** The current fault of syncs and windows. */
 const ill: { sync: Ill; window: Ill } = { sync: undefined, window: undefined };
 const errors: Array<{ text: string; err?: unknown }> = [];
 const bugs: string[] = [];
@@ -43,7 +43,7 @@ beforeEach(() => {
   Object.assign(beside, { maintenance: undefined, schedulers: undefined });
 });
 
-/** A job with an illness: bugs are not at hand in a sound program. */
+/** A job with an injected fault: a correct program has no bugs to test with. */
 const infected = ({ job, ...rest }: ScheduledStream): ScheduledStream => ({
   ...rest,
   job: infect(job as StreamJob, () => ill.sync),
@@ -60,7 +60,7 @@ const infect = (job: StreamJob, illness: () => Ill): StreamJob => ({
   },
 });
 
-/** A sink whose maintenance is ill, and a queue whose verbs are: what the worker does beside its runs. */
+/** A sink with faulty maintenance, and a queue with faulty calls: the worker's work other than runs. */
 const beside: { maintenance: Ill; schedulers: Ill } = { maintenance: undefined, schedulers: undefined };
 const suffer = async (illness: Ill): Promise<void> => {
   if (illness === 'throws') throw new TypeError('length of undefined');
@@ -129,27 +129,27 @@ async function add(queue: JobQueue): Promise<string> {
 const read = async (id: string): Promise<Backfill> => (await readBackfills(db, id))[0] as Backfill;
 
 describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hangs'])('a sync that %s', (illness) => {
-  it('is logged, counted, a trouble and an alert, and heals when its cause is gone', async () => {
+  it('is logged, counted, an incident and an alert, and recovers when its cause is gone', async () => {
     ill.sync = illness;
     await withWorker(async () => {
-      await until('it is a trouble', async () => (await troubles()).length > 0);
+      await until('it is an incident', async () => (await troubles()).length > 0);
       expect(await troubles()).toEqual([
         'failing: the last run failed: a bug in tributary ended it; the log says more',
       ]);
-      await until('it is told', () => errors.some(({ text }) => text.startsWith('main/clicks failing')));
+      await until('it is alerted', () => errors.some(({ text }) => text.startsWith('main/clicks failing')));
       expect(errors.filter(({ text }) => text === 'a bug ended this run').map(({ err }) => err)[0]).toBeInstanceOf(
         Error,
       );
       expect(bugs[0]).toBe('main/clicks');
       ill.sync = undefined;
       await until('it works again', isDone);
-      await until('the trouble is over', async () => (await troubles()).length === 0);
+      await until('the incident is over', async () => (await troubles()).length === 0);
     });
   });
 });
 
 describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hangs'])('a window that %s', (illness) => {
-  it('is logged and tried again: its claim ends, and the others are read', async () => {
+  it('is logged and retried: its claim ends, and the others are read', async () => {
     await withWorker(async (queue) => {
       ill.window = illness;
       const id = await add(queue);
@@ -167,36 +167,36 @@ describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hang
 describe.each(['maintenance', 'schedulers'] as const)('the worker’s own work (%s)', (part) => {
   const what = { maintenance: 'the maintenance of sink "warehouse"', schedulers: 'looking after the schedulers' }[part];
   it.each(['throws', 'hangs'] as const)(
-    'that %s is logged, a trouble and an alert, and over when it works again',
+    'that %s is logged, an incident and an alert, and recovers when it works again',
     async (illness) => {
       await withWorker(async () => {
         beside[part] = illness;
         const isTrouble = async () => (await troubles()).includes(`failing: a bug ended ${what}; the log says more`);
-        await until('it is a trouble', isTrouble);
-        await until('it is told', () => errors.some(({ text }) => text.startsWith('worker failing: ')));
+        await until('it is an incident', isTrouble);
+        await until('it is alerted', () => errors.some(({ text }) => text.startsWith('worker failing: ')));
         const bug = errors.find(({ text }) => text === `a bug ended ${what}; it is tried again`);
         expect(String(bug?.err)).toContain(illness === 'hangs' ? 'no sign of life' : 'length of undefined');
         beside[part] = undefined;
-        await until('the trouble is over', async () => !(await isTrouble()));
+        await until('the incident is over', async () => !(await isTrouble()));
       });
     },
   );
 });
 
-it('trouble of a worker that died is over for one that starts', async () => {
+it('the incident of a dead worker ends when another starts', async () => {
   await recordWorkerTrouble(db, 'a bug ended something');
   const isTrouble = async () => (await troubles()).includes('failing: a bug ended something');
   expect(await isTrouble()).toBe(true);
   await withWorker(async () => until('it is over', async () => !(await isTrouble())));
 });
 
-it('windows that never stop throwing are given up, as a trouble', async () => {
+it('windows that throw every time are given up, as an incident', async () => {
   await withWorker(async (queue) => {
     ill.window = 'throws';
     const id = await add(queue);
     await until('it has failed', async () => (await read(id)).state === 'failed');
     expect((await read(id)).windows).toEqual({ queued: 0, running: 0, done: 0, failed: 3 });
-    await until('it is a trouble', async () => (await troubles()).length > 0);
+    await until('it is an incident', async () => (await troubles()).length > 0);
     expect(await troubles()).toEqual([expect.stringMatching(`^failing: backfill ${id} gave up windows: a bug`)]);
     ill.window = undefined;
   });
