@@ -126,7 +126,7 @@ describe.concurrent('a command line', () => {
   });
 });
 
-describe('a config on purpose', () => {
+describe('a legitimate config', () => {
   it.each([
     ['an address of a private network', source('', 'https://10.0.0.7')],
     ['another private address', source('', 'https://192.168.1.5:8443/api')],
@@ -135,7 +135,7 @@ describe('a config on purpose', () => {
     ['an alias', `${source()}sinks:\n  a: &a { type: postgres, schema: one }\n  b: *a\n`],
     ['an absolute path', lake('/srv/lake')],
     ['a name with dots in it', lake('data/..lake/a..b')],
-  ])('%s is allowed', (_what, text) => {
+  ])('with %s is allowed', (_what, text) => {
     expect(() => parseConfig(text, 't.yaml', {})).not.toThrow();
   });
 });

@@ -26,16 +26,16 @@ it('reads only what is not proven yet; with force, all of it', async () => {
   const sandbox = await monthOf(6000);
   const config = configFor(engine, sandbox);
   await backfill(config, { window: { start: daysAgo(20), end: daysAgo(5) } }, clicks);
-  const whole = { start: daysAgo(25), end: daysAgo(5) };
-  const [again] = await backfill(config, { window: whole }, clicks);
-  const [nothing] = await backfill(config, { window: whole }, clicks);
-  const [forced] = await backfill(config, { window: whole, force: true }, clicks);
+  const wider = { start: daysAgo(25), end: daysAgo(5) };
+  const [again] = await backfill(config, { window: wider }, clicks);
+  const [nothing] = await backfill(config, { window: wider }, clicks);
+  const [forced] = await backfill(config, { window: wider, force: true }, clicks);
   const read = (outcome: typeof again): number => outcome?.report?.tally.read ?? -1;
   // A page that overlaps the proven part returns its rows too.
   expect(read(again)).toBeLessThan(read(forced) / 2);
   expect(nothing?.report?.tally).toMatchObject({ read: 0, requests: 1 });
   expect(forced?.report?.tally).toMatchObject({ new: 0, changed: 0 });
-  expect(await storedIds(engine.db, config, 'clicks')).toEqual(inWindow(sandbox, whole));
+  expect(await storedIds(engine.db, config, 'clicks')).toEqual(inWindow(sandbox, wider));
 });
 
 it('does not certify time in which events may still arrive', async () => {

@@ -120,7 +120,7 @@ describe('doctor', () => {
     expect([code, faults]).toEqual([3, [expect.stringMatching(/^source main: the service answered 401/)]]);
   });
 
-  it('exits with 4 for an unreachable service, after all other checks', async () => {
+  it('exits with 4 for an unreachable service, and checks the rest', async () => {
     const gone = await startSandbox({ rows: { clicks: 1, leads: 1, sales: 1 } });
     await gone.close();
     const { code, findings, faults } = await doctor({ baseUrl: gone.baseUrl });
@@ -128,7 +128,7 @@ describe('doctor', () => {
     expect(findings.some(({ subject, level }) => subject === 'sink warehouse' && level === 'ok')).toBe(true);
   });
 
-  it('exits with 4 for an unreachable database, after checking the service', async () => {
+  it('exits with 4 for an unreachable database, and checks the service', async () => {
     const { code, findings, faults } = await doctor({ url: 'postgresql://nobody@127.0.0.1:1/none' });
     expect(code).toBe(4);
     // One fault, although the sink and the queue share the database.

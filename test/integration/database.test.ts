@@ -229,13 +229,13 @@ describe('connection errors', () => {
     return error;
   };
 
-  it('wrong password: reported without a retry, and without the password', async () => {
+  it('report a wrong password without showing or retrying it', async () => {
     const error = await tryIt(at(() => {}));
     expect(error).toBeInstanceOf(ConfigError);
     expect(error.message).toMatch(/refused user "tributary"/);
   });
 
-  it('missing password: reported immediately', async () => {
+  it('report a missing password immediately', async () => {
     const began = performance.now();
     const error = await tryIt(at((url) => (url.password = '')));
     expect(error).toBeInstanceOf(ConfigError);
@@ -244,7 +244,7 @@ describe('connection errors', () => {
     expect(performance.now() - began).toBeLessThan(20_000);
   });
 
-  it('unknown database: names it', async () => {
+  it('name an unknown database', async () => {
     const url = new URL(home.url);
     url.pathname = '/nowhere';
     const error = await tryIt(url.href);
@@ -252,7 +252,7 @@ describe('connection errors', () => {
     expect(error.message).toMatch(/no database "nowhere"/);
   });
 
-  it('closed port: retryable, with host and port', async () => {
+  it('are retryable for a closed port, with host and port', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as { port: number };
@@ -268,7 +268,7 @@ describe('connection errors', () => {
     }
   });
 
-  it('no free connection on the server: retryable', async () => {
+  it('are retryable without a free connection on the server', async () => {
     await db.query({ text: `CREATE ROLE few_here LOGIN PASSWORD '${SECRET}' CONNECTION LIMIT 0` });
     const error = await tryIt(
       at((url) => {
@@ -288,7 +288,7 @@ describe('connection errors', () => {
     [`mysql://me:${SECRET}@localhost/db`],
     [`me:${SECRET}`],
     [''],
-  ])('invalid URL: %#', async (url) => {
+  ])('name the format for an invalid URL: %#', async (url) => {
     const error = await tryIt(url);
     expect(error).toBeInstanceOf(ConfigError);
     expect(error.describe()).toContain('postgresql://user:password@host:5432/database');

@@ -50,7 +50,7 @@ describe('docs/library.md', () => {
     expect(await tsc('example.mts')).toMatchObject({ code: 0, text: '' });
     await writeFile(join(place.dir, 'wrong.mts'), example.replace('plan:', 'paln:'));
     expect((await tsc('wrong.mts')).text).toMatch(/'paln' does not exist|'paln'/);
-    // Its only TypeScript is types that can be stripped.
+    // It is also valid JavaScript.
     await writeFile(join(place.dir, 'example.mjs'), example);
     const { code, stdout, stderr } = await startProcess(process.execPath, ['example.mjs'], place.dir, {
       TRIBUTARY_BASE_URL: sandbox.baseUrl,

@@ -75,7 +75,7 @@ describe('the read-only role', () => {
     await engine.db.query({ text: `drop owned by ${role}; drop role ${role}` });
   });
 
-  /** Not by logging in as it: read-only transactions would hide an excessive privilege. */
+  /** Uses `set role`: the read-only transactions of its login would hide an excessive privilege. */
   const asReader = (text: string): Promise<object[]> =>
     engine.db.transaction(async (tx) => {
       await tx.query({ text: `set local role ${role}` });

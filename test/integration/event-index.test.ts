@@ -19,7 +19,7 @@ const ago = (days: number): Instant => NOON - days * DAY_MS;
 const click = (id: string, days: number, country = 'DE') => rowOf(stream, id, ago(days), { click_country: country });
 const dayOf = (days: number): Window => ({ start: startOfDay(ago(days)), end: startOfDay(ago(days)) + DAY_MS });
 /** A window that was read completely. */
-const whole = (days: number) => ({ ...dayOf(days), certified: undefined, whole: true, note: 'a test', rows: 0 });
+const complete = (days: number) => ({ ...dayOf(days), certified: undefined, whole: true, note: 'a test', rows: 0 });
 /** Of two readings in one run, the newer time would win. */
 const LATER = { runId: '20261114T120000-00000002' };
 const LAST = { runId: '20261114T120000-00000003' };
@@ -140,7 +140,7 @@ describe.each(SINKS)('the index of %s', (_, makePlace) => {
     await sink.removeMoved(stream, writer.lease.source, dayOf(40));
     expect(await rowsWith(writer, 'moves')).toHaveLength(2);
     // Also with the day before and after in one batch: the event is shown there, not here.
-    await writer.commit([click('a', 40), click('moves', 30)], { spans: [whole(40)] });
+    await writer.commit([click('a', 40), click('moves', 30)], { spans: [complete(40)] });
     await sink.removeMoved(stream, writer.lease.source, dayOf(40));
     const left = await rowsWith(writer, 'moves');
     expect(left.map((row) => [row.timestamp, row._missing_since])).toEqual([[ago(30), null]]);
@@ -171,7 +171,7 @@ describe('a lake', () => {
   });
   afterAll(() => place.close());
 
-  it('does not duplicate when the first commit after an upgrade breaks off after any of its files', async () => {
+  it('duplicates nothing when the first commit after an upgrade breaks off after any of its files', async () => {
     const writer = await createWriter(place, stream);
     const days = [60, 40, 3, 2, 1];
     const rows = (country: string) => days.map((day) => click(`d${day}`, day, country));

@@ -38,7 +38,7 @@ async function half(config: Config): Promise<void> {
   expect(outcome?.report?.state).toBe('interrupted');
 }
 
-const whole = async (config: Config): Promise<void> => {
+const syncFully = async (config: Config): Promise<void> => {
   const [outcome] = await sync(config, { streams: ['clicks'] });
   expect(outcome?.report?.state).toBe('done');
 };
@@ -70,7 +70,7 @@ it('is a first sync until a run has succeeded, and late only if it makes no prog
   expect((await seen()).troubles).toEqual([
     expect.stringMatching(/^the first sync has not moved for 2 h, more than maxLag \(30 min\): .*The last run: /),
   ]);
-  await whole(configOf());
+  await syncFully(configOf());
   expect(await seen()).toEqual(USUAL);
 });
 
@@ -81,17 +81,17 @@ it('can be late after it has caught up', async () => {
     late: [true],
     troubles: [expect.stringMatching(/^4 h behind/)],
   });
-  await whole(configOf());
+  await syncFully(configOf());
 });
 
 it('is a first sync again with an earlier since, and for a new sink', async () => {
   await half(configOf({ since: EARLIER }));
   expect(await seen()).toEqual(FIRST);
-  await whole(configOf({ since: EARLIER }));
+  await syncFully(configOf({ since: EARLIER }));
   expect(await seen()).toEqual(USUAL);
   const sinks = { warehouse: { type: 'postgres' }, second: { type: 'postgres', schema: 'second' } };
   await half(configOf({ since: EARLIER, sinks }));
   expect(await seen(['warehouse', 'second'])).toEqual(FIRST);
-  await whole(configOf({ since: EARLIER, sinks }));
+  await syncFully(configOf({ since: EARLIER, sinks }));
   expect(await seen(['warehouse', 'second'])).toEqual(USUAL);
 });

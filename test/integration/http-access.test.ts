@@ -158,17 +158,17 @@ describe('a token', () => {
   });
 
   it('that is wrong is logged with its address, once a minute, and never shown', async () => {
-    const said: string[] = [];
-    const note = (fields: object, message: string): void => void said.push(`${message} ${JSON.stringify(fields)}`);
+    const logged: string[] = [];
+    const note = (fields: object, message: string): void => void logged.push(`${message} ${JSON.stringify(fields)}`);
     const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
     const other = await startHttpRoom(configOf({}), log);
     for (let i = 0; i < 12; i++) await other.get('/metrics', bearer(`wrong-bearer-${i}`));
     await signIn('wrong-sign-in', other);
     await other.close();
-    expect(said.filter((line) => line.includes('gave the control room a wrong token'))).toEqual([
+    expect(logged.filter((line) => line.includes('gave the control room a wrong token'))).toEqual([
       expect.stringContaining('"address":"127.0.0.1","path":"/metrics"'),
     ]);
-    expect(said.join()).not.toContain('wrong-');
+    expect(logged.join()).not.toContain('wrong-');
   });
 
   it('that is wrong is answered with 429 after ten tries; the right one and open sessions never are, at the same address too', async () => {

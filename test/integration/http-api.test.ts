@@ -247,20 +247,20 @@ describe('the API agrees with the tables', () => {
     const { changes } = await get<SchemaChanges>('/api/schema-changes');
     const change = { path: 'click.ua', column: 'click_ua', kind: 'text', previousKind: 'integer' };
     expect(changes.filter(({ path }) => path === 'click.ua')).toMatchObject([change]);
-    for (const by of ['clicks', 'leads', 'sales'] as const) {
-      const { links, sink } = await get<TopLinks>(`/api/links/top?by=${by}&limit=3&from=30d`);
+    for (const stream of ['clicks', 'leads', 'sales'] as const) {
+      const { links, sink } = await get<TopLinks>(`/api/links/top?by=${stream}&limit=3&from=30d`);
       const best = await db.query<{ id: string; n: number }>({
-        text: `select link_id as id, count(*) as n from attribution.${by} where "timestamp" >= now() - interval '30 days'
+        text: `select link_id as id, count(*) as n from attribution.${stream} where "timestamp" >= now() - interval '30 days'
           group by 1 order by n desc, 1 limit 3`,
       });
-      expect([sink, links.map((link) => [link.linkId, link[by]])]).toEqual([
+      expect([sink, links.map((link) => [link.linkId, link[stream]])]).toEqual([
         'warehouse',
         best.map(({ id, n }) => [id, n]),
       ]);
       expect(links.every(({ shortLink }) => shortLink?.includes('/'))).toBe(true);
       const [first] = links;
       for (const q of [first?.linkId, first?.shortLink?.toUpperCase()]) {
-        const named = await get<TopLinks>(`/api/links/top?by=${by}&from=30d&q=${encodeURIComponent(q ?? '')}`);
+        const named = await get<TopLinks>(`/api/links/top?by=${stream}&from=30d&q=${encodeURIComponent(q ?? '')}`);
         expect(named.links[0]).toEqual(first);
       }
       expect((await get<TopLinks>('/api/links/top?q=%25')).links).toEqual([]);

@@ -151,7 +151,7 @@ describe('the OpenAPI document is exact (found by schemathesis)', () => {
 });
 
 describe('readiness', () => {
-  it('depends on dependencies: streams that the service refuses remove no server from its Service', async () => {
+  it('reflects dependencies: streams that the service refuses remove no server from its Service', async () => {
     sandbox.service.faults.add({ status: 403, times: 50 });
     await room.send('POST', '/api/sync', {});
     await until('every stream is parked', async () => {

@@ -64,7 +64,7 @@ async function createHistory(place: LakePlace, seed = 1) {
   const times = (n: number, at: () => number) =>
     Array.from({ length: n }, () => ({ id: `${roll(1e6).toString(36)}x${++made}`, at: at() }));
 
-  const commit = async (read: Array<{ id: string; at: number }>, whole?: { start: number; end: number }) => {
+  const commit = async (read: Array<{ id: string; at: number }>, window?: { start: number; end: number }) => {
     const country = `C${++commits % 7}`;
     const grown = hasGrown() ? String(commits) : '';
     const shown = new Map(read.map((one) => [one.id, one]));
@@ -75,11 +75,11 @@ async function createHistory(place: LakePlace, seed = 1) {
         rowOf(stream, id, at, { click_country: country, ...(hasGrown() && { [column]: value }) }),
       ),
     );
-    const spans = whole ? [{ ...certified(whole.start, whole.end, shown.size), whole: true }] : [];
+    const spans = window ? [{ ...certified(window.start, window.end, shown.size), whole: true }] : [];
     // Each in its own run: within one, the newer of two times would win, and not the newer reading.
     await batch.commit(writer.advance({ runId: `run-${commits}`, spans }));
     for (const event of model.values())
-      if (whole && !shown.has(event.id) && event.at >= whole.start && event.at < whole.end) event.isMissing = true;
+      if (window && !shown.has(event.id) && event.at >= window.start && event.at < window.end) event.isMissing = true;
     for (const { id, at } of shown.values()) {
       const home = model.get(id)?.home ?? new Date(at).toISOString().slice(0, 10);
       model.set(id, { id, at, country, grown, isMissing: false, home });

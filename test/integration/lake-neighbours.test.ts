@@ -61,12 +61,12 @@ it('refuses a torn file of its own, with a remedy', async () => {
   const writer = await createWriter(place, stream);
   await writer.commit([click('a')]);
   const file = join(place.folder, DAY, `${writer.lease.source}.parquet`);
-  const whole = await readFile(file);
-  await writeFile(file, whole.subarray(0, whole.length - 9));
+  const intact = await readFile(file);
+  await writeFile(file, intact.subarray(0, intact.length - 9));
   await expect(writer.commit([click('a', 'FR')])).rejects.toMatchObject({
     next: expect.stringContaining('verify --repair'),
   });
-  await writeFile(file, whole);
+  await writeFile(file, intact);
   expect(await writer.commit([click('a', 'FR')])).toEqual(receipt({ changed: 1 }));
 });
 

@@ -101,8 +101,8 @@ describe('any sequence of windows', () => {
           let reached = since;
           while (cells[reached] === true) reached += 1;
           const through = reached > since ? bound(reached) : undefined;
-          const stands = { since: bound(since), completeThrough: through };
-          expect([await cursor(), model.cursor()]).toMatchObject([stands, stands]);
+          const expected = { since: bound(since), completeThrough: through };
+          expect([await cursor(), model.cursor()]).toMatchObject([expected, expected]);
           expect(through ?? Number.NEGATIVE_INFINITY).toBeGreaterThanOrEqual(before);
           before = through ?? before;
         }

@@ -275,7 +275,7 @@ describe('every sink', () => {
   });
 });
 
-describe('an invalid listing fails only this stream', () => {
+describe('an invalid listing', () => {
   const ANSWERS: ReadonlyArray<[string, FaultRule, RegExp]> = [
     ['an object', { body: '{"links":[]}' }, /JSON that is not a list/],
     ['a list of strings', { body: '["a","b"]' }, /not a link, on page 1: a link is not an object/],
@@ -284,7 +284,7 @@ describe('an invalid listing fails only this stream', () => {
     ['401', { status: 401 }, /401[\s\S]*next: check apiKey/],
     ['403', { status: 403 }, /403[\s\S]*next: give this key permission to read links/],
   ];
-  it.each(ANSWERS)('%s', async (_name, fault, message) => {
+  it.each(ANSWERS)('stops only this stream: %s', async (_name, fault, message) => {
     const sandbox = await open();
     const config = configWith(sandbox);
     await syncDone(config);
@@ -299,7 +299,7 @@ describe('an invalid listing fails only this stream', () => {
     expect(await linksOf(config, '_listed_at is not null')).toEqual(before.filter(({ _listed_at }) => _listed_at));
   });
 
-  it('except for single records: they leave the listing uncertified, and the other links are stored', async () => {
+  it('with unusable records stays uncertified, and its other links are stored', async () => {
     const sandbox = await open();
     const config = configWith(sandbox);
     await syncDone(config);
@@ -349,7 +349,7 @@ describe('an invalid listing fails only this stream', () => {
       ]);
   });
 
-  it('page 0 is requested once: a service that fails there counts from 1', async () => {
+  it('on page 0 is requested once: a service that fails there counts from 1', async () => {
     const sandbox = await open();
     const config = configWith(sandbox);
     sandbox.service.faults.add({ status: 500, path: '/links', match: { page: '0' }, times: 100 });
@@ -358,7 +358,7 @@ describe('an invalid listing fails only this stream', () => {
     expect(sandbox.service.requests.filter(({ query }) => query.page === '0')).toHaveLength(1);
   });
 
-  it('a 401 parks the listing in a worker, and not the source', async () => {
+  it('with a 401 parks the listing in a worker, and not the source', async () => {
     const sandbox = await open();
     const config = configWith(sandbox);
     sandbox.service.faults.add({ status: 401, path: '/links', times: 100 });

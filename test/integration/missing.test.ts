@@ -29,7 +29,7 @@ const marked = async (source: string): Promise<string[]> => {
 };
 const window = (from: number, to: number) => ({ start: NOON + from * MINUTE, end: NOON + to * MINUTE });
 const proven = (from: number, to: number) => ({ window: window(from, to), certified: certified(window(from, to)) });
-const whole = (from: number, to: number) => ({ ...proven(from, to), whole: true });
+const complete = (from: number, to: number) => ({ ...proven(from, to), whole: true });
 const events = (...minutes: number[]) => minutes.map((minute) => recordOf(`m${minute}`, {}, minute));
 
 it('marks what a completely read window does not show, at its start and not at its end', async () => {
@@ -37,7 +37,7 @@ it('marks what a completely read window does not show, at its start and not at i
   const other = await feed();
   await send(events(0, 5, 10, 15, 20));
   await other.send(events(5, 10));
-  expect(await send(events(0, 15), whole(0, 20))).toMatchObject({ new: 0, changed: 0, unchanged: 2 });
+  expect(await send(events(0, 15), complete(0, 20))).toMatchObject({ new: 0, changed: 0, unchanged: 2 });
   expect(await marked(source)).toEqual(['m10', 'm5']);
   expect(await marked(other.source)).toEqual([]);
   const [row] = await place.db.query<{ known: boolean }>({
@@ -52,9 +52,9 @@ it('keeps the time at which an event was first missed', async () => {
   const since = () =>
     place.db.query({ text: `select _missing_since::text from ${schema}.clicks where _source = $1`, values: [source] });
   await send(events(5));
-  await send([], whole(0, 10));
+  await send([], complete(0, 10));
   const first = await since();
-  await send([], whole(0, 10));
+  await send([], complete(0, 10));
   expect(await since()).toEqual(first);
 });
 
@@ -64,7 +64,7 @@ it('marks nothing if the window was read partly, by another batch, or by the tai
   await send(events(0), proven(0, 20));
   await send(events(0), { ...proven(0, 20), whole: false });
   await send(events(0));
-  await send(events(10), whole(6, 20));
+  await send(events(10), complete(6, 20));
   expect(await marked(source)).toEqual([]);
 });
 
@@ -89,16 +89,16 @@ it('finds deleted events in the next sweep, and unmarks those that return', asyn
   await sweepAgain(config);
   for (const stream of ['clicks', 'leads', 'sales']) expect(await missing(stream)).toEqual([]);
 
-  const back = service.events('clicks')[40] ?? {};
+  const restored = service.events('clicks')[40] ?? {};
   for (const record of service.events('clicks').slice(40, 43)) service.remove('clicks', idOf(record));
   service.deleteLink(service.links[0]?.id ?? '');
   await sweepAgain(config);
-  const gone = service.removed('clicks').sort();
+  const deleted = service.removed('clicks').sort();
   const found = await missing('clicks');
-  expect(found.filter((id) => !gone.includes(id))).toEqual([]);
-  expect(found).toContain(idOf(back));
+  expect(found.filter((id) => !deleted.includes(id))).toEqual([]);
+  expect(found).toContain(idOf(restored));
   // All except those so young that only the tail reads them.
-  expect(found.length).toBeGreaterThan(gone.length * 0.7);
+  expect(found.length).toBeGreaterThan(deleted.length * 0.7);
   expect((await missing('leads')).filter((id) => !service.removed('leads').includes(id))).toEqual([]);
   const [{ kept } = { kept: 0 }] = await engine.db.query<{ kept: number }>({
     text: 'select count(*) as kept from attribution.clicks where _source = $1',
@@ -106,18 +106,18 @@ it('finds deleted events in the next sweep, and unmarks those that return', asyn
   });
   expect(kept).toBe(200);
 
-  service.add('clicks', back);
+  service.add('clicks', restored);
   await sweepAgain(config);
-  expect(await missing('clicks')).toEqual(found.filter((id) => id !== idOf(back)));
+  expect(await missing('clicks')).toEqual(found.filter((id) => id !== idOf(restored)));
 });
 
 it('marks deleted events behind the watermark with the next poll, as far back as its page reaches', async () => {
   const sandbox = await smallSandbox({ rows: { clicks: 200, leads: 20, sales: 10 }, days: 12 });
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
-  const gone = sandbox.service.ids('clicks').at(-2) ?? '';
-  sandbox.service.remove('clicks', gone);
+  const deleted = sandbox.service.ids('clicks').at(-2) ?? '';
+  sandbox.service.remove('clicks', deleted);
   await syncAllDone(config);
   const text = 'select event_id from attribution.clicks where _source = $1 and _missing_since is not null';
-  expect(await engine.db.query({ text, values: [sourceOf(config)] })).toEqual([{ event_id: gone }]);
+  expect(await engine.db.query({ text, values: [sourceOf(config)] })).toEqual([{ event_id: deleted }]);
 });

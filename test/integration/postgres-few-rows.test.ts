@@ -121,7 +121,7 @@ describe.each([
 
   /** Two writers of the same rows: one commits all at once, the other in pieces. Groups stay together. */
   async function twoWriters(stream: Stream) {
-    const [whole, pieces] = [await createWriter(place, stream), await createWriter(place, stream)];
+    const [atOnce, pieces] = [await createWriter(place, stream), await createWriter(place, stream)];
     const commit = async (writer: Writer, writes: readonly Row[][], runId: string) => {
       const batch = await sink.open(stream);
       for (const rows of writes) await batch.write(rows);
@@ -134,12 +134,12 @@ describe.each([
         const few = await commit(pieces, [part.slice(0, 1), part.slice(1)], runId);
         for (const key of ['new', 'changed', 'unchanged', 'sanitized'] as const) sum[key] += few[key];
       }
-      expect(await commit(whole, parts, runId)).toEqual(sum);
+      expect(await commit(atOnce, parts, runId)).toEqual(sum);
       for (const table of [stream.name, 'links', 'customers'])
-        expect(differing(await stored(table, pieces), await stored(table, whole))).toEqual([]);
+        expect(differing(await stored(table, pieces), await stored(table, atOnce))).toEqual([]);
       return sum;
     };
-    return { whole, pieces, both };
+    return { atOnce, pieces, both };
   }
   const alone = (rows: readonly Row[]): Row[][] => rows.map((row) => [row]);
 
@@ -147,7 +147,7 @@ describe.each([
     const stream = streams[name];
     const property = fc.asyncProperty(fc.integer(), async (seed) => {
       const { below, redraw, rows } = drawer(stream, seed);
-      const { whole, pieces, both } = await twoWriters(stream);
+      const { atOnce, pieces, both } = await twoWriters(stream);
       const first = rows(EVENTS);
       await both(alone(first.filter((_, i) => i % 2 === 0)), '20261114T120000-00000001');
       expect(await both(alone(first), '20261114T120000-00000001')).toMatchObject({
@@ -167,7 +167,7 @@ describe.each([
       });
       const compare = async (of: readonly Row[]): Promise<string[]> => {
         const window = { start: EARLIEST, end: LATEST };
-        const found = await sink.compare({ stream, source: whole.lease.source, window, rows: of, isWhole: false });
+        const found = await sink.compare({ stream, source: atOnce.lease.source, window, rows: of, isWhole: false });
         return found.map(({ kind, id, at, columns }) => [kind, id, at, ...columns].join(' '));
       };
       const found = await compare(moved);
@@ -176,7 +176,7 @@ describe.each([
       expect(found.length).toBeGreaterThan(EVENTS / 2);
 
       const spans = [{ ...certified(NOON, NOON + 60 * MINUTE), whole: true }];
-      for (const writer of [whole, pieces]) await writer.commit([], { spans, runId: '20261114T120000-00000004' });
+      for (const writer of [atOnce, pieces]) await writer.commit([], { spans, runId: '20261114T120000-00000004' });
       expect((await compare(moved)).length).toBeGreaterThan(10);
       await both(alone(moved.filter((_, i) => i % 3 > 0)), '20261114T120000-00000005');
       await both(alone(moved), '20261114T120000-00000005');

@@ -7,7 +7,7 @@ import { silentLog } from '../support/silent-log.ts';
 const AT_ONCE = 5;
 const ROUNDS = 20;
 
-it('is scheduled once by workers that start at the same time, and none of them fails', async () => {
+it('a stream is scheduled once by workers that start at the same time, without errors', async () => {
   const home = await freshDatabase();
   onTestFinished(() => home.drop());
   const open = () => createQueue({ url: undefined, stateUrl: home.url, log: silentLog });

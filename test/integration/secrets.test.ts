@@ -117,7 +117,7 @@ async function said(
 }
 
 describe.skipIf(!hasRedis)('every command', () => {
-  it('sync, with the data for the others', async () => {
+  it('sync writes the data for the others', async () => {
     const { code, text } = await said(['sync', '--config', 't.yaml']);
     expect({ code, text }).toEqual({ code: 0, text: expect.stringContaining('set aside') });
   });

@@ -104,7 +104,7 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
 
 const TWICE: ReadonlyArray<readonly [name: string, sql: string]> = [
   [
-    'an inherited table',
+    'a table with a child',
     'create table @.child () inherits (@.clicks); insert into @.child select * from @.clicks limit 3',
   ],
   [
@@ -113,7 +113,7 @@ const TWICE: ReadonlyArray<readonly [name: string, sql: string]> = [
   ],
 ];
 
-describe.runIf(isDeep)('tables that others replaced', () => {
+describe.runIf(isDeep)('tables that others changed', () => {
   it.each(TWICE)('%s holds events twice: reported, not certified; --repair leaves one of each', async (_name, sql) => {
     const scene = await inTables(scenes);
     await scene.query(sql);

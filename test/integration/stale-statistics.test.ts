@@ -78,7 +78,7 @@ describe.each(['none', 'month'] as const)('partition: %s', (partition: Partition
     const count = 300;
     const window = { start: NOON, end: NOON + count * MINUTE };
     const ids = Array.from({ length: count }, (_, i) => `e${i}`);
-    // The plan that looks cheap to it there.
+    // The join that the planner takes for cheap there.
     const nestedLoops = ['hashjoin', 'mergejoin'].map((way) => ({ text: `set local enable_${way} = off` }));
     const mark = markMissing(target(), window, ids);
     const withoutHashes = async (tx: Transaction) => {

@@ -37,7 +37,7 @@ it('finds no difference after a sync, although every joined field has changed', 
   }
 });
 
-it('certifies the end of a stream that has been silent for a while', async () => {
+it('leaves no doubt about the end of a stream without recent events', async () => {
   const sandbox = await tenDays();
   for (const click of await rows(sandbox, { event: 'clicks', sortOrder: 'desc' })) {
     if (Date.parse(String(click.timestamp)) > Date.now() - 40 * MINUTE_MS)

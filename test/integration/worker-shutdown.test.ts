@@ -104,9 +104,9 @@ it('runs end on an abort at any point', async () => {
 it('a run that does not end in time is abandoned, and is no bug when its connections are closed', async () => {
   const [home, sandbox] = await Promise.all([freshDatabase(), smallSandbox()]);
   const config = workerConfig({ stateUrl: home.url, queueUrl: undefined, sandboxes: { main: sandbox }, every: '1h' });
-  const said: string[] = [];
-  const say = (_fields: object, text: string): void => void said.push(text);
-  const log = { ...silentLog, warn: say, error: say, debug: say };
+  const logged: string[] = [];
+  const record = (_fields: object, text: string): void => void logged.push(text);
+  const log = { ...silentLog, warn: record, error: record, debug: record };
   const db = connect({ url: home.url, max: 2 });
   const stop = new AbortController();
   sandbox.service.faults.add({ delayMs: 300, times: 100 });
@@ -130,12 +130,12 @@ it('a run that does not end in time is abandoned, and is no bug when its connect
   const waiting = `select from pg_locks where not granted and relation = 'tributary.schedules'::regclass`;
   await until('the ticker waits, too', async () => (await db.query({ text: waiting })).length > 0);
   stop.abort();
-  await until('they are abandoned', () => said.some((text) => text.includes('did not end in time')));
+  await until('they are abandoned', () => logged.some((text) => text.includes('did not end in time')));
   await sleep(200);
   await lock.rollback();
   await worker;
-  await until('they have ended', () => said.some((text) => text.includes('that was given up has ended')));
-  expect(said.filter((text) => text.includes('bug'))).toEqual([]);
+  await until('they have ended', () => logged.some((text) => text.includes('that was given up has ended')));
+  expect(logged.filter((text) => text.includes('bug'))).toEqual([]);
   await db.close();
   await home.drop();
 });
