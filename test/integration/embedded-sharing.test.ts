@@ -166,7 +166,7 @@ describe('crashes', () => {
     await next.close();
   });
 
-  it('of one server session: all are lost, and we take the lock again', async () => {
+  it('of one server session: all sessions are lost, and the server is still ours', async () => {
     const owner = await open();
     const db = connect({ url: owner.url });
     const session = await db.session();

@@ -141,7 +141,7 @@ describe('the OpenAPI document is exact (found by schemathesis)', () => {
     expect(await allowed('/api/session')).toEqual([405, 'GET, POST, DELETE']);
   });
 
-  it('a well-formed request that cannot be served is a conflict, not malformed', async () => {
+  it('a well-formed filter with an impossible value is a conflict, not malformed', async () => {
     const statusOf = async (filter: string): Promise<number> =>
       (await room.get(`/api/export/leads?from=1d&to=now&format=csv&filter=${filter}`)).status;
     expect(await statusOf('country')).toBe(400);

@@ -61,7 +61,7 @@ it('stays readable by name when text becomes JSON: files with the text are rewri
   expect(rows.map(({ note }) => note)).toEqual(['"plain"', null, '{"x":1}']);
 });
 
-it('has portable types, and names its owner', async () => {
+it('has portable types, and metadata with its source and stream', async () => {
   const writer = await createWriter(place, STREAMS.sales, newSource());
   await writer.commit([rowOf(STREAMS.sales, 'a', NOON, { sale_amount: 1, metadata: { a: 1 }, click_qr: true })]);
   const file = `${place.folder}/sales/date=2026-11-14/${writer.lease.source}.parquet`;

@@ -189,7 +189,7 @@ it('the progress of a repair never goes back, from the first comparison to the l
   expect(new Set(shares).size).toBeGreaterThan(2);
 });
 
-it('reports where a sink was never meant to hold anything', async () => {
+it('reports time that a sink was never meant to hold', async () => {
   const sandbox = await tenDays();
   const since = TODAY - 4 * DAY_MS;
   const config = configFor(engine, sandbox, { since: new Date(since).toISOString().slice(0, 10) });

@@ -120,7 +120,7 @@ it('a run that does not end in time is abandoned, and is no bug when its connect
         text: 'lock table tributary.runs, tributary.leases, tributary.schedules in access exclusive mode nowait',
       })
       .then(() => true)
-      // One at a time, a lock could deadlock with a transaction that takes them in the other order.
+      // Locked in turn, they can deadlock with a transaction that locks them in another order.
       .catch(async () => {
         await lock.rollback();
         lock = await db.begin();
