@@ -9,7 +9,7 @@ import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-/** What a config or a command line may hold by mistake or by malice: refused with the reason, exit code 2, nothing written. */
+/** Configs and command lines that are wrong by mistake or malice: refused with the reason and exit code 2, nothing written. */
 
 const KEY = 'canary-key-4711-0815';
 const source = (line = '', baseUrl = 'https://api.example.com'): string =>
@@ -27,9 +27,9 @@ const CONFIGS: Array<[what: string, text: string, reason: RegExp]> = [
   ['a source with a quote', `sources: { "a'b": {} }`, /names are lower-case letters/],
   ['a source that is a path', 'sources: { ../../etc: {} }', /names are lower-case letters/],
   ['a sink that is a path', 'sinks: { a/b: { type: postgres } }', /names are lower-case letters/],
-  ['a path that climbs', lake('../outside'), /must not climb/],
-  ['a path that climbs later', lake('data/../../outside'), /must not climb/],
-  ['a bucket path that climbs', lake('s3://bucket/../other'), /must not climb/],
+  ['a path with ..', lake('../outside'), /must not climb/],
+  ['a path with a later ..', lake('data/../../outside'), /must not climb/],
+  ['a bucket path with ..', lake('s3://bucket/../other'), /must not climb/],
   ['a path with NUL', lake('data\0lake'), /control characters/],
   ['a file address as path', lake('file:///etc'), /a folder, or s3/],
   ['a web address as path', lake('https://bucket.example'), /a folder, or s3/],
@@ -51,7 +51,7 @@ const CONFIGS: Array<[what: string, text: string, reason: RegExp]> = [
   ['a key in the path', source('', `https://api.example.com/${KEY}`), /a baseUrl holds a key, salt or token/],
   ['a key as a name', `${source()}sinks: { ${KEY}: { type: postgres } }\n`, /sinks: a name holds a key, salt or token/],
   [
-    'a key as a name that has faults',
+    'a key as the name of an invalid sink',
     `${source()}sinks: { ${KEY}: { type: mysql } }\n`,
     /sinks\.\*\*\*\.type: must be/,
   ],
@@ -61,14 +61,14 @@ const CONFIGS: Array<[what: string, text: string, reason: RegExp]> = [
     /a schema holds a key/,
   ],
   ['a key in a path', lake(`data/${KEY}`), /a path holds a key/],
-  ['a huge number in text', source(`requestsPerSecond: "${'9'.repeat(400)}"`), /from 0.01 to 1000/],
+  ['a huge number as a string', source(`requestsPerSecond: "${'9'.repeat(400)}"`), /from 0.01 to 1000/],
   ['a merge key', `x: &x { a: 1 }\n${source('<<: *x')}`, /is not a key of the config/],
   ['an alias of itself', 'a: &a [*a]', /a:|alias/],
   ['a tag', source('since: !!js/function "x"'), /tags are not used here/],
-  ['bytes that are no text', `sources: \0\u0001`, /./],
+  ['binary data', `sources: \0\u0001`, /./],
 ];
 
-/** In this process, inside the place: a state folder made by mistake would be seen there, whatever the repository's own folder holds. */
+/** Runs in this process, inside the place: the test would see a stray state folder, whatever the repository's own folder holds. */
 describe('a config', () => {
   const home = process.cwd();
   afterEach(() => process.chdir(home));
@@ -102,15 +102,15 @@ const WINDOW = ['--from', '2026-11-01', '--to', '2026-11-02'];
 const LINES: Array<[what: string, args: string[], reason: RegExp]> = [
   ['a source with a quote', ['sync', '--source', `a'; drop table x; --`], /there is no source/],
   ['a sink that is a path', ['sync', '--sink', '../../etc'], /there is no sink/],
-  ['a date that is none', ['backfill', '--from', '2026-02-30', '--to', 'now'], /--from is not a date/],
+  ['an invalid date', ['backfill', '--from', '2026-02-30', '--to', 'now'], /--from is not a date/],
   ['a date without end', ['backfill', '--from', '9'.repeat(400), '--to', 'now'], /--from is not a date/],
-  ['a window that is none', ['backfill', '--from', 'now', '--to', 'now'], /is not before/],
-  ['a filter of nobody', ['export', 'clicks', ...WINDOW, '--out', 'x.csv', '--filter', '__proto__=1'], /filter/],
+  ['an invalid window', ['backfill', '--from', 'now', '--to', 'now'], /is not before/],
+  ['__proto__ as a filter', ['export', 'clicks', ...WINDOW, '--out', 'x.csv', '--filter', '__proto__=1'], /filter/],
   ['a huge count', ['runs', '--limit', '1e99'], /whole number/],
   ['an unknown flag', ['sync', '--insecure'], /unknown option/],
   ['a folder as config', ['sync', '--config', '.'], /cannot be read/],
   ['no config', ['sync', '--config', 'nowhere.yaml'], /there is no config file/],
-  ['a link that leads to itself', ['sync', '--config', 'loop'], /cannot be read/],
+  ['a link to itself', ['sync', '--config', 'loop'], /cannot be read/],
 ];
 
 describe.concurrent('a command line', () => {
@@ -126,21 +126,21 @@ describe.concurrent('a command line', () => {
   });
 });
 
-describe('on purpose', () => {
+describe('a legitimate config', () => {
   it.each([
     ['an address of a private network', source('', 'https://10.0.0.7')],
-    ['another', source('', 'https://192.168.1.5:8443/api')],
-    ['a name inside', source('', 'https://attribution.internal')],
-    ['plain http to this machine', source('', 'http://127.0.0.1:8787')],
+    ['another private address', source('', 'https://192.168.1.5:8443/api')],
+    ['an internal name', source('', 'https://attribution.internal')],
+    ['http to this machine', source('', 'http://127.0.0.1:8787')],
     ['an alias', `${source()}sinks:\n  a: &a { type: postgres, schema: one }\n  b: *a\n`],
-    ['a folder anywhere', lake('/srv/lake')],
+    ['an absolute path', lake('/srv/lake')],
     ['a name with dots in it', lake('data/..lake/a..b')],
-  ])('%s is allowed', (_what, text) => {
+  ])('with %s is allowed', (_what, text) => {
     expect(() => parseConfig(text, 't.yaml', {})).not.toThrow();
   });
 });
 
-it('a link out of the lake is not followed: nothing is written behind it', async () => {
+it('does not follow a link out of the lake, and writes nothing behind it', async () => {
   const [place, database, sandbox] = await Promise.all([
     freshPlace(),
     freshDatabase(),

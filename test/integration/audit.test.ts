@@ -8,7 +8,7 @@ const engine = await forThisFile(openEngine());
 const actions = async (page: Parameters<typeof listAudit>[1]): Promise<string[]> =>
   (await listAudit(engine.db, page)).map(({ action }) => action);
 
-it('lists who did what, from where and when, the newest first and by pages', async () => {
+it('lists who did what, from where and when, newest first and in pages', async () => {
   for (const action of ['one', 'two', 'three']) await recordAudit(engine.db, { actor: 'ada', action });
   const [newest] = await listAudit(engine.db, { limit: 1 });
   expect(newest).toEqual({
@@ -24,7 +24,7 @@ it('lists who did what, from where and when, the newest first and by pages', asy
   expect(await actions({ limit: 2 })).toEqual(['three', 'two']);
 });
 
-it('keeps what a request brought, whatever characters it holds', async () => {
+it('keeps the fields of a request, whatever characters they hold', async () => {
   const entry = { actor: 'a\0b', action: 'x', target: '\ud800', from: '::1', detail: { id: 'c\0d', n: [1, '\ud800'] } };
   await recordAudit(engine.db, entry);
   expect(await listAudit(engine.db, { limit: 1 })).toMatchObject([
@@ -32,13 +32,13 @@ it('keeps what a request brought, whatever characters it holds', async () => {
   ]);
 });
 
-it('takes any number for the place of a page', async () => {
+it('accepts any number as the position of a page', async () => {
   const everything = await actions({ limit: 99 });
   expect(await actions({ limit: 99, before: '99999999999999999999' })).toEqual(everything);
   expect(await actions({ limit: 99, before: '-99999999999999999999' })).toEqual([]);
 });
 
-it('is written with the change that it tells of, or not at all', async () => {
+it('is written in the same transaction as its change', async () => {
   const before = await actions({ limit: 99 });
   const change = engine.db.transaction(async (tx) => {
     await recordAudit(tx, { actor: 'ada', action: 'undone' });

@@ -19,7 +19,7 @@ import { silentLog } from '../support/silent-log.ts';
 
 const engine = await forThisFile(openEngine());
 
-it('lets a sync go first and goes on afterwards', async () => {
+it('yields to a sync, then continues', async () => {
   const sandbox = await monthOf(3000);
   const config = configFor(engine, sandbox, { since: '2d', requestsPerSecond: 12 });
   await withSmallPages(engine.db, config, 20);
@@ -39,14 +39,14 @@ it('lets a sync go first and goes on afterwards', async () => {
     text: 'select kind, state from tributary.runs where source = $1 order by finished_at',
     values: [sourceOf(config)],
   });
-  // The sync did not have to wait for the end of the backfill.
+  // The sync did not wait for the backfill to end.
   expect(runs).toEqual([
     { kind: 'sync', state: 'done' },
     { kind: 'backfill', state: 'done' },
   ]);
 });
 
-it('certifies nothing that it read with filters which a sync has changed meanwhile', async () => {
+it('certifies nothing read with filters that a sync has since changed', async () => {
   const sandbox = await monthOf(3000);
   const name = 'filtered';
   const config = configFor(engine, sandbox, { name, since: '2d', requestsPerSecond: 12 });
@@ -77,7 +77,7 @@ const LONG_AGO = { start: daysAgo(28), end: daysAgo(2) };
 it.each([
   ['a backfill', (config: Config) => backfill(config, { window: LONG_AGO }, clicks), LONG_AGO],
   ['a first sync', (config: Config) => sync(config, clicks), { start: daysAgo(29), end: Date.now() }],
-])('%s reads by several chains where answers are slow, and finds the same', async (_, read, window) => {
+])('%s reads in parallel chains when answers are slow, with the same result', async (_, read, window) => {
   const sandbox = await monthOf(5000);
   const { service } = sandbox;
   const delayMs = 200;
@@ -85,7 +85,7 @@ it.each([
   const config = configFor(engine, sandbox, { requestsPerSecond: 50, since: '29d' });
   await withSmallPages(engine.db, config, 50);
   expect(statesOf(await read(config))).toEqual(['done']);
-  // Requests that arrived before the first of them can have been answered.
+  // Requests that arrived before the first one can have been answered.
   const atOnce = service.requests.map(
     ({ at: first }) => service.requests.filter((other) => other.at >= first && other.at < first + delayMs).length,
   );
@@ -101,9 +101,9 @@ const priceOf = (config: Config, window: Window): Promise<Price> =>
     return priceBackfill({ state, sinks, signal: new AbortController().signal }, job, { window });
   });
 
-it('a price costs a handful of requests, and a small job fewer than the job', async () => {
+it('prices a window with a few requests, and a small one with fewer than its job', async () => {
   const window = { start: daysAgo(28), end: daysAgo(1) };
-  // About three pages; and a month in which nearly everything happened on one day.
+  // About three pages; and a month with nearly all events on one day.
   const [small, burst] = [await monthOf(2600), await monthOf(1500)];
   burst.service.arrive('clicks', 9000, { from: daysAgo(4), to: daysAgo(3) });
   for (const [sandbox, most, error] of [
@@ -119,7 +119,7 @@ it('a price costs a handful of requests, and a small job fewer than the job', as
   }
 });
 
-it('tells the price before anything is written', async () => {
+it('reports the price before anything is written', async () => {
   const sandbox = await monthOf(13_000);
   const config = configFor(engine, sandbox, { requestsPerSecond: 100 });
   const window = { start: daysAgo(28), end: daysAgo(4) };
@@ -130,7 +130,7 @@ it('tells the price before anything is written', async () => {
   expect(before.rows / rows).toBeGreaterThan(0.8);
   expect(before.rows / rows).toBeLessThan(1.25);
   expect(before.probes).toBeLessThanOrEqual(5);
-  // At a pace that is slower than the answers of any machine.
+  // Slower than any machine's answers.
   expect(before.secondsAt(0.01)).toBeGreaterThan(before.secondsAt(8));
   expect(before.secondsAt(2)).toBeGreaterThanOrEqual(before.requests / 2);
   const [outcome] = await backfill(config, { window: { start: daysAgo(28), end: daysAgo(10) } }, clicks);

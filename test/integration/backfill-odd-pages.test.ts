@@ -4,12 +4,12 @@ import { clicks, daysAgo, inWindow, monthOf } from '../support/backfills.ts';
 import { backfill, configFor, openEngine, storedIds } from '../support/engine.ts';
 import { forThisFile } from '../support/for-this-file.ts';
 
-/** A backfill copes with pages that cannot be had whole, as a sync does. */
+/** A backfill handles pages that cannot be read, as a sync does. */
 
 const engine = await forThisFile(openEngine());
 
-// Every page that breaks is asked for again, with pauses: minutes on any machine.
-it('copes with rows that break their page, as a sync does: everything else is read, and they are set aside', {
+// Every broken page is retried with pauses, which takes minutes on any machine.
+it('sets aside rows that break their page and reads the rest, as a sync does', {
   timeout: 600_000,
 }, async () => {
   const sandbox = await monthOf(2500);
@@ -24,7 +24,7 @@ it('copes with rows that break their page, as a sync does: everything else is re
   expect(await storedIds(engine.db, config, 'clicks')).toEqual(expected);
 });
 
-it('copes with a page that is larger than an answer may be, by asking for fewer rows', async () => {
+it('asks for fewer rows when a page exceeds the size limit of an answer', async () => {
   const sandbox = await monthOf(1);
   const [like] = sandbox.service.events('clicks');
   const long = 'x'.repeat(160 * 1024);

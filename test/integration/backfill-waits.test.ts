@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { acquireLease } from '../../src/cursor/leases.ts';
 import { commandsOn } from '../support/commands.ts';
 
-/** A backfill that meets a long sync, with the built binary. */
+/** A backfill while a long sync holds the stream, with the built binary. */
 
 const { place, sandbox, db } = await commandsOn({ days: 20 }, { settings: { since: '10d' } });
 
@@ -18,8 +18,8 @@ const isHeld = async (): Promise<boolean> => {
   return held.length > 0;
 };
 
-describe('a backfill that meets a long first sync', () => {
-  it('waits its turn and says for whom, once, and that --queue would do it', async () => {
+describe('a backfill during a long first sync', () => {
+  it('waits, names the holder once, and suggests --queue', async () => {
     sandbox.service.faults.add({ delayMs: 6000, times: 2, match: { event: 'clicks' } });
     const sync = place.start(['sync', 'clicks', '--config', 't.yaml']);
     await expect.poll(isHeld, { timeout: 20_000 }).toBe(true);
@@ -34,7 +34,7 @@ describe('a backfill that meets a long first sync', () => {
     expect(filled.stdout).toMatch(/^main\/clicks .* 100%$/m);
   });
 
-  it('with --no-wait it ends with exit code 4 and says who has the stream', async () => {
+  it('with --no-wait ends with exit code 4 and names the holder', async () => {
     const lease = await acquireLease(db, 'main', 'clicks', 'tributary worker (process 1 on elsewhere)');
     const { code, stderr } = await place.run([...BACKFILL, '--no-wait']);
     await lease.release();
@@ -44,7 +44,7 @@ describe('a backfill that meets a long first sync', () => {
     expect(stderr).not.toContain('waits for');
   });
 
-  it('is interrupted while it waits, with nothing lost', async () => {
+  it('can be interrupted while it waits, and loses nothing', async () => {
     const lease = await acquireLease(db, 'main', 'clicks', 'tributary worker (process 1 on elsewhere)');
     const backfill = place.start(BACKFILL);
     await backfill.saw('waits for tributary worker (process 1 on elsewhere)');

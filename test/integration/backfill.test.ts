@@ -7,11 +7,11 @@ import { forThisFile } from '../support/for-this-file.ts';
 
 const engine = await forThisFile(openEngine());
 
-it('reads a window before the start of the stream, proves it, and leaves the watermark to the syncs', async () => {
+it('reads and certifies a window before the start of the stream, and leaves the watermark alone', async () => {
   const sandbox = await monthOf();
   const config = configFor(engine, sandbox, { since: '5d' });
   const window = { start: daysAgo(20), end: daysAgo(10) };
-  // Some services round times: what lies within a second of the edges may belong to the window.
+  // Some services round times: events within a second of the edges may belong to the window.
   const [near] = sandbox.service.arrive('clicks', 1, { from: window.end + 500, to: window.end + 500 });
   sandbox.service.arrive('clicks', 1, { from: window.end + 1500, to: window.end + 1500 });
   const [outcome] = await backfill(config, { window }, clicks);
@@ -22,23 +22,23 @@ it('reads a window before the start of the stream, proves it, and leaves the wat
   expect(await uncovered(engine, config, window)).toEqual([]);
 });
 
-it('asks only for what is not proven yet; with force for all of it', async () => {
+it('reads only what is not proven yet; with force, all of it', async () => {
   const sandbox = await monthOf(6000);
   const config = configFor(engine, sandbox);
   await backfill(config, { window: { start: daysAgo(20), end: daysAgo(5) } }, clicks);
-  const whole = { start: daysAgo(25), end: daysAgo(5) };
-  const [again] = await backfill(config, { window: whole }, clicks);
-  const [nothing] = await backfill(config, { window: whole }, clicks);
-  const [forced] = await backfill(config, { window: whole, force: true }, clicks);
+  const wider = { start: daysAgo(25), end: daysAgo(5) };
+  const [again] = await backfill(config, { window: wider }, clicks);
+  const [nothing] = await backfill(config, { window: wider }, clicks);
+  const [forced] = await backfill(config, { window: wider, force: true }, clicks);
   const read = (outcome: typeof again): number => outcome?.report?.tally.read ?? -1;
-  // A page that reaches into what is proven brings rows of it too.
+  // A page that overlaps the proven part returns its rows too.
   expect(read(again)).toBeLessThan(read(forced) / 2);
   expect(nothing?.report?.tally).toMatchObject({ read: 0, requests: 1 });
   expect(forced?.report?.tally).toMatchObject({ new: 0, changed: 0 });
-  expect(await storedIds(engine.db, config, 'clicks')).toEqual(inWindow(sandbox, whole));
+  expect(await storedIds(engine.db, config, 'clicks')).toEqual(inWindow(sandbox, wider));
 });
 
-it('never calls complete what may still come late', async () => {
+it('does not certify time in which events may still arrive', async () => {
   const sandbox = await monthOf();
   const config = configFor(engine, sandbox, { since: '30d' });
   await backfill(config, { window: { start: daysAgo(3), end: daysAgo(-1) } }, clicks);
@@ -49,11 +49,11 @@ it('never calls complete what may still come late', async () => {
     backfill(config, { window: { start, end } }, clicks).catch((error: unknown) => String(error));
   expect(await refused(Date.now() - 60_000, Date.now())).toMatch(/old enough to be certified/);
   expect(await refused(daysAgo(3), Date.now() + 2 * DAY_MS)).toMatch(/lies in the future/);
-  // Neither is a run that failed.
+  // Nor does a failed run.
   expect(await listRuns(engine.db, { source: sourceOf(config), limit: 9 })).toEqual(runs);
 });
 
-it('goes on where it was interrupted', async () => {
+it('resumes where it was interrupted', async () => {
   const sandbox = await monthOf(3000);
   const config = configFor(engine, sandbox);
   await withSmallPages(engine.db, config, 50);

@@ -8,7 +8,7 @@ import { type Engine, openEngine } from '../support/engine.ts';
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { ask, smallSandbox } from '../support/sandbox.ts';
 
-/** Several real processes on one key, counted at a service that grants so many requests in any sliding second. */
+/** Several real processes with one key, against a service that allows a fixed number of requests in any sliding second. */
 
 const PER_SECOND = 4;
 let engine: Engine;
@@ -34,7 +34,7 @@ async function crowd(apiKey: string, lanes: readonly Lane[]): Promise<Sandbox> {
   return sandbox;
 }
 
-/** What arrived from now on, for so long. */
+/** The requests that arrive during the given time. */
 async function listen({ service: { log } }: Sandbox, seconds: number) {
   const from = log.entries.length;
   await sleep(seconds * 1000);
@@ -44,20 +44,20 @@ async function listen({ service: { log } }: Sandbox, seconds: number) {
 const usedBy = async (key: string, span: { minutes: number; step: number }) =>
   (await readBudgetUse(engine.db, span)).filter(({ keyHash }) => keyHash === key);
 
-it('three workers and a backfill use one budget: no 429, nearly all of it, fresh first', async () => {
+it('three workers and a backfill share one budget: no 429, nearly all of it used, fresh requests first', async () => {
   const sandbox = await crowd('key-of-four', ['fresh', 'fresh', 'fresh', 'backfill']);
   const log = await listen(sandbox, 12);
-  // On a calm machine none, and 0.96 of the budget (docs/scaling.md#one-budget). Beside the rest of the suite a process may be held up between
-  // its turn and its departure: that is one 429 at most, and not the dozens of four processes that do not share.
+  // On an idle machine no 429, and 0.96 of the budget (docs/scaling.md#one-budget). Beside the rest of the suite, a process may be delayed
+  // between its slot and its request: one 429 at most, not the dozens that four processes get without sharing.
   expect(countOf(log, 429)).toBeLessThanOrEqual(1);
   expect(budgetUse(log, PER_SECOND)).toBeGreaterThanOrEqual(countOf(log, 429) === 0 ? 0.85 : 0.6);
   expect(budgetUse(log, PER_SECOND)).toBeLessThanOrEqual(1.01);
   expect(laneShare(log, 'backfill')).toBeGreaterThanOrEqual(0.2);
   expect(laneShare(log, 'fresh')).toBeGreaterThanOrEqual(0.7);
-  // The books of the budget say what the service saw, and know the key by a digest only.
+  // The stored budget agrees with the service, and holds only a digest of the key.
   const [use] = await usedBy(keyHashOf('key-of-four'), { minutes: 2, step: 2 });
   const seen = sandbox.service.log.entries.length;
-  // Each of the four may hold a slot for its next request, and one may be on its way.
+  // Each of the four may hold a slot for its next request, and one request may be in flight.
   expect(Math.abs((use?.requests ?? 0) - seen)).toBeLessThanOrEqual(5);
   expect(use).toMatchObject({ perSecond: PER_SECOND, tooManyRequests: countOf(log, 429) });
   const rows = await engine.db.query({
@@ -66,7 +66,7 @@ it('three workers and a backfill use one budget: no 429, nearly all of it, fresh
   expect(JSON.stringify(rows)).not.toContain('key-of-four');
 });
 
-it('a killed process costs nothing that lasts', async () => {
+it('a killed process reduces the pace only briefly', async () => {
   const sandbox = await crowd('key-of-the-killed', ['fresh', 'fresh', 'backfill']);
   await sleep(2000);
   await kill(children.splice(0, 1));
@@ -74,13 +74,13 @@ it('a killed process costs nothing that lasts', async () => {
   expect(budgetUse(log, PER_SECOND)).toBeGreaterThanOrEqual(countOf(log, 429) === 0 ? 0.8 : 0.5);
 });
 
-it('another client eats the budget: one pause for all, no storm, and back to speed when it stops', async () => {
+it('another client uses up the budget: all pause together, probe one at a time, and regain full speed when it stops', async () => {
   const sandbox = await crowd('key-of-two-owners', ['fresh', 'fresh', 'fresh', 'backfill']);
   await sleep(2000);
   const stop = new AbortController();
   const { log } = sandbox.service;
   const from = log.entries.length;
-  // Marked by its limit, which nobody else asks with.
+  // Recognized by its limit, which no other client sends.
   const eating = (async () => {
     while (!stop.signal.aborted) {
       await ask(sandbox, { event: 'clicks', limit: 1 });
@@ -92,14 +92,14 @@ it('another client eats the budget: one pause for all, no storm, and back to spe
   await eating;
   const ours = log.entries.slice(from).filter(({ query }) => query.limit !== '1');
   const refused = countOf(ours, 429);
-  // Each pause is a second or more, and ends with one probe: not a storm of four processes with four requests each.
+  // Each pause lasts a second or more and ends with one probe, not with four requests from each of four processes.
   expect(refused).toBeGreaterThanOrEqual(2);
   expect(refused).toBeLessThanOrEqual(12);
   const [use] = await usedBy(keyHashOf('key-of-two-owners'), { minutes: 2, step: 2 });
   expect(use?.tooManyRequests).toBeGreaterThanOrEqual(refused - 1);
   expect(use?.pauses).toBeGreaterThanOrEqual(1);
 
-  // The first seconds are still slow: that is the point. Ten seconds after the last pause nothing is left of it but one wide gap.
+  // The first seconds are slow by design. Ten seconds after the last pause, only one wide gap remains.
   const slow = await listen(sandbox, 3);
   expect(budgetUse(slow, PER_SECOND)).toBeLessThan(0.9);
   const [paused] = await engine.db.query<{ forMs: number }>({

@@ -15,7 +15,7 @@ import { RetryLater } from '../../src/model/errors.ts';
 import { type Engine, openEngine } from '../support/engine.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 
-/** One row per key, on a real database. */
+/** One row per key, in a real database. */
 
 let engine: Engine;
 let shared: SharedBudgets;
@@ -37,13 +37,13 @@ async function take(budget: Budget): Promise<Slot> {
 const usedBy = async (key: string, span: { minutes: number; step: number }) =>
   (await readBudgetUse(engine.db, span)).filter(({ keyHash }) => keyHash === key);
 
-it('keeps one state for all who share a key: pace, pause and probe', async () => {
+it('shares pace, pause and probe among all processes with one key', async () => {
   const key = randomUUID();
   const [one, other] = [shared.of(key, 2), shared.of(key, 2)];
   const slots = [await take(one), await take(other), await take(one)];
   expect(slots.map(({ number }) => number)).toEqual([1, 2, 3]);
   expect((slots[2]?.at ?? 0) - (slots[0]?.at ?? 0)).toBeGreaterThan(1000);
-  // A slot is on the database's clock, and each process can tell when that is.
+  // A slot is in the database's time, and each process can convert it.
   expect(Math.abs(one.now() - Date.now())).toBeLessThan(10_000);
 
   await one.tooMany(60_000, slots[0]);
@@ -60,7 +60,7 @@ it('keeps one state for all who share a key: pace, pause and probe', async () =>
   await expect.poll(() => one.take('fresh', false)).toMatchObject({ isAlone: false, pauseCount: 1 });
 });
 
-it('hands out each slot once, however many ask at a time', async () => {
+it('hands out each slot once to concurrent callers', async () => {
   const key = randomUUID();
   const lines = [0, 1, 2, 3].map(() => connect({ url: engine.url, max: 1 }));
   const all = lines.map((db) => openSharedBudgets(db));
@@ -81,7 +81,7 @@ it('hands out each slot once, however many ask at a time', async () => {
   await Promise.all(lines.map((db) => db.close()));
 });
 
-it('keeps the books of seven days, by key and minute', async () => {
+it('keeps statistics of seven days, by key and minute', async () => {
   const key = randomUUID();
   const keyHash = keyHashOf(key);
   const add = (minutes: number, fresh: number) =>
@@ -108,7 +108,7 @@ it('keeps the books of seven days, by key and minute', async () => {
   expect(await usedBy(keyHash, week)).toMatchObject([{ tooManyRequests: 3, pauses: 1 }]);
 });
 
-it('waits for a database that is away, and sends nothing until it is back and knows of the 429', async () => {
+it('waits for an unreachable database, and sends nothing until the database has recorded the 429', async () => {
   const line = await startFaultProxy(engine.url);
   const db = connect({ url: line.url, max: 2 });
   const lonely = openSharedBudgets(db);
@@ -128,13 +128,13 @@ it('waits for a database that is away, and sends nothing until it is back and kn
   const patient = one();
   await sleep(500);
   await line.heal();
-  // Another process hears of it.
+  // Another process sees the pause.
   const elsewhere = shared.of(key, 50);
-  const told = async () => {
-    const heard = await elsewhere.take('fresh', false);
-    return 'at' in heard ? 0 : heard.waitMs;
+  const waitMs = async () => {
+    const slot = await elsewhere.take('fresh', false);
+    return 'at' in slot ? 0 : slot.waitMs;
   };
-  await expect.poll(told, { timeout: 5000 }).toBeGreaterThan(1000);
+  await expect.poll(waitMs, { timeout: 5000 }).toBeGreaterThan(1000);
   expect(ran).toBe(0);
   await patient;
   expect(ran).toBe(1);

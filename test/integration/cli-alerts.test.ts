@@ -11,8 +11,8 @@ import { listening } from '../support/front.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
 /**
- * A service that answers 503 for ever is noticed with the configs that we hand out, as they stand: nothing but the environment is
- * filled in, and the two hours that a person would wait are put into the schedule.
+ * Each example config reports a service that always answers 503, unmodified: only the environment is filled in, and the two hours
+ * of waiting are written into the schedule.
  */
 const CONFIGS: Record<string, (place: Place, env: Record<string, string>) => Promise<string>> = {
   'tributary init': async (place, env) => {
@@ -27,7 +27,7 @@ const CONFIGS: Record<string, (place: Place, env: Record<string, string>) => Pro
     const data = maps.find(({ kind }) => kind === 'ConfigMap')?.data as Record<string, string>;
     return (data['tributary.yaml'] ?? '').replace('https://api.example.com', TRIBUTARY_BASE_URL);
   },
-  'one that mutes late streams': async (place, env) =>
+  'a config that mutes late streams': async (place, env) =>
     (await CONFIGS['tributary init']?.(place, env))?.replace('alerts: {', 'alerts: { mute: [late],') ?? '',
 };
 
@@ -43,14 +43,14 @@ afterAll(async () => {
   await Promise.all(databases.map((database) => database.drop()));
 });
 
-/** Until the end of the file: tests that run side by side cannot own one. */
+/** Open until the end of the file: concurrent tests cannot own it. */
 async function serve(listener: RequestListener): Promise<{ baseUrl: string }> {
   const server = createServer(listener);
   servers.push(server);
   return { baseUrl: `http://127.0.0.1:${await listening(server)}` };
 }
 
-/** Starts a worker with a config, and waits until it has noticed. */
+/** Starts a worker with a config, and waits until it reports the outage. */
 async function noticed(name: string): Promise<Seen> {
   const service = await serve((_request, response) => {
     response.writeHead(503, { 'content-type': 'application/json' });
@@ -89,12 +89,12 @@ async function noticed(name: string): Promise<Seen> {
 }
 
 describe.concurrent('an endless 503', () => {
-  it.each(Object.keys(CONFIGS).slice(0, 3))('is told by the webhook with the config of %s', async (name) => {
+  it.each(Object.keys(CONFIGS).slice(0, 3))('reaches the webhook with the config of %s', async (name) => {
     const { alerts } = await noticed(name);
     expect(alerts.map(({ stream }) => stream).sort()).toEqual(['clicks', 'leads', 'sales']);
     for (const alert of alerts) {
       expect(alert).toMatchObject({ event: 'opened', kind: 'late', source: 'main' });
-      // What Slack shows, and nothing of it as markup: a service must not call a channel.
+      // What Slack shows, without markup: a service must not mention a channel.
       expect(alert.text).toContain(
         `main/${alert.stream} late: the first sync has not moved for 2 h, more than maxLag (60 min)`,
       );
@@ -103,8 +103,8 @@ describe.concurrent('an endless 503', () => {
     }
   });
 
-  it('stays in the log where its kind is muted', async () => {
-    const { alerts, log } = await noticed('one that mutes late streams');
+  it('stays in the log when its kind is muted', async () => {
+    const { alerts, log } = await noticed('a config that mutes late streams');
     expect(alerts).toEqual([]);
     expect(log).toContain('main/clicks late: the first sync has not moved for 2 h, more than maxLag (60 min)');
   });

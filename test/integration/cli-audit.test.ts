@@ -21,7 +21,7 @@ beforeAll(async () => {
 const entries = async (): Promise<AuditRecord[]> =>
   (JSON.parse((await tributary('audit', '--json', '--limit', '500')).stdout) as { entries: AuditRecord[] }).entries;
 
-/** What a command adds to the trail, the oldest first. */
+/** The entries that a command adds to the trail, oldest first. */
 async function addedBy(...args: string[]): Promise<AuditRecord[]> {
   const before = await entries();
   await tributary(...args);
@@ -29,7 +29,7 @@ async function addedBy(...args: string[]): Promise<AuditRecord[]> {
   return after.slice(0, after.length - before.length).reverse();
 }
 
-it('every command that changes something leaves who, what, when and from where', async () => {
+it('every command that changes something records who, what, when and from where', async () => {
   const [id = ''] = (
     await db.query<{ id: string }>({ text: 'select id::text from tributary.quarantine order by id' })
   ).map((row) => row.id);
@@ -71,11 +71,11 @@ it('every command that changes something leaves who, what, when and from where',
       ],
     ]);
   expect(queued).toMatchObject([{ action: 'backfill.start', target: 'main/sales', detail: { force: true } }]);
-  // Whoever was forgotten does not live on in the trail.
+  // The trail does not keep the forgotten id.
   expect(JSON.stringify(await entries())).not.toContain('ada@example.org');
 });
 
-it('what only looks leaves nothing, and what failed says so', async () => {
+it('records nothing for read-only commands, and failures as failures', async () => {
   for (const args of [
     ['status'],
     ['runs'],

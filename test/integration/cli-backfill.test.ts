@@ -4,7 +4,7 @@ import { type Finished, longLines } from '../support/cli.ts';
 import { commandsOn } from '../support/commands.ts';
 import { DOCUMENTS } from '../support/json-documents.ts';
 
-/** A backfill as an operator sees it, with the built binary: what was asked for, and how much of that is certified. */
+/** A backfill as an operator sees it, with the built binary: the requested range, and how much of it is certified. */
 
 const { sandbox, run: tributary } = await commandsOn({ rows: { clicks: 400, leads: 60, sales: 60 }, days: 100 });
 
@@ -15,7 +15,7 @@ const OLDER = ['--from', day(80), '--to', day(60)];
 const backfill = (...args: string[]): Promise<Finished> => tributary('backfill', 'clicks', ...args);
 
 describe('backfill', () => {
-  it('--dry-run prices it, with --to said to be exclusive; --plan is another name for it', async () => {
+  it('--dry-run prices it and says that --to is exclusive; --plan is an alias', async () => {
     const priced = await backfill(...OLDER, '--dry-run');
     expect(priced).toMatchObject({ code: 0, stderr: '' });
     expect(priced.stdout).toContain(`estimate for ${day(80)} 00:00 to ${day(60)} 00:00 UTC (exclusive)`);
@@ -33,7 +33,7 @@ describe('backfill', () => {
     expect(help).not.toContain('--plan');
   });
 
-  it('says the range that was asked for and its certified share, not how far the stream is', async () => {
+  it('reports the requested range and its certified share, not the watermark', async () => {
     expect(await tributary('sync', 'clicks')).toMatchObject({ code: 0 });
     const { code, stdout } = await backfill(...OLDER);
     expect([code, longLines(stdout)]).toEqual([0, []]);
@@ -53,7 +53,7 @@ describe('backfill', () => {
     );
   });
 
-  it('says up to where it could read, for people and for machines', async () => {
+  it('reports how far it could read, as text and as JSON', async () => {
     const { code, stdout } = await backfill('--from', day(3), '--to', day(-1));
     expect(code).toBe(0);
     expect(stdout.split('\n')[0]).toBe(`${day(3)} 00:00 to ${day(-1)} 00:00 UTC (exclusive)`);
@@ -68,13 +68,13 @@ describe('backfill', () => {
     expect(Date.parse(json.streams[0]?.to ?? '')).toBeLessThan(Date.now());
   });
 
-  it('says which part is not certified and why, and never rounds up to 100%', async () => {
+  it('reports which part is not certified and why, and never rounds up to 100%', async () => {
     sandbox.service.traits = { sortOrder: 'reversed' };
     const { code, stdout } = await backfill('--from', day(82), '--to', day(60));
     sandbox.service.traits = {};
     expect(code).toBe(4);
     const share = Number(/^main\/clicks .* ([\d.]+)%$/m.exec(stdout)?.[1]);
-    // Twenty of twenty-two days were certified before.
+    // Twenty of twenty-two days were already certified.
     expect(share).toBeGreaterThanOrEqual(90.9);
     expect(share).toBeLessThan(100);
     expect(stdout.replace(/\n {9}/g, ' ')).toMatch(
@@ -84,7 +84,7 @@ describe('backfill', () => {
     expect(JSON.parse(json)).toMatchObject({ streams: [{ certified: 1, notCertified: [] }] });
   });
 
-  it('given to the queue, it is listed with its range and its certified share', async () => {
+  it('lists a queued backfill with its range and its certified share', async () => {
     expect(await backfill('--from', day(90), '--to', day(70), '--queue')).toMatchObject({ code: 0 });
     const { stdout } = await tributary('backfills');
     expect(longLines(stdout)).toEqual([]);

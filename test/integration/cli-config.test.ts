@@ -37,7 +37,7 @@ const config = async (...args: string[]): Promise<Finished> => {
 };
 
 describe('config', () => {
-  it('print shows it as it is understood, with every secret masked', async () => {
+  it('print shows the parsed config, with every secret masked', async () => {
     const { code, stdout, stderr } = await config('print');
     expect([code, stderr]).toEqual([0, '']);
     expect(parse(stdout)).toMatchObject({
@@ -61,7 +61,7 @@ describe('config', () => {
     expect(JSON.parse((await config('print', '--json')).stdout)).toMatchObject(parse(stdout) as object);
   });
 
-  it('check names what is deprecated, on a terminal as in a pipe', async () => {
+  it('check names deprecated keys, on a terminal and in a pipe', async () => {
     const { code, stdout, stderr } = await config('check');
     expect([code, stdout]).toEqual([0, 't.yaml is sound: 1 source, 1 sink\n']);
     expect(stderr).toMatch(/^note: main\/leads: qr is deprecated/);

@@ -12,8 +12,8 @@ import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /**
- * What is complete, since when, of what: a person syncs the last month, then backfills an older one. Whoever shows the watermark shows
- * where it begins, its filters, what was set aside, and the older month; with the built binary.
+ * What is complete, since when, in which streams: a person syncs the last month, then backfills an older one. Every place that shows
+ * the watermark also shows its start, its filters, what was set aside, and the older month; with the built binary.
  */
 
 let place: Place;
@@ -98,7 +98,7 @@ describe('coverage', () => {
     expect(text).toMatch(/^stream +complete through/m);
     expect(text).toContain(`main/clicks lake       ${day(30).slice(0, 10)}  `);
     expect(text).toContain(`main/clicks: filters ${FILTERS}: no other event is promised\n`);
-    // Once, although there are two streams and three sinks: they say the same.
+    // Once for two streams and three sinks, which agree.
     const line = `main: also complete: ${said(FROM)} to ${said(TO)} UTC (exclusive)\n`;
     expect(text.split(line)).toHaveLength(2);
     expect(text).toContain('main/leads: 1 set aside');

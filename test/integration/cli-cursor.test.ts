@@ -35,7 +35,7 @@ describe('cursor', () => {
     expect(plain((await runOnTerminal(place, ['cursor', 'get', '--config', 't.yaml'])).text)).toBe(stdout);
   });
 
-  it('set back marks everything after to be read again, in every sink, and touches no row', async () => {
+  it('set to an earlier time marks everything after it as unread in every sink, and touches no row', async () => {
     const [leads, asked] = [await rowsOf('copy.leads'), sandbox.service.log.entries.length];
     const to = new Date(Date.now() - 5 * DAY).toISOString();
     const moved = await cursors('set', 'leads', '--to', to);
@@ -49,7 +49,7 @@ describe('cursor', () => {
     });
     expect([later, await rowsOf('copy.leads')]).toEqual([[], leads]);
     expect(sandbox.service.log.entries).toHaveLength(asked);
-    // What came late, behind the old watermark, is found now.
+    // The sync finds events that arrived late, behind the old watermark.
     sandbox.service.arrive('leads', 3, { from: Date.now() - 4 * DAY, to: Date.now() - 4 * DAY + 1000 });
     expect((await tributary('sync', 'leads')).code).toBe(0);
     expect(await rowsOf('copy.leads')).toHaveLength(leads.length + 3);
@@ -57,7 +57,7 @@ describe('cursor', () => {
     expect(Date.parse(again?.completeThrough ?? '')).toBeGreaterThan(Date.now() - DAY);
   });
 
-  it('set forward is refused: the time between was never read', async () => {
+  it('set to a later time is refused: the time between was never read', async () => {
     await cursors('set', 'sales', '--to', '9d', '--sink', 'copy');
     const { code, stdout, stderr } = await tributary('cursor', 'set', 'sales', '--to', '2d', '--sink', 'copy');
     expect([code, stdout]).toEqual([2, '']);
@@ -68,7 +68,7 @@ describe('cursor', () => {
     expect(Date.parse(unmoved?.completeThrough ?? '')).toBeLessThan(Date.now() - 8 * DAY);
   });
 
-  it('set forward by force warns, and the ledger and the status say so ever after', async () => {
+  it('set to a later time by force warns, and the ledger and the status record it permanently', async () => {
     await cursors('set', 'sales', '--to', '10d', '--sink', 'copy');
     const { code, stdout, stderr } = await tributary(
       'cursor',
@@ -104,7 +104,7 @@ describe('cursor', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
-  it('nobody moves a cursor under a sync', async () => {
+  it('cannot be moved during a sync', async () => {
     const lease = await acquireLease(db, 'main', 'clicks', 'tributary sync (process 1 on elsewhere)');
     for (const args of [
       ['set', 'clicks', '--to', '1d'],
@@ -120,7 +120,7 @@ describe('cursor', () => {
     expect(await cursors('get', 'clicks')).toHaveLength(2);
   });
 
-  it('reset forgets one feed alone; its rows stay, and the next sync proves it again', async () => {
+  it('reset forgets one stream in one sink; its rows stay, and the next sync certifies it again', async () => {
     const clicks = await rowsOf('copy.clicks');
     expect((await cursors('reset', 'clicks', '--sink', 'copy', '--yes')).map(({ sink }) => sink)).toEqual([]);
     expect((await cursors('get', 'clicks')).map(({ sink }) => sink)).toEqual(['warehouse']);
@@ -139,7 +139,7 @@ describe('runs', () => {
   const runs = async (...args: string[]): Promise<Runs['runs']> =>
     (JSON.parse((await tributary('runs', '--json', ...args)).stdout) as Runs).runs;
 
-  it('are listed newest first, and can be told apart', async () => {
+  it('are listed newest first and distinguishable', async () => {
     const all = await runs();
     expect(all.length).toBeGreaterThan(4);
     expect(all.map(({ startedAt }) => startedAt)).toEqual(
@@ -154,12 +154,12 @@ describe('runs', () => {
     expect(await runs('--since', '2999-01-01')).toEqual([]);
   });
 
-  it('say what to do about a wrong filter', async () => {
+  it('suggest how to fix a wrong filter', async () => {
     const { code, stderr } = await tributary('runs', '--state', 'dome');
     expect([code, stderr]).toEqual([2, expect.stringContaining('Allowed choices are running, done, incomplete')]);
   });
 
-  it('say why they are not done: the same reason once, and within 80 columns with kind, requests and duration', async () => {
+  it('show each reason for failure once, within 80 columns with kind, requests and duration', async () => {
     const reason =
       'not proven complete: 2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive): rows of one instant do not fit';
     for (const [i, kind] of ['repair', 're-sweep', 're-sweep'].entries()) {

@@ -6,7 +6,7 @@ import { lookAtPostmaster } from '../../src/cursor/embedded/server.ts';
 import { type Finished, freshPlace, longLines, type Place } from '../support/cli.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-/** What a person sees first: one command, real rows in real tables, and a status that still shows them. */
+/** The first contact: one command, real rows in real tables, and a status that still shows them. */
 describe('tributary demo', () => {
   let place: Place;
   let first: Finished;
@@ -22,7 +22,7 @@ describe('tributary demo', () => {
   const serverState = async (): Promise<string> =>
     (await lookAtPostmaster(join(place.dir, '.tributary/postgres'))).state;
 
-  /** Every row of the tables, in one digest a table. */
+  /** A digest of the rows of each table. */
   async function digests(): Promise<object[]> {
     const server = await openEmbedded({ dir: join(place.dir, '.tributary'), log: silentLog, attach: true });
     const db = connect({ url: server.url, max: 1 });
@@ -37,9 +37,9 @@ describe('tributary demo', () => {
     }
   }
 
-  it('ends well, within a minute', () => {
+  it('succeeds within a minute', () => {
     expect(first.code, first.text).toBe(0);
-    // On a busy machine, progress: a plain line now and then.
+    // On a busy machine, an occasional plain progress line.
     expect(first.stderr).not.toMatch(/^(?!rows: |\{"level":40).+/m);
     expect(took).toBeLessThan(60_000);
   });
@@ -58,7 +58,7 @@ describe('tributary demo', () => {
     expect(first.stdout).not.toContain('\n\n\n');
   });
 
-  it('leaves no process and no file outside its folder', async () => {
+  it('leaves no process, and no file outside its folder', async () => {
     expect(await serverState()).toBe('absent');
     expect(await place.files()).toEqual({ dir: ['.tributary'], home: [], tmp: [] });
   });
@@ -81,7 +81,7 @@ describe('tributary demo', () => {
     expect(await serverState()).toBe('absent');
   });
 
-  it('adds no row and changes none when it is run again', async () => {
+  it('adds and changes no row when run again', async () => {
     const before = await digests();
     const again = await place.run(['demo', '--json']);
     expect(again.code, again.text).toBe(0);
@@ -92,14 +92,14 @@ describe('tributary demo', () => {
     expect(before).toMatchObject([{ rows: 12_000 }, { rows: 1500 }, { rows: 500 }]);
   });
 
-  it('does not know a source that is mistyped', async () => {
+  it('rejects a mistyped source', async () => {
     const { code, stdout, stderr } = await place.run(['status', '--source', 'dmeo']);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('there is no source "dmeo"');
     expect(stderr).toContain('use one of: demo');
   });
 
-  it('is removed by one command, with nothing left of it', async () => {
+  it('is removed completely by one command', async () => {
     expect(await place.run(['demo', '--remove'])).toMatchObject({ code: 0, stderr: '' });
     expect((await place.run(['status'])).stdout).toMatch(/^nothing has been synced yet/);
     const server = await openEmbedded({ dir: join(place.dir, '.tributary'), log: silentLog, attach: true });

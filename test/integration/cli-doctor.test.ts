@@ -40,7 +40,7 @@ type Line = { level: string; subject: string; says: string; fix?: string };
 
 async function doctor(setup: Setup = {}): Promise<{ code: number | null; findings: Line[]; faults: string[] }> {
   await written({ url: database.url, ...setup });
-  // Which certificates it trusts is settled when a process starts.
+  // Trusted certificates are fixed when a process starts.
   const run = setup.env ? place.run : place.call;
   const { code, stdout, text } = await run(['doctor', '--json', '--config', 't.yaml'], {
     KEY: setup.key ?? KEY,
@@ -48,7 +48,7 @@ async function doctor(setup: Setup = {}): Promise<{ code: number | null; finding
   });
   expect(text).not.toContain('canary');
   const { findings } = JSON.parse(stdout) as { findings: Line[] };
-  // Whatever is wrong comes with what to do about it.
+  // Every fault comes with a remedy.
   for (const { level, fix, says } of findings) if (level === 'fault') expect(fix, says).toBeTruthy();
   return {
     code,
@@ -61,7 +61,7 @@ const schemas = (): Promise<object[]> =>
   db.query({ text: `select nspname from pg_namespace where nspname !~ '^pg_' order by 1` });
 
 describe('doctor', () => {
-  it('all is well: one request, and nothing is left behind', async () => {
+  it('passes with one request, and leaves nothing behind', async () => {
     const [before, asked] = [await schemas(), sandbox.service.log.entries.length];
     const { code, findings, faults } = await doctor();
     expect({ code, faults }).toMatchObject({ code: 0, faults: [] });
@@ -73,7 +73,7 @@ describe('doctor', () => {
     expect((await place.files()).dir).toEqual(['t.yaml']);
   });
 
-  it('starts an embedded Postgres to see whether it can, and takes it away again', async () => {
+  it('starts an embedded Postgres as a check, and removes it again', async () => {
     const { code, findings } = await doctor({ url: undefined });
     expect(code).toBe(0);
     expect(findings.map(({ says }) => says)).toEqual(
@@ -85,7 +85,7 @@ describe('doctor', () => {
     expect((await place.files()).dir).toEqual(['t.yaml']);
   });
 
-  it('on a terminal: coloured, unless NO_COLOR is set, within 80 columns; in a pipe never', async () => {
+  it('colours a terminal unless NO_COLOR is set, within 80 columns; a pipe never', async () => {
     await written({ url: database.url });
     const args = ['doctor', '--config', 't.yaml'];
     const coloured = await runOnTerminal(place, args, { env: { KEY } });
@@ -97,7 +97,7 @@ describe('doctor', () => {
     expect(stdout).toMatch(/^ok {4}state: Postgres at .*\n(.*\n)*\nall is well\n$/m);
   });
 
-  it('a service that does not sort is named for what it is, right after the first sync', async () => {
+  it('names a service that does not sort, right after the first sync', async () => {
     const [mixed, fresh] = [
       await smallSandbox({ apiKey: KEY, rows: { clicks: 500, leads: 5, sales: 5 }, traits: { sortOrder: 'mixed' } }),
       await freshDatabase(),
@@ -115,12 +115,12 @@ describe('doctor', () => {
     ]);
   });
 
-  it('a key that is refused: 3', async () => {
+  it('exits with 3 for a refused key', async () => {
     const { code, faults } = await doctor({ key: 'wrong' });
     expect([code, faults]).toEqual([3, [expect.stringMatching(/^source main: the service answered 401/)]]);
   });
 
-  it('a service that is away: 4, and the rest is looked at all the same', async () => {
+  it('exits with 4 for an unreachable service, and checks the rest', async () => {
     const gone = await startSandbox({ rows: { clicks: 1, leads: 1, sales: 1 } });
     await gone.close();
     const { code, findings, faults } = await doctor({ baseUrl: gone.baseUrl });
@@ -128,20 +128,20 @@ describe('doctor', () => {
     expect(findings.some(({ subject, level }) => subject === 'sink warehouse' && level === 'ok')).toBe(true);
   });
 
-  it('a database that is away: 4, and the service is asked all the same', async () => {
+  it('exits with 4 for an unreachable database, and checks the service', async () => {
     const { code, findings, faults } = await doctor({ url: 'postgresql://nobody@127.0.0.1:1/none' });
     expect(code).toBe(4);
-    // One fault, although the sink and the queue live in it too.
+    // One fault, although the sink and the queue share the database.
     expect(faults).toEqual([expect.stringMatching(/^state: Postgres at 127\.0\.0\.1:1 cannot be reached/)]);
     expect(findings.some(({ subject, level }) => subject === 'source main' && level === 'ok')).toBe(true);
   });
 
-  it('a config with faults: 2, in one finding', async () => {
+  it('exits with 2 for a config with faults, in one finding', async () => {
     const { code, faults } = await doctor({ plan: 'gold' });
     expect([code, faults]).toEqual([2, [expect.stringContaining('t.yaml:1:')]]);
   });
 
-  it('a limit below our pace, and a clock that is off: notes, not faults', async () => {
+  it('notes a limit below our pace and a wrong clock, and does not fail', async () => {
     const now = Date.now;
     const off = await smallSandbox({
       apiKey: KEY,
@@ -159,7 +159,7 @@ describe('doctor', () => {
   });
 });
 
-describe('doctor and rights', () => {
+describe('doctor and privileges', () => {
   const asRole = (): string => {
     const url = new URL(database.url);
     url.username = ROLE;
@@ -176,7 +176,7 @@ describe('doctor and rights', () => {
     await db.query({ text: `drop owned by ${ROLE}; drop role ${ROLE}` });
   });
 
-  it('says which right is missing, where, and the grant that gives it', async () => {
+  it('names the missing privilege, its object, and the grant that gives it', async () => {
     const { code, findings, faults } = await doctor({ url: asRole() });
     expect(code).toBe(2);
     expect(faults[0]).toMatch(/^state: user doctor_\d+ may not create tables in database "test_/);
@@ -186,7 +186,7 @@ describe('doctor and rights', () => {
     expect(await doctor({ url: asRole() })).toMatchObject({ code: 0, faults: [] });
   });
 
-  it('a table that belongs to somebody else', async () => {
+  it('names a table that another role owns', async () => {
     await db.query({
       text: `create schema attribution; create table attribution.clicks (n int); grant all on schema attribution to ${ROLE}`,
     });
@@ -195,7 +195,7 @@ describe('doctor and rights', () => {
     await db.query({ text: 'drop schema attribution cascade' });
   });
 
-  it('a state that is behind is a note; one of a newer version is a fault', async () => {
+  it('notes an outdated state; one of a newer version is a fault', async () => {
     await migrate(db, MIGRATIONS, { schema: 'tributary' });
     expect(await doctor()).toMatchObject({ code: 0, faults: [] });
     await db.query({
@@ -210,7 +210,7 @@ describe('doctor and rights', () => {
 });
 
 describe('doctor and TLS', () => {
-  it('says how long the certificate lasts, and refuses one that is not trusted', async () => {
+  it('reports when the certificate expires, and refuses an untrusted one', async () => {
     const [key, cert] = [join(place.dir, 'key.pem'), join(place.dir, 'cert.pem')];
     const args = `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 9 -subj /CN=localhost -addext subjectAltName=DNS:localhost`;
     execFileSync('openssl', [...args.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' });

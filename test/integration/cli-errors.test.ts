@@ -5,7 +5,7 @@ import { freePort } from '../support/free-port.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** Both would be a disaster in a log, so every run of this file looks for them at the most talkative level. */
+/** Neither may appear in a log, so every run of this file searches for them at the most verbose level. */
 const KEY = 'canary-key-4711';
 const PASSWORD = 'canary-password-0815';
 
@@ -16,7 +16,7 @@ afterAll(() => database.drop());
 interface Settings {
   baseUrl?: string;
   plan?: string;
-  /** A line more in the source. */
+  /** An extra line in the source. */
   line?: string;
   rest?: string;
 }
@@ -32,7 +32,7 @@ async function sync(settings: Settings, args: string[] = [], env: Record<string,
   return { ...ended, place, message: messageOf(ended) };
 }
 
-/** What a command ends with: log lines are JSON, and retries were told while it worked. */
+/** The final output of a command: log lines are JSON, and retries were reported while it ran. */
 function messageOf({ stdout, stderr }: Finished): string {
   expect(stdout).toBe('');
   expect(stderr).not.toMatch(/^ +at /m);
@@ -45,7 +45,7 @@ function messageOf({ stdout, stderr }: Finished): string {
 
 const untouched = async (place: Place): Promise<void> => expect((await place.files()).dir).toEqual(['t.yaml']);
 
-describe('found before anything is touched', () => {
+describe('detected before anything is touched', () => {
   it.each<[string, Settings, string[], string]>([
     [
       'bad config',
@@ -81,7 +81,7 @@ describe('found before anything is touched', () => {
 describe('refused by the service', () => {
   const onDatabase = { rest: `state: { url: "${database.url}" }` };
 
-  /** It is tried for a while, with pauses, before it is given up: meanwhile the other tests run. */
+  /** Retried for a while with pauses before it fails: meanwhile the other tests run. */
   const unreachable = (async () => {
     const [port, own] = await Promise.all([freePort(), freshDatabase()]);
     const baseUrl = `http://127.0.0.1:${port}`;
@@ -107,7 +107,7 @@ describe('refused by the service', () => {
     await untouched(place);
   });
 
-  it('a service that is not there: one message, try again later', { timeout: 180_000 }, async () => {
+  it('an unreachable service: one message, try again later', { timeout: 180_000 }, async () => {
     const { code, message, stderr, port, schemas } = await unreachable;
     expect(message).toMatch(new RegExp(`^main/\\w+.*: .*127\\.0\\.0\\.1:${port}: nothing listens there`));
     expect(message).toContain('\nnext: check baseUrl and its port, or wait for the service');

@@ -3,7 +3,7 @@ import type { Finished } from '../support/cli.ts';
 import { commandsOn } from '../support/commands.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
-/** What somebody types every day: without the key, without a date, without the verb of a group. */
+/** Everyday commands: without the key, without a date, without the subcommand of a group. */
 
 const KEY = 'THE_KEY_OF_THIS_TEST';
 const { place, sandbox, db, url, tributary } = await commandsOn(
@@ -29,7 +29,7 @@ describe('without the API key', () => {
     expect([code, stderr]).toEqual([0, '']);
   });
 
-  it('what asks the service names the variable', async () => {
+  it('a command that calls the service names the missing variable', async () => {
     const { code, stderr } = await tributary('sync');
     expect(code).toBe(2);
     expect(stderr).toContain(`the environment variable ${KEY} is not set`);
@@ -56,11 +56,11 @@ describe('query', () => {
 });
 
 describe('status --check', () => {
-  it('exits with 0 while nothing needs a person', async () => {
+  it('exits with 0 while nothing needs attention', async () => {
     expect((await tributary('status', '--check')).code).toBe(0);
   });
 
-  it('exits with 4 where a stream is further behind than maxLag, and says so', async () => {
+  it('exits with 4 and names a stream that is further behind than maxLag', async () => {
     await db.query({
       text: `update tributary.cursors set complete_through = now() - interval '3 hours' where stream = 'clicks'`,
     });
@@ -69,7 +69,7 @@ describe('status --check', () => {
     expect((await tributary('status')).code).toBe(0);
   });
 
-  it('leaves a sink out that the config does not name any more', async () => {
+  it('omits a sink that the config no longer has', async () => {
     await db.query({ text: `update tributary.cursors set complete_through = now() where stream = 'clicks'` });
     await db.query({
       text: `insert into tributary.cursors select (jsonb_populate_record(c, jsonb_build_object('sink', 'removed', 'complete_through', now() - interval '3 hours'))).*
@@ -106,7 +106,7 @@ describe('status --check', () => {
     expect((await place.call(['status'])).code).toBe(0);
   });
 
-  it('exits with 4 where three polls in a row could not read anything, long before maxLag', async () => {
+  it('exits with 4 after three polls in a row that read nothing, long before maxLag', async () => {
     await db.query({ text: `update tributary.cursors set complete_through = now() where stream = 'clicks'` });
     const fail = (n: number) =>
       db.query({
@@ -118,7 +118,7 @@ describe('status --check', () => {
     await fail(2);
     expect((await tributary('status', '--check')).code).toBe(0);
     await fail(3);
-    // The fourth poll is under way: what it will find is not known.
+    // The fourth poll is running: its result is unknown.
     await db.query({
       text: `insert into tributary.runs (id, kind, source, stream) values ('down-4', 'sync', 'main', 'sales')`,
     });
@@ -127,7 +127,7 @@ describe('status --check', () => {
     await db.query({ text: `delete from tributary.runs where id like 'down-%'` });
   });
 
-  it('says the refusal of a whole source once, not once for each stream and sink', async () => {
+  it('reports the refusal of a source once, not once per stream and sink', async () => {
     await db.query({
       text: `update tributary.runs set state = 'refused', message = 'the plan is too low',
           started_at = started_at - case stream when 'sales' then interval '3 minutes' else interval '0' end
@@ -166,7 +166,7 @@ describe('query', () => {
     ['/* a note */ -- and one\n DROP table attribution.clicks', /^query is read-only/],
     ['selec 1', /^syntax error at or near "selec"/],
     ['select nothing', /^column "nothing" does not exist/],
-  ])('%s is refused, and says why', async (sql, says) => {
+  ])('%s is refused with the reason', async (sql, says) => {
     const before = await clicks();
     const { code, stderr } = await tributary('query', sql);
     expect([code, stderr]).toEqual([2, expect.stringMatching(says)]);
@@ -175,7 +175,7 @@ describe('query', () => {
 });
 
 describe('dates', () => {
-  it('--to is now where nobody says otherwise, and a dry run with nothing to do says so', async () => {
+  it('--to defaults to now, and a dry run with nothing to do says so', async () => {
     const { code, stdout } = await withKey('backfill', 'leads', '--from', '5d', '--to', 'yesterday', '--dry-run');
     expect(code).toBe(0);
     expect(stdout).toContain('nothing to do: all of it is certified already; --force reads it again');
@@ -185,7 +185,7 @@ describe('dates', () => {
   });
 });
 
-it('-v is the version, as -V always was', async () => {
+it('-v prints the version, as -V does', async () => {
   const [small, large] = [await place.call(['-v']), await place.call(['-V'])];
   expect(small.stdout).toMatch(/^\d+\.\d+\.\d+/);
   expect(large.stdout).toBe(small.stdout);

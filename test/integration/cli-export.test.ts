@@ -30,7 +30,7 @@ describe('tributary export', () => {
   it('writes every event once, oldest first, the same in each format, and leaves no state', async () => {
     const parquet = await run('clicks', 'c.parquet');
     expect(parquet.code).toBe(0);
-    // On a slow machine a line of progress every five seconds, and nothing else.
+    // On a slow machine a progress line every five seconds, and nothing else.
     expect(parquet.stderr.replace(/^[█░]{20} .*\n/gm, '')).toBe('');
     expect(parquet.stdout).toMatch(
       /^2,300 events in c\.parquet, requests: \d\nrange: .*\ncomplete as the service shows it now, but not certified:\nnote: events since/,
@@ -57,7 +57,7 @@ describe('tributary export', () => {
       expect(await column(file, 'epoch_ms("timestamp")')).toEqual(times.map((time) => String(Date.parse(time))));
       expect(await column(file, 'link_url')).toEqual(lines.map((line) => line.link_url));
     }
-    // JSON is JSON there, not a text with JSON in it.
+    // JSON values are JSON there, not strings.
     const tags = lines.map(({ link_tags: list }) => (list === null ? null : JSON.stringify(list)));
     expect(new Set(tags).size).toBeGreaterThan(1);
     expect(await column('c.parquet', 'link_tags::varchar')).toEqual(tags);
@@ -69,7 +69,7 @@ describe('tributary export', () => {
     expect(meta).toEqual(['certified=false']);
   });
 
-  it('puts a field that nobody declared where the tables have it', async () => {
+  it('puts an undeclared field in the same column as the tables', async () => {
     const [engine, odd] = await Promise.all([
       openEngine(),
       sandboxWith(['unknownFields'], { rows: { clicks: 60, leads: 20, sales: 10 }, days: 3 }),
@@ -119,7 +119,7 @@ describe('tributary export', () => {
     });
   });
 
-  it('disarms cells that a spreadsheet would run, unless told otherwise', async () => {
+  it('escapes cells that a spreadsheet would run, unless disabled', async () => {
     const trap = '=HYPERLINK("https://evil.test","click")';
     sandbox.service.add('sales', {
       event: 'sale',
@@ -134,11 +134,11 @@ describe('tributary export', () => {
     expect(line(await read('s.csv'))).toContain(`"'${trap.replaceAll('"', '""')}"`);
     expect(line(await read('s.csv'))).toContain(`'\t@SUM(A1)`);
     expect(line(await read('raw.csv'))).toContain(`,"${trap.replaceAll('"', '""')}"`);
-    // What is negative is a number and stays one.
+    // A negative number stays a number.
     expect(await read('s.csv')).not.toMatch(/,'-\d/);
   });
 
-  it('refuses what it cannot do, and touches nothing', async () => {
+  it('refuses invalid requests, and touches nothing', async () => {
     await writeFile(join(place.dir, 'mine.csv'), 'mine');
     await mkdir(join(place.dir, 'folder.csv'));
     const refusals: Array<[args: string[], text: RegExp]> = [
@@ -160,7 +160,7 @@ describe('tributary export', () => {
     expect((await run('clicks', 'mine.csv', '--force')).code).toBe(0);
   });
 
-  it('leaves no half a file when it is interrupted or refused', async () => {
+  it('leaves no partial file when interrupted or refused', async () => {
     const before = (await place.files()).dir;
     sandbox.service.faults.add({ status: 403, when: ({ query }) => query.event === 'leads', times: 1000 });
     expect((await run('leads', 'refused.csv')).code).toBe(3);

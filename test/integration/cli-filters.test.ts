@@ -7,7 +7,7 @@ import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** Filters as a person meets them, with the binary: what cannot be meant is refused before anything is asked for. */
+/** Filters on the command line, with the binary: invalid ones are refused before any request. */
 describe('filters', () => {
   let place: Place;
   let sandbox: Sandbox;
@@ -19,12 +19,12 @@ describe('filters', () => {
     `sources: { main: { baseUrl: "${sandbox.baseUrl}", apiKey: ${sandbox.apiKey}, ${rest}, since: 40d, streams: { ${streams} } } }\n`;
   const range = ['--config', 't.yaml', '--from', '40d', '--to', 'now'];
 
-  it('refuses a filter of the command line in the same words, and asks nothing', async () => {
+  it('refuses a filter of the command line with the same message, and sends no request', async () => {
     await place.config(source('clicks: { filters: { tagId: b } }'));
     const filter = (text: string) => place.run(['export', 'clicks', ...range, '--out', 'c.ndjson', '--filter', text]);
     const uk = await filter('country=UK');
     expect(uk).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean GB?') });
-    // Together with those of the config.
+    // Combined with those of the config.
     expect(await filter('tagIds=a')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('conflicts with tagId'),
@@ -36,13 +36,13 @@ describe('filters', () => {
     ['export', ['clicks', '--out', 'n.ndjson', '--force']],
     ['backfill', ['clicks', '--dry-run']],
     ['verify', ['clicks']],
-  ])('%s says what sync says of a doubtful filter', async (command, args) => {
+  ])('%s prints the same note as sync on a doubtful filter', async (command, args) => {
     await place.config(source('clicks: { filters: { qr: false } }'));
     const { stderr } = await place.run([command, ...args, ...range]);
     expect(stderr).toContain('note: main/clicks: qr is deprecated: use trigger');
   });
 
-  it('says it of a filter of the command line too', async () => {
+  it('prints it for a filter of the command line too', async () => {
     await place.config(source('clicks: {}'));
     const { code, stderr } = await place.run([
       'export',
@@ -57,7 +57,7 @@ describe('filters', () => {
     expect(stderr).toContain('qr is deprecated: use trigger');
   });
 
-  /** It passes everything on but the filter. */
+  /** Forwards everything except the filter. */
   async function startDeaf(): Promise<{ url: string; close(): Promise<unknown> }> {
     const deaf = createServer(async (request, response) => {
       const url = new URL(request.url ?? '/', sandbox.baseUrl);
@@ -71,7 +71,7 @@ describe('filters', () => {
   }
   const past = ['--config', 't.yaml', '--from', '40d', '--to', '1d'];
 
-  it('export does not certify a filter that the service ignores, or a value that it shows nothing for', async () => {
+  it('export does not certify a filter that the service ignores, or a value that matches no event', async () => {
     const deaf = await startDeaf();
     const exported = (country: string) =>
       place.run(['export', 'clicks', ...past, '--out', 'f.ndjson', '--force', '--filter', `country=${country}`]);
@@ -85,9 +85,9 @@ describe('filters', () => {
       await deaf.close();
     }
     await place.config(source('clicks: {}'));
-    const nobody = await exported('TV');
-    expect(nobody.code).toBe(4);
-    expect(nobody.text).toContain('no event at all came for country=TV');
+    const unmatched = await exported('TV');
+    expect(unmatched.code).toBe(4);
+    expect(unmatched.text).toContain('no event at all came for country=TV');
     expect(await exported('US')).toMatchObject({ code: 0, text: expect.stringContaining('certified: every event') });
   });
 
@@ -108,7 +108,7 @@ describe('filters', () => {
       };
       return streams.map(({ completeThrough, alsoComplete }) => [completeThrough, alsoComplete]);
     };
-    const [ignored, nobody] = ['the service ignored the filter country=US', 'no event at all came for country=TV'];
+    const [ignored, unmatched] = ['the service ignored the filter country=US', 'no event at all came for country=TV'];
     try {
       await config('country: US', deaf.url);
       for (const command of [['sync'], ['backfill', '--from', '40d', '--to', '1d']]) {
@@ -121,23 +121,23 @@ describe('filters', () => {
       expect(verified.code).toBe(4);
       expect(verified.text).toContain(`not comparable: `);
       expect(verified.text).toContain(ignored);
-      // What was proven before the first such row is complete all the same; what follows never is.
+      // Time before the first such row stays complete; time after it is never certified.
       const [[through] = []] = await certified();
       expect(through === null || Date.parse(String(through)) < Date.now() - 86_400_000).toBe(true);
       expect((await run('status')).text).toContain(ignored);
 
-      // Other filters: everything is counted again. A value that nothing ever came for is not certified, poll after poll.
+      // Other filters restart the certification. A value that never matched an event is not certified, poll after poll.
       await config('country: TV', sandbox.baseUrl);
       for (const _ of [1, 2, 3]) {
         const ended = await run('sync', '--adopt');
         expect(ended.code).toBe(4);
-        expect(ended.text).toContain(nobody);
+        expect(ended.text).toContain(unmatched);
       }
       expect(await certified()).toEqual([[null, []]]);
       const emptied = await run('verify', '--from', '40d', '--to', '1d');
-      expect([emptied.code, emptied.text.includes(nobody)]).toEqual([4, true]);
+      expect([emptied.code, emptied.text.includes(unmatched)]).toEqual([4, true]);
 
-      // A filter that is kept is certified.
+      // A filter that the service applies is certified.
       await config('country: US');
       expect(await run('sync')).toMatchObject({ code: 0 });
       expect(await run('backfill', '--from', '40d', '--to', '1d', '--force')).toMatchObject({
@@ -145,7 +145,7 @@ describe('filters', () => {
         text: expect.stringMatching(/main\/clicks .* 100%/),
       });
 
-      // One that the service begins to ignore is not certified from then on; what was stays so.
+      // Once the service ignores a filter, it is no longer certified; earlier time stays so.
       const before = await certified();
       const [{ timestamp: _, ...click } = {}] = sandbox.service.events('clicks') as Array<Record<string, object>>;
       const other = { ...click.click, id: 'from-elsewhere', country: 'TV' };
@@ -167,13 +167,13 @@ describe('filters', () => {
     }
   });
 
-  it('says of a filter that no column shows that nobody can tell whether it is kept', async () => {
+  it('notes that no column shows whether a filter is applied', async () => {
     await place.config(source('clicks: { filters: { root: false } }'));
     const { stderr } = await place.run(['backfill', 'clicks', ...past, '--dry-run']);
     expect(stderr).toContain('note: main/clicks: root: no column shows whether the service applies it');
   });
 
-  it('over HTTP: whoever asks for something is told what is doubtful, and a filter that is ignored', async () => {
+  it('HTTP answers name doubtful filters and filters that the service ignores', async () => {
     const [database, deaf, port] = await Promise.all([freshDatabase(), startDeaf(), freePort()]);
     const token = 'a-long-token-that-nobody-guesses';
     const filters = 'clicks: { every: 1h, filters: { qr: false, country: US } }';

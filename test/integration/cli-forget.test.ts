@@ -35,15 +35,15 @@ describe('tributary forget', () => {
   const exported = (source: string): Promise<Finished> =>
     run(['export', 'leads', '--source', source, '--from', '40d', '--to', 'now', '--out', '-']);
 
-  it('an export from an empty state has everybody, and leaves the state empty', async () => {
+  it('an export with an empty state has every customer, and leaves the state empty', async () => {
     expect((await exported('main')).stdout).toContain('"customer_name":"Ada"');
     expect(await db.query({ text: `select to_regnamespace('tributary') is null as untouched` })).toEqual([
       { untouched: true },
     ]);
   });
 
-  it('before anything was synced: nothing is found, and it is remembered all the same', async () => {
-    // A mistyped id would be kept out for ever.
+  it('before any sync finds nothing, and still records the id', async () => {
+    // A mistyped id would be excluded forever.
     const typo = await forget('--source', 'main', '--customer', ID, '--yes');
     expect([typo.code, typo.stdout]).toEqual([2, '']);
     expect(typo.stderr).toMatch(/^no event of the source has this customer\nkept: everything; nothing was changed\n/);
@@ -64,7 +64,7 @@ describe('tributary forget', () => {
     ]);
   });
 
-  it('an export leaves out whoever was forgotten, as the tables do', async () => {
+  it('an export omits forgotten customers, as the tables do', async () => {
     const [main, other] = [await exported('main'), await exported('other')];
     expect([main.code, other.code]).toEqual([0, 0]);
     expect(main.stdout).toContain('"event_id":"e-canary"');
@@ -72,7 +72,7 @@ describe('tributary forget', () => {
     expect(other.stdout).toContain('"customer_name":"Ada"');
   });
 
-  it('says what it touched, to people and to machines, and never the id', async () => {
+  it('reports what it touched, as text and as JSON, and never the id', async () => {
     const preview = await forget('--source', 'other', '--customer', ID, '--dry-run', '--json');
     const people = await forget('--source', 'other', '--customer', ID, '--yes');
     const { touched } = JSON.parse(preview.stdout) as { touched: Record<string, number> };
@@ -103,7 +103,7 @@ describe('tributary forget', () => {
       ['--source', 'main'],
       /^name exactly one thing to forget\nnext: give one of --customer ID, --click ID or/,
     ],
-    ['two things', ['--source', 'main', '--customer', 'c', '--click', 'd'], /^name exactly one thing to forget/],
+    ['two subjects', ['--source', 'main', '--customer', 'c', '--click', 'd'], /^name exactly one thing to forget/],
     [
       'no terminal and no --yes',
       ['--source', 'main', '--everything'],
@@ -122,7 +122,7 @@ describe('tributary forget', () => {
     expect(stderr).toMatch(message);
   });
 
-  it('a source goes, also one that the config no longer has', async () => {
+  it('removes a source, even one that the config no longer has', async () => {
     const { code, stdout, stderr } = await forget('--source', 'other', '--everything', '--yes');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^attribution\.clicks +40$/m);

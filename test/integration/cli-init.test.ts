@@ -45,13 +45,13 @@ describe('tributary init', () => {
     expect(Object.keys(main?.streams ?? {})).toEqual(['leads', 'sales']);
   });
 
-  it('does not read the files that variables of others name', async () => {
+  it('does not read the files that other variables name', async () => {
     const place = await freshPlace();
     const { code, stderr } = await place.call(flags(), { ...env, TOOL_CONFIG_FILE: '/nowhere/at/all' });
     expect([code, stderr]).toEqual([0, '']);
   });
 
-  it('never touches a file that is there', async () => {
+  it('never touches an existing file', async () => {
     const place = await freshPlace();
     await place.config('mine', 't.yaml');
     const { code, stderr } = await place.call(flags('--config', 't.yaml'), env);
@@ -60,16 +60,10 @@ describe('tributary init', () => {
   });
 
   it.each([
-    ['a key that is refused', { TRIBUTARY_API_KEY: 'wrong' }, [], 3, /answered 401.*\nkept: nothing was written\n/],
-    ['an answer that cannot be', env, ['--since', 'soon'], 2, /^these are not valid:\n {2}--since must be a date/],
-    [
-      'the key where its variable should stand',
-      env,
-      ['--key-variable', `${KEY}!`],
-      2,
-      /takes the name of an environment/,
-    ],
-    ['YAML of a foreign', env, ['--since', '1d"\nhttp: {port: 1}'], 2, /--since must be a date/],
+    ['a refused key', { TRIBUTARY_API_KEY: 'wrong' }, [], 3, /answered 401.*\nkept: nothing was written\n/],
+    ['an invalid answer', env, ['--since', 'soon'], 2, /^these are not valid:\n {2}--since must be a date/],
+    ['the key instead of its variable', env, ['--key-variable', `${KEY}!`], 2, /takes the name of an environment/],
+    ['injected YAML', env, ['--since', '1d"\nhttp: {port: 1}'], 2, /--since must be a date/],
   ])('%s: nothing is written', async (_name, variables, more, code, message) => {
     const place = await freshPlace();
     const ended = await place.call(flags(...more), variables);
@@ -79,7 +73,7 @@ describe('tributary init', () => {
     expect((await place.files()).dir).toEqual([]);
   });
 
-  it('without the key it writes, and says that nothing was tested', async () => {
+  it('without the key writes the config, and says that nothing was tested', async () => {
     const place = await freshPlace();
     const { code, stdout } = await place.call(flags());
     expect([code, stdout]).toEqual([
@@ -88,13 +82,13 @@ describe('tributary init', () => {
     ]);
   });
 
-  it('through a pipe it asks nobody, and says which flags to give', async () => {
+  it('in a pipe asks nothing, and names the flags to give', async () => {
     const place = await freshPlace();
     const { code, stderr } = await place.call(['init']);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^there is no terminal for a prompt\nnext: give --yes/)]);
   });
 
-  it('on a terminal it asks, asks again where the answer cannot be, and takes the defaults', async () => {
+  it('on a terminal asks, repeats invalid answers, and accepts the defaults', async () => {
     const place = await freshPlace();
     const typed = [
       { after: 'base URL of the service?', type: 'example.com\r' },
@@ -122,7 +116,7 @@ describe('tributary init', () => {
     expect(sinks.warehouse).toMatchObject({ indexes: ['link', 'customer'] });
   });
 
-  it('Ctrl-C among the questions leaves nothing', async () => {
+  it('Ctrl-C during the questions leaves nothing', async () => {
     const place = await freshPlace();
     const { code } = await runOnTerminal(place, ['init'], {
       env,

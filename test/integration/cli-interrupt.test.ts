@@ -19,8 +19,8 @@ async function asked(sandbox: Sandbox, times: number): Promise<void> {
   while (sandbox.service.log.entries.length < times) await sleep(10);
 }
 
-/** A slow sync on the embedded database, and what other processes may do meanwhile. */
-describe('a sync under way', () => {
+/** A slow sync on the embedded database, and what other processes may do at the same time. */
+describe('a running sync', () => {
   let place: Place;
   let sandbox: Sandbox;
   let slow: Running;
@@ -30,18 +30,18 @@ describe('a sync under way', () => {
     await place.config(config(sandbox, 1), 'slow.yaml');
     await place.config(config(sandbox, 100), 'fast.yaml');
     slow = place.start(['sync', '--config', 'slow.yaml']);
-    // By the third request, rows of the first have been written.
+    // By the third request, the rows of the first are written.
     await asked(sandbox, 3);
   });
 
-  it('lets status look at the embedded database beside it', async () => {
+  it('lets status read the embedded database', async () => {
     const { code, stdout, stderr } = await place.run(['status', '--config', 'slow.yaml']);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^main\/clicks +\S+ +not certified yet .*running \d{4}-\d\d-\d\d \d\d:\d\d$/m);
     expect(slow.child.exitCode).toBeNull();
   });
 
-  it('is not disturbed by a second one, which is refused and told whom to wait for', async () => {
+  it('is not disturbed by a second one, which is refused and names the holder', async () => {
     const { code, stdout, stderr } = await place.run(['sync', '--config', 'fast.yaml']);
     expect([code, stdout]).toEqual([4, '']);
     expect(stderr).toContain(`is in use by another process: pid ${slow.pid} (tributary sync --config slow.yaml)`);
@@ -49,7 +49,7 @@ describe('a sync under way', () => {
     expect(slow.child.exitCode).toBeNull();
   });
 
-  it('ends at Ctrl-C with what it has, says so, and stops the server', async () => {
+  it('stops at Ctrl-C with what it has, says so, and stops the server', async () => {
     await asked(sandbox, 5);
     slow.child.kill('SIGINT');
     const { code, stdout, stderr } = await slow.done;
@@ -78,7 +78,7 @@ describe('a sync under way', () => {
   });
 });
 
-it('the second signal ends it at once', async () => {
+it('stops immediately at the second signal', async () => {
   const [place, sandbox, database] = await Promise.all([freshPlace(), smallSandbox(), freshDatabase()]);
   await place.config(config(sandbox, 0.05, `state: { url: "${database.url}" }`));
   const slow = place.start(['sync', '--config', 't.yaml']);

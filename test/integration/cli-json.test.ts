@@ -5,7 +5,7 @@ import type { Finished } from '../support/cli.ts';
 import { commandsOn } from '../support/commands.ts';
 import { DOCUMENTS, FAILURE } from '../support/json-documents.ts';
 
-/** Every `--json` is one document of the schema, whatever came of the command. */
+/** Every `--json` prints one document of the schema, whatever the outcome of the command. */
 
 const RANGE = ['--from', '3d', '--to', 'now'];
 
@@ -22,7 +22,7 @@ sandbox.service.add('leads', { ...lead, eventId: 'no-time', timestamp: 'soon' })
 const run = (command: string, ...args: string[]): Promise<Finished> =>
   tributary(...command.split(' '), '--json', ...args);
 
-/** In this order: each finds what those before it left. */
+/** In order: each depends on the state that the previous ones left. */
 const COMMANDS: ReadonlyArray<[name: string, args: string[], code: number]> = [
   ['sync', [], 0],
   ['doctor', [], 0],
@@ -56,7 +56,7 @@ describe('--json', () => {
     expect(DOCUMENTS[name]?.safeParse(JSON.parse(stdout)).error).toBeUndefined();
   });
 
-  it('an error is a document on standard output too: usage, config, and what the service refused', async () => {
+  it('prints errors as documents on standard output: usage, config, and refusals of the service', async () => {
     const failed = async (finished: Promise<Finished>) => {
       const { code, stdout, stderr } = await finished;
       expect(stderr).not.toBe('');

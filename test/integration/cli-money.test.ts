@@ -12,8 +12,8 @@ import { queryDuckdb } from '../support/lake-readers.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /**
- * Amounts as services send them, with the built binary: in several currencies, in upper and lower case, as text, with a fraction.
- * Wherever they are summed, currencies stay apart, yen are no cents, and no sum runs low.
+ * Amounts as services send them, with the built binary: several currencies, upper and lower case, as text, with a fraction.
+ * Every sum keeps currencies apart, treats yen as whole units, and loses nothing.
  */
 const AMOUNTS: ReadonlyArray<readonly [currency: string | null, amount: number | string]> = [
   ['usd', 1999],
@@ -49,7 +49,7 @@ beforeAll(async () => {
         const [currency, amount] = AMOUNTS[known.indexOf(row.eventId)] ?? [null, 0];
         row.sale = { ...row.sale, currency, amount };
         delete row.saleAmount;
-        // All on one day of one link, so that nothing but the currency keeps them apart.
+        // All on one day of one link, so that only the currency separates them.
         row.link = { ...(row.link as object), id: 'link_one' };
       }
     }
@@ -67,7 +67,7 @@ state: { url: "${url}" }\n`,
   return () => server.close();
 });
 
-/** What a query counts of each currency. */
+/** The sums of a query, by currency. */
 function sums(rows: ReadonlyArray<Record<string, unknown>>, figure: string): Record<string, number> {
   const found: Record<string, number> = {};
   for (const row of rows) {
@@ -78,7 +78,7 @@ function sums(rows: ReadonlyArray<Record<string, unknown>>, figure: string): Rec
 }
 
 describe('amounts', () => {
-  it('every query of docs/warehouse.md that adds amounts', async () => {
+  it('are correct in every query of docs/warehouse.md', async () => {
     const adding = docsSql().filter((sql) => /sum\((e\.)?(sale_amount|revenue)\)/.test(sql));
     expect(adding).toHaveLength(1);
     for (const sql of adding) {
@@ -88,14 +88,14 @@ describe('amounts', () => {
     }
   });
 
-  it('every query of docs/lake.md that adds amounts', async () => {
+  it('are correct in every query of docs/lake.md', async () => {
     const [, sql = ''] =
       /^```sql\n((?:(?!```).)*sum\(sale_amount\).*?)^```$/ms.exec(readFileSync('docs/lake.md', 'utf8')) ?? [];
     const rows = await queryDuckdb(sql.replaceAll('data/lake', join(place.dir, 'data/lake')));
     expect(sums(rows, 'minor_units')).toEqual(MINOR_UNITS);
   });
 
-  it('the control room’s top links', async () => {
+  it('are correct in the control room’s top links', async () => {
     const room = place.start(['start', '--config', 't.yaml']);
     await room.saw(/http:\/\/127\.0\.0\.1:\d+/);
     const answer = await fetch(`http://127.0.0.1:${port}/api/links/top?by=sales&from=40d`, {

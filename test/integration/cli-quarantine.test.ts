@@ -33,7 +33,7 @@ const SOUND = { timestamp: '2026-11-10T10:00:00Z' };
 
 beforeAll(async () => {
   expect((await tributary('sync')).code).toBe(0);
-  // One that an older version could not use and this one can, one that is as bad as ever.
+  // One that an older version could not use and this one can, and one that is still invalid.
   const records = [lead('sound', SOUND), lead('bad')];
   await quarantine(
     db,
@@ -61,7 +61,7 @@ describe('quarantine', () => {
     });
   });
 
-  it('show masks who it is about; --raw does not, and large numbers stay whole', async () => {
+  it('show masks personal data unless --raw is given, and keeps large numbers exact', async () => {
     const masked = await aside('show', '1');
     expect(masked.code, masked.text).toBe(0);
     for (const personal of ['203.0.113.9', 'Ada', 'ada@example.org']) expect(masked.text).not.toContain(personal);
@@ -78,13 +78,13 @@ describe('quarantine', () => {
     [['retry'], 'no records were named'],
     [['retry', '1', '--all'], 'no records were named'],
     [['drop', '1', '99'], 'there is no record 99 in quarantine'],
-  ])('%j is refused, and nothing happens', async (args, message) => {
+  ])('%j is refused without effect', async (args, message) => {
     const { code, stderr } = await aside(...args);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
     expect(await db.query({ text: 'select 1 from tributary.quarantine' })).toHaveLength(2);
   });
 
-  it('retry waits for nobody: a stream that is being written is left alone', async () => {
+  it('retry skips a stream that is being written, and does not wait', async () => {
     const lease = await acquireLease(db, 'main', 'leads', 'tributary sync (process 1 on elsewhere)');
     expect(await aside('retry', '1')).toMatchObject({
       code: 4,
@@ -94,14 +94,14 @@ describe('quarantine', () => {
     expect(await db.query({ text: 'select 1 from tributary.quarantine' })).toHaveLength(2);
   });
 
-  it('retry does not let go of a record that no sink could take', async () => {
+  it('retry keeps a record that no sink accepts', async () => {
     await place.config(`sinks: { fresh: { type: postgres, schema: fresh } }\nstate: { url: "${url}" }\n`, 'fresh.yaml');
     const ended = await place.call(['quarantine', 'retry', '1', '--config', 'fresh.yaml']);
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining('kept: the records stay where they are') });
     expect(await db.query({ text: 'select 1 from tributary.quarantine' })).toHaveLength(2);
   });
 
-  it('retry writes what is sound now into every sink, and keeps the rest with its reason', async () => {
+  it('retry writes valid records into every sink, and keeps the rest with their reason', async () => {
     const watermark = { text: `select complete_through from tributary.cursors where stream = 'leads' order by sink` };
     const before = await db.query(watermark);
     const { code, stdout } = await aside('retry', '--all');
@@ -113,7 +113,7 @@ describe('quarantine', () => {
       const rows = await db.query({
         text: `select customer_id, link_password, _run_id from ${schema}.leads where event_id = 'sound'`,
       });
-      // What was left out of the record is unknown; the words in its place are no password.
+      // The redacted value is unknown; its placeholder is not stored as a password.
       expect(rows).toEqual([{ customer_id: 'cus-1', link_password: null, _run_id: expect.any(String) }]);
     }
     const left = await db.query({ text: 'select id from tributary.quarantine' });

@@ -5,7 +5,7 @@ import { freshPlace, type Running } from '../support/cli.ts';
 const place = await freshPlace();
 const SMALL = ['--clicks', '50', '--leads', '5', '--sales', '5'];
 
-/** A sandbox in a process of its own, as a person or a script starts it. */
+/** A sandbox in its own process, as a person or a script starts it. */
 async function sandbox(...args: string[]): Promise<{ process: Running; baseUrl: string; apiKey: string }> {
   const process = place.start(['sandbox', '--json', '--port', '0', ...SMALL, ...args]);
   let line = '';
@@ -23,7 +23,7 @@ async function events(baseUrl: string, apiKey: string, query: string): Promise<A
 }
 
 describe('tributary sandbox', () => {
-  it('prints one line of JSON, answers, and ends well on SIGTERM', async () => {
+  it('prints one line of JSON, answers, and exits with 0 on SIGTERM', async () => {
     const { process, baseUrl, apiKey } = await sandbox();
     expect(baseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(await events(baseUrl, apiKey, 'interval=all&limit=1000')).toHaveLength(50);
@@ -38,7 +38,7 @@ describe('tributary sandbox', () => {
     expect(await refused).toMatchObject({ code: 'ECONNREFUSED' });
   });
 
-  it('has the traits in force that were given', async () => {
+  it('applies the given traits', async () => {
     const odd = await sandbox('--trait', 'limitCap=7', '--trait', 'sortOrder=ignored', '--trait', 'noAliases');
     const rows = await events(odd.baseUrl, odd.apiKey, 'interval=all&limit=1000&sortOrder=asc');
     expect(rows).toHaveLength(7);
@@ -49,7 +49,7 @@ describe('tributary sandbox', () => {
     expect((await odd.process.done).code).toBe(0);
   });
 
-  it('tells a person how to try it', async () => {
+  it('prints how to try it', async () => {
     const process = place.start(['sandbox', '--port', '0', ...SMALL]);
     await process.saw(
       /try: curl -H 'Authorization: Bearer sandbox-key' 'http:\/\/127\.0\.0\.1:\d+\/events\?limit=1'\n/,
@@ -58,7 +58,7 @@ describe('tributary sandbox', () => {
     expect((await process.done).code).toBe(0);
   });
 
-  it('says that a port is taken', async () => {
+  it('reports a port in use', async () => {
     const { process, baseUrl } = await sandbox();
     const { port } = new URL(baseUrl);
     const { code, text } = await place.run(['sandbox', '--port', port]);

@@ -4,7 +4,7 @@ import { serve, type TestServer } from '../support/http-server.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** What the service says beyond its rows, as a person meets it with the built binary: refusals, and how long to wait. */
+/** Answers of the service other than rows, with the built binary: refusals, and how long to wait. */
 
 const answering = (status: number, headers: Record<string, string>, error: object): Promise<TestServer> =>
   serve((_request, response) => {
@@ -18,7 +18,7 @@ const configFor = ({ baseUrl }: TestServer, url: string): string =>
 const inOneLine = ({ text }: Finished): string => text.replaceAll(/\s+/g, ' ');
 
 describe('a refusal', () => {
-  it('is shown with the page that explains it; doctor says so too, and claims nothing of a server that showed no row', async () => {
+  it('is shown with the page that explains it, also by doctor, which claims nothing about a server that sent no row', async () => {
     const docs = 'https://docs.example.com/errors#unauthorized';
     const service = await answering(401, {}, { code: 'unauthorized', message: 'who are you?', doc_url: docs });
     const [place, database] = await Promise.all([freshPlace(), freshDatabase()]);
@@ -35,8 +35,8 @@ describe('a refusal', () => {
   });
 });
 
-describe('one source of two is refused', () => {
-  it('verify and the price of a backfill name it; verify compares the other', async () => {
+describe('a refusal of one of two sources', () => {
+  it('is named by verify and by the price of a backfill; verify compares the other source', async () => {
     const refusing = await answering(422, {}, { code: 'unprocessable_entity', message: 'end lies in the future' });
     const [sandbox, place, database] = await Promise.all([
       smallSandbox({ rows: { clicks: 50 } }),

@@ -18,7 +18,7 @@ const status = async (): Promise<Record<string, unknown>> =>
   JSON.parse((await tributary('status', '--json')).stdout) as Record<string, unknown>;
 
 describe('status', () => {
-  it('fits 80 columns, whatever the names: what can be spared is spared', async () => {
+  it('fits 80 columns with any names, and drops optional parts', async () => {
     const { code, stdout, stderr } = await tributary('status');
     expect([code, stderr, longLines(stdout)]).toEqual([0, '', []]);
     expect(stdout).toMatch(/^stream +(since +)?complete through +(newest +)?(lag +)?(last run +)?sink$/m);
@@ -26,8 +26,8 @@ describe('status', () => {
     expect(stdout).toMatch(/^a-source-with-a-long-name: \d+ requests by runs of the last hour, \d+\.\d% of 200\/s$/m);
   });
 
-  it('shows a gap and what is unproven in the bar, and says where', async () => {
-    // Of the tenth day nothing is known of the sales, and nothing is proven of the leads.
+  it('shows a gap and uncertified time in the bar, and says where', async () => {
+    // The tenth day of sales was never read, and no time of the leads is certified.
     await db.query({
       text: `
         delete from tributary.windows where sink = 'warehouse' and stream <> 'clicks';
@@ -54,7 +54,7 @@ describe('status', () => {
     expect(sales?.coverage.map(({ state }) => state)).toEqual(['certified', 'gap', 'certified', 'open']);
   });
 
-  it('shows when the worker comes again, and why a stream is parked', async () => {
+  it('shows when the worker runs next, and why a stream is parked', async () => {
     await db.query({
       text: `
         create table if not exists tributary.schedules (source text, stream text, plan text, next_run_at timestamptz, primary key (source, stream));
@@ -66,12 +66,12 @@ describe('status', () => {
     });
     const { stdout } = await tributary('status');
     const text = stdout.replace(/\n {2}/g, ' ');
-    // Once, although there are two sinks.
+    // Once for two sinks.
     expect(text.match(/a-source-with-a-long-name\/clicks: next run by the worker 2030-01-02 03:04$/gm)).toHaveLength(1);
     expect(text).toContain('a-source-with-a-long-name/leads: parked: the plan is too low\n');
     expect(text).toMatch(/a-source-with-a-long-name\/leads: parked since \S+ \S+, tried again \S+ \S+\n/);
     expect(text).toContain('a-source-with-a-long-name/leads: next: upgrade it\n');
-    // A worker that was stopped leaves its schedule behind.
+    // A stopped worker leaves its schedule behind.
     await db.query({
       text: `update tributary.runs set started_at = started_at - interval '1 hour';
         update tributary.schedules set next_run_at = now() - interval '5 min'`,
@@ -81,7 +81,7 @@ describe('status', () => {
     );
   });
 
-  it('a stream that the service refused is parked without a worker too', async () => {
+  it('shows a refused stream as parked without a worker too', async () => {
     await db.query({ text: 'delete from tributary.parked; delete from tributary.schedules' });
     sandbox.service.faults.add({
       status: 403,
@@ -101,7 +101,7 @@ describe('status', () => {
     expect([...new Set(pathsOf(await status()))].sort()).toEqual(describedPaths(SCHEMA.$defs.status).sort());
   });
 
-  it('on a terminal: the same, and --watch clears the screen unless NO_COLOR is set', async () => {
+  it('on a terminal is the same, and --watch clears the screen unless NO_COLOR is set', async () => {
     const { text } = await runOnTerminal(place, ['status', '--config', 't.yaml']);
     expect(longLines(plain(text))).toEqual([]);
     expect(plain(text)).toMatch(/^stream +(since +)?complete through /);
@@ -123,7 +123,7 @@ describe('status', () => {
   });
 });
 
-/** `streams[].lastRun.id`: every path at which a value stands. A null is a leaf, and so is an empty list. */
+/** `streams[].lastRun.id`: every path that has a value. A null is a leaf, and so is an empty list. */
 function pathsOf(value: unknown, path = ''): string[] {
   if (Array.isArray(value)) return value.length === 0 ? [] : value.flatMap((inner) => pathsOf(inner, `${path}[]`));
   if (typeof value !== 'object' || value === null) return value === null && NULLABLE.has(path) ? [] : [path];
@@ -137,7 +137,7 @@ interface Described {
 }
 const SCHEMA = JSON.parse(readFileSync('docs/json-schema.json', 'utf8')) as { $defs: { status: Described } };
 
-/** The same of a schema. `error` is null where a command succeeds. */
+/** The same of a schema. `error` is null when a command succeeds. */
 function describedPaths({ properties, items, anyOf = [] }: Described, path = ''): string[] {
   const [object] = anyOf.filter((type) => type.properties);
   if (object && path !== 'error') return describedPaths(object, path);
@@ -148,5 +148,5 @@ function describedPaths({ properties, items, anyOf = [] }: Described, path = '')
   );
 }
 
-/** Where null stands for a whole object, its fields show in another stream of the same status. */
+/** Where an object is null, another stream of the same status shows its fields. */
 const NULLABLE = new Set(['streams[].parked', 'streams[].lastRun']);

@@ -10,7 +10,7 @@ interface Summary {
   budget: Record<string, { requests: number; perSecond: number }>;
 }
 
-/** What a sink makes, whichever streams go into it: views and reports find all of them. */
+/** What a sink creates for any stream: views and reports find all of them. */
 const TABLES = ['_days', 'clicks', 'customers', 'leads', 'links', 'sales'];
 
 describe('tributary sync', () => {
@@ -52,11 +52,11 @@ state: { url: "\${DATABASE_URL}" }
     return (await db.query<{ event_id: string }>({ text, values: [of] })).map((row) => row.event_id);
   };
 
-  it('one stream of one source into one sink, and nothing else', async () => {
+  it('writes one stream of one source into one sink, and nothing else', async () => {
     const { code, stdout, stderr } = await sync('clicks', '--source', 'main', '--sink', 'copy');
     expect([code, stderr]).toEqual([
       0,
-      // On a slow machine it tells how far it is.
+      // On a slow machine it reports its progress.
       expect.stringMatching(/^note: other\/clicks: qr is deprecated: use trigger\n(rows: .*\n)*$/),
     ]);
     expect(stdout).toMatch(/^main\/clicks +[\d,]+ +900 +0 +\d+ +\d+ +\d{4}-\d\d-\d\d \d\d:\d\d$/m);
@@ -70,7 +70,7 @@ state: { url: "\${DATABASE_URL}" }
     }
   });
 
-  it('everything, with JSON and nothing else on standard output', async () => {
+  it('writes everything, with only JSON on standard output', async () => {
     const { code, stdout } = await sync('--json');
     expect(code).toBe(0);
     const { streams, budget } = JSON.parse(stdout) as Summary;
@@ -88,7 +88,7 @@ state: { url: "\${DATABASE_URL}" }
     }
   });
 
-  it('again, and no row is new or changed although the counters of the links moved', async () => {
+  it('adds and changes no row when run again, although the counters of the links moved', async () => {
     sandbox.service.traits = { volatile: true };
     const [before] = await rows(sandbox, { limit: 1 });
     expect(await rows(sandbox, { limit: 1 })).not.toEqual([before]);
@@ -99,7 +99,7 @@ state: { url: "\${DATABASE_URL}" }
     for (const stream of streams) expect(stream).toMatchObject({ state: 'done', new: 0, changed: 0 });
   });
 
-  it('status shows the sink where there are several', async () => {
+  it('status shows the sink if there are several', async () => {
     const { code, stdout } = await place.run(['status', '--config', 't.yaml', '--source', 'main'], {
       DATABASE_URL: database.url,
     });
@@ -110,7 +110,7 @@ state: { url: "\${DATABASE_URL}" }
     expect(stdout).not.toContain('\x1b');
   });
 
-  it('status --watch shows it again until it is stopped, as one line of JSON each', async () => {
+  it('status --watch repeats it until stopped, as one line of JSON each', async () => {
     const watching = place.start(['status', '--config', 't.yaml', '--watch', '--json'], { DATABASE_URL: database.url });
     await watching.saw(/\n.*\n/);
     watching.child.kill('SIGINT');
@@ -121,7 +121,7 @@ state: { url: "\${DATABASE_URL}" }
     for (const line of lines) expect((JSON.parse(line) as Summary).streams.length).toBeGreaterThan(3);
   });
 
-  it('status --watch ends when nobody reads it any more', async () => {
+  it('status --watch ends when its reader closes the pipe', async () => {
     const script = '{ "$NODE" "$MAIN" status --config t.yaml --watch; echo "code $?" >&2; } | head -1';
     const env = { PATH: process.env.PATH ?? '', NODE: process.execPath, MAIN, DATABASE_URL: database.url };
     const { stdout, stderr } = await startProcess('/bin/sh', ['-c', script], place.dir, env).done;

@@ -3,7 +3,7 @@ import { longLines } from '../support/cli.ts';
 import { commandsOn } from '../support/commands.ts';
 import { plain, runOnTerminal } from '../support/pty.ts';
 
-/** What is left on the screen: of a line that was rewritten, its last form. */
+/** What remains on the screen: the last form of a rewritten line. */
 const settled = (text: string): string =>
   plain(
     text
@@ -26,8 +26,8 @@ const { place } = await commandsOn(
   },
 );
 
-/** Commands that read and write: on a real terminal and through a pipe, one after the other on the same data. */
-describe('commands that work', () => {
+/** Commands that read and write, on a real terminal and in a pipe, one after the other on the same data. */
+describe('a command', () => {
   const both = async (...args: string[]) => {
     const line = [...args, '--config', 't.yaml'];
     return { seen: await runOnTerminal(place, line), piped: await place.run(line) };
@@ -56,7 +56,7 @@ describe('commands that work', () => {
     expect([seen.code, piped.code], `${seen.text}\n${piped.text}`).toEqual([0, 0]);
     expect(settled(seen.text)).toMatch(says);
     expect(piped.stdout).toMatch(says);
-    // A pipe gets no escape codes and no line that is rewritten.
+    // A pipe gets no escape codes and no rewritten line.
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes begin with one
     expect(piped.text).not.toMatch(/[\x1b\r]/);
     expect(longLines(settled(seen.text))).toEqual([]);
@@ -65,7 +65,7 @@ describe('commands that work', () => {
   it.each([
     { args: ['forget', '--source', 'main', '--everything'], asks: 'Erase everything of main from' },
     { args: ['cursor', 'reset', 'leads'], asks: 'Forget how far main/leads' },
-  ])('$args asks first, and does nothing unless told y', async ({ args, asks }) => {
+  ])('$args asks first, and does nothing without a y', async ({ args, asks }) => {
     const line = [...args, '--config', 't.yaml'];
     const before = (await place.run(['cursor', 'get', '--config', 't.yaml'])).stdout;
     const refused = await runOnTerminal(place, line, { typed: [{ after: '[y/N] ', type: '\r' }] });
@@ -81,7 +81,7 @@ describe('commands that work', () => {
     expect((await place.run(['sync', '--config', 't.yaml'])).code).toBe(0);
   });
 
-  it('wrong input is refused alike on both, and writes nothing', async () => {
+  it('refuses wrong input alike on both, and writes nothing', async () => {
     for (const args of [
       ['backfill', '--from', 'last week', '--to', 'now'],
       ['verify', '--from', '1d', '--to', '2d'],
@@ -93,7 +93,7 @@ describe('commands that work', () => {
       const { seen, piped } = await both(...args);
       expect([seen.code, piped.code]).toEqual([2, 2]);
       expect(piped.stderr).toMatch(/\nnext: /);
-      // On the terminal, long lines are wrapped.
+      // The terminal wraps long lines.
       expect(longLines(plain(seen.text))).toEqual([]);
       const withoutClock = (text: string): string =>
         text

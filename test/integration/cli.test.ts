@@ -12,20 +12,20 @@ import { freshDatabase } from '../support/postgres.ts';
 const place = await freshPlace();
 
 describe('help', () => {
-  it('without arguments shows the commands, as an error', async () => {
+  it('without arguments lists the commands, as an error', async () => {
     const { code, stdout, stderr } = await place.run([]);
     expect([code, stdout]).toEqual([2, '']);
     for (const command of ['demo', 'sync', 'status', 'maintain'])
       expect(stderr).toMatch(new RegExp(`^  ${command} `, 'm'));
   });
 
-  it('--version is that of the package', async () => {
+  it('--version prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     expect(await place.run(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 });
 
-describe('what was mistyped', () => {
+describe('mistyped input', () => {
   it.each([
     [['sync', '--sorce', 'x'], "unknown option '--sorce'\n(Did you mean --source?)\nnext: see tributary sync --help\n"],
     [['sync', '--config'], "option '--config <FILE>' argument missing\nnext: see tributary sync --help\n"],
@@ -62,7 +62,7 @@ describe('tributary schema', () => {
     return stdout;
   };
 
-  it('sql runs on a real Postgres, twice, and makes the tables with their comments, to which prepare adds nothing', async () => {
+  it('sql runs on a real Postgres, twice, and creates the tables with their comments, to which prepare adds nothing', async () => {
     const sql = await schema('sql');
     const database = await freshDatabase();
     const db = connect({ url: database.url, max: 1 });
@@ -85,7 +85,7 @@ describe('tributary schema', () => {
         where attrelid::regclass::text ~ '^attribution[.]' order by 1, 2`,
     };
     await migrate(db, MIGRATIONS, { schema: 'tributary' });
-    // Once there are cursors, it makes the views too.
+    // Once cursors exist, it creates the views too.
     await db.query({ text: sql });
     const before = await db.query(shape);
     expect(before).toContainEqual(expect.objectContaining({ t: 'attribution.coverage' }));
@@ -134,7 +134,7 @@ describe('tributary schema', () => {
     expect(views.map(({ name }) => name)).toEqual(expect.arrayContaining(['coverage', 'complete_days', 'events']));
     const keys = { links: 'link_id', customers: 'customer_id' } as Record<string, string>;
     expect(tables.slice(0, 5).map(({ name }) => name)).toEqual([...STREAM_NAMES, ...Object.keys(keys)]);
-    // In dbt's form from 1.10 on, with a test that dbt brings itself: a project that declares no package can build it.
+    // In dbt's form from 1.10 on, with a built-in test: a project without packages can build it.
     for (const { name, data_tests, columns } of tables.slice(0, 5)) {
       const key = ['_source', keys[name] ?? 'event_id'];
       const unique = { name: `${name}_have_one_row_per_key`, arguments: { column_name: key.join(" || '/' || ") } };
@@ -142,7 +142,7 @@ describe('tributary schema', () => {
       const required = columns.filter((column) => column.data_tests?.includes('not_null')).map((column) => column.name);
       expect(required).toEqual(expect.arrayContaining(key));
     }
-    // Freshness where it is proven: the newest row says nothing of what is missing before it.
+    // Freshness of what is certified: the newest row does not show what is missing before it.
     expect(tables.filter(({ config }) => config?.freshness).map(({ name }) => name)).toEqual(['coverage']);
     const fresh = { loaded_at_field: 'complete_through', freshness: { error_after: { count: 6 } } };
     expect(views[0]).toMatchObject({ config: fresh });
@@ -150,7 +150,7 @@ describe('tributary schema', () => {
   });
 });
 
-describe('a reader that goes away', () => {
+describe('a reader that closes its end', () => {
   const shell = (script: string) =>
     startProcess('/bin/sh', ['-c', script], place.dir, { PATH: process.env.PATH ?? '', NODE: process.execPath, MAIN })
       .done;
@@ -159,11 +159,11 @@ describe('a reader that goes away', () => {
     const { stdout, stderr } = await shell('{ "$NODE" "$MAIN" schema; echo "code $?" >&2; } | head -1');
     expect(stdout).toBe('create schema if not exists attribution;\n');
     expect(stderr).toBe('code 0\n');
-    // Here it is gone before the first line is written.
+    // Here it closes before the first line is written.
     expect((await shell('{ "$NODE" "$MAIN" schema; echo "code $?" >&2; } | true')).stderr).toBe('code 0\n');
   });
 
-  it('nor when it read the messages', async () => {
+  it('is no error while messages are printed either', async () => {
     const { stdout } = await shell(
       '{ "$NODE" "$MAIN" sandbox --trait x 2>&1; echo "code $?" >code; } | true; sleep 1; cat code',
     );

@@ -5,7 +5,7 @@ import { backfill, configFor, type Engine, openEngine, sourceOf, statesOf, syncA
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** Which days a report may be built on, and which events came after one was. */
+/** Which days are complete enough for a report, and which events arrived after a day was. */
 
 describe.each([
   ['the database of the state', false],
@@ -22,7 +22,7 @@ describe.each([
     state = await openEngine();
     warehouse = isElsewhere ? await openEngine() : state;
     sandbox = await sandboxWith(['unknownFields'], { rows: { clicks: 400, leads: 80, sales: 40 }, days: 13 });
-    // Eight days ago at 18:00: of that day only six hours are read.
+    // Eight days ago at 18:00: only six hours of that day are read.
     const since = new Date(today - 8 * DAY_MS + 18 * 3_600_000).toISOString();
     config = configFor(state, sandbox, { since, ...(isElsewhere && { sinkUrl: warehouse.url }) });
     await syncAllDone(config);
@@ -37,7 +37,7 @@ describe.each([
   const read = <T>(text: string) =>
     warehouse.db.query<T & Record<string, unknown>>({ text, values: [sourceOf(config)] });
 
-  it('are complete from midnight to midnight, in what was synced and in what was backfilled', async () => {
+  it('are complete from midnight to midnight, both synced and backfilled', async () => {
     for (const stream of STREAM_NAMES) {
       const days = await read<{ date: string; rows: number; counted: number }>(
         `select date::text, rows, (select count(*) from attribution.${stream} e
@@ -51,7 +51,7 @@ describe.each([
   });
 
   it.each(['performance', 'revenue'])(
-    'is_complete of daily_link_%s means the whole day, in every stream',
+    'is_complete of daily_link_%s means all of the day, in every stream',
     async (view) => {
       const days = await read<{ date: string; is_complete: boolean }>(
         `select distinct date::text, is_complete from attribution.daily_link_${view} where source = $1 and date < '${dayAgo(0)}' order by 1`,
@@ -63,7 +63,7 @@ describe.each([
     },
   );
 
-  it('are not complete where one stream is not', async () => {
+  it('are not complete if one stream is not', async () => {
     const { db } = state;
     const feed = `where source = $1 and stream = 'sales' and start_at < '${dayAgo(10)}'`;
     const values = [sourceOf(config)];
@@ -79,7 +79,7 @@ describe.each([
     expect(await read(at)).toEqual([{ is: true }]);
   });
 
-  it('tell late events from those that a first sync or a backfill brought', async () => {
+  it('distinguish late events from those of a first sync or a backfill', async () => {
     const count = (arrival: string) =>
       read<{ n: number }>(
         `select count(*)::int as n from attribution.events where source = $1 and arrival = '${arrival}'`,
@@ -98,7 +98,7 @@ describe.each([
     expect(await count('backfilled')).toEqual([before]);
   });
 
-  it('new columns are listed beside the tables, newest first', async () => {
+  it('list new columns of the tables, newest first', async () => {
     const shown = await warehouse.db.query<Record<string, unknown>>({
       text: 'select stream, column_name, type, field, source from attribution.new_columns',
     });

@@ -29,7 +29,7 @@ const failure = (work: Promise<unknown>): Promise<Fault & { code?: string }> =>
   );
 
 describe('values', () => {
-  it('keeps integers exact: a number while it is safe, else a bigint', async () => {
+  it('keeps integers exact: as a number if safe, else as a bigint', async () => {
     const [row] = await db.query({
       text: `SELECT 9007199254740991::int8 AS safe, 9007199254740992::int8 AS large, (-9223372036854775808)::int8 AS least,
         count(*) AS count, array[1, null, 9007199254740993]::int8[] AS list, 12345678901234567890.123456789 AS exact FROM (VALUES (1)) v`,
@@ -44,17 +44,17 @@ describe('values', () => {
     });
   });
 
-  it('reads days and instants without the time zone of this machine', async () => {
+  it('reads days and instants independent of the local time zone', async () => {
     const [row] = await db.query({ text: `SELECT date '2026-11-14' AS day, timestamptz '2026-11-14 10:00+02' AS at` });
     expect(row).toEqual({ day: '2026-11-14', at: new Date('2026-11-14T08:00:00Z') });
   });
 
-  it('keeps no locks for a process that stands still', async () => {
+  it('releases the locks of a process that hangs', async () => {
     const show = { text: 'show idle_in_transaction_session_timeout' };
     expect(await db.transaction((tx) => tx.query(show))).toEqual([{ idle_in_transaction_session_timeout: '5min' }]);
   });
 
-  it('is named in pg_stat_activity', async () => {
+  it('appears in pg_stat_activity by name', async () => {
     expect(await db.query({ text: 'SHOW application_name' })).toEqual([{ application_name: 'tributary' }]);
   });
 });
@@ -73,7 +73,7 @@ describe('transaction', () => {
     await db.query({ text: 'TRUNCATE word' });
   });
 
-  it('refuses to call a transaction committed that Postgres rolled back', async () => {
+  it('does not call a transaction committed that Postgres rolled back', async () => {
     const tx = await db.begin();
     await tx.query(add(2, 'lost'));
     expect((await failure(tx.query(add(2, 'twice')))).code).toBe('23505');
@@ -95,7 +95,7 @@ describe('transaction', () => {
     await small.close();
   });
 
-  it('outlives an idle connection that the server ends', async () => {
+  it('survives an idle connection that the server closes', async () => {
     const idle = connect({ url: home.url, max: 1 });
     const [me] = await idle.query<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid' });
     await db.query({ text: 'SELECT pg_terminate_backend($1)', values: [me?.pid] });
@@ -104,7 +104,7 @@ describe('transaction', () => {
     await idle.close();
   });
 
-  it('leaves no timer behind that keeps the process alive, also when the server was the first to go', async () => {
+  it('leaves no timer that keeps the process alive, even if the server closed first', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     const brief = connect({ url: home.url, max: 1 });
     const session = await brief.session();
@@ -117,7 +117,7 @@ describe('transaction', () => {
     expect(timers()).toBeLessThanOrEqual(before);
   });
 
-  it('lets work wait for a free connection instead of failing it', async () => {
+  it('queues work for a free connection instead of failing it', async () => {
     const narrow = connect({ url: home.url, max: 1 });
     const pids = await Promise.all(
       [1, 2, 3].map(() => narrow.query<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid, pg_sleep(0.05)' })),
@@ -139,7 +139,7 @@ describe('copyIn', () => {
     await db.query({ text: 'TRUNCATE word' });
   });
 
-  it('takes binary rows cut anywhere', async () => {
+  it('takes binary rows split at any byte', async () => {
     const bytes = Buffer.concat([
       Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1'),
       Buffer.from([0, 2, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2, 0x68, 0x69]),
@@ -151,7 +151,7 @@ describe('copyIn', () => {
     await db.query({ text: 'TRUNCATE word' });
   });
 
-  it('holds the source back while the server is slow', async () => {
+  it('applies backpressure to the source while the server is slow', async () => {
     let sent = 0;
     async function* large() {
       for (; sent < 400; sent += 1) yield Buffer.from(`${sent}\t${'x'.repeat(100_000)}\n`);
@@ -160,14 +160,14 @@ describe('copyIn', () => {
     await blocker.query({ text: 'LOCK word IN ACCESS EXCLUSIVE MODE' });
     const copying = db.transaction((tx) => tx.copyIn('COPY word FROM STDIN', large()));
     await sleep(300);
-    // The server waits for the lock and reads nothing: of 40 MB only the buffers on the way are filled.
+    // The server waits for the lock and reads nothing: of 40 MB only the buffers in transit are filled.
     expect(sent).toBeLessThan(60);
     await blocker.rollback();
     expect(await copying).toBe(400);
     await db.query({ text: 'TRUNCATE word' });
   });
 
-  it('rolls back when the source fails, with the error of the source', async () => {
+  it('rolls back when the source fails, and throws its error', async () => {
     async function* broken() {
       yield* text(10);
       throw new Error('the source broke');
@@ -178,13 +178,13 @@ describe('copyIn', () => {
     expect(await words()).toEqual([]);
   });
 
-  it('rolls back when the server refuses a row, and says which', async () => {
+  it('rolls back when the server refuses a row, and names the row', async () => {
     const refused = failure(db.transaction((tx) => tx.copyIn('COPY word FROM STDIN', [Buffer.from('1\ta\n1\tb\n')])));
     expect((await refused).code).toBe('23505');
     expect(await words()).toEqual([]);
   });
 
-  it('fails, and does not hang, when the connection breaks in the middle', async () => {
+  it('fails instead of hanging when the connection breaks midway', async () => {
     const [lost] = await Promise.all([
       failure(
         db.transaction(async (tx) => {
@@ -206,7 +206,7 @@ describe('copyIn', () => {
   });
 });
 
-describe('what goes wrong on the way to the server', () => {
+describe('connection errors', () => {
   const SECRET = 'sEcr3t-Pa55';
   const at = (change: (url: URL) => void) => {
     const url = new URL(home.url);
@@ -223,19 +223,19 @@ describe('what goes wrong on the way to the server', () => {
       })(),
     );
     await opened?.close();
-    // Everything a log or a crash report could print of it.
+    // Everything that a log or a crash report could print of it.
     expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(SECRET);
     expect(`${error.stack} ${JSON.stringify(error)} ${error.describe()}`).not.toContain(SECRET);
     return error;
   };
 
-  it('wrong password: asks the person, and does not repeat it', async () => {
+  it('report a wrong password without showing or retrying it', async () => {
     const error = await tryIt(at(() => {}));
     expect(error).toBeInstanceOf(ConfigError);
     expect(error.message).toMatch(/refused user "tributary"/);
   });
 
-  it('no password where the server wants one: asks the person, at once', async () => {
+  it('report a missing password immediately', async () => {
     const began = performance.now();
     const error = await tryIt(at((url) => (url.password = '')));
     expect(error).toBeInstanceOf(ConfigError);
@@ -244,7 +244,7 @@ describe('what goes wrong on the way to the server', () => {
     expect(performance.now() - began).toBeLessThan(20_000);
   });
 
-  it('unknown database: names it', async () => {
+  it('name an unknown database', async () => {
     const url = new URL(home.url);
     url.pathname = '/nowhere';
     const error = await tryIt(url.href);
@@ -252,7 +252,7 @@ describe('what goes wrong on the way to the server', () => {
     expect(error.message).toMatch(/no database "nowhere"/);
   });
 
-  it('nobody listens: try later, with host and port', async () => {
+  it('are retryable for a closed port, with host and port', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as { port: number };
@@ -268,7 +268,7 @@ describe('what goes wrong on the way to the server', () => {
     }
   });
 
-  it('no connection left on the server: try later', async () => {
+  it('are retryable without a free connection on the server', async () => {
     await db.query({ text: `CREATE ROLE few_here LOGIN PASSWORD '${SECRET}' CONNECTION LIMIT 0` });
     const error = await tryIt(
       at((url) => {
@@ -288,7 +288,7 @@ describe('what goes wrong on the way to the server', () => {
     [`mysql://me:${SECRET}@localhost/db`],
     [`me:${SECRET}`],
     [''],
-  ])('a URL that cannot be right: %#', async (url) => {
+  ])('name the format for an invalid URL: %#', async (url) => {
     const error = await tryIt(url);
     expect(error).toBeInstanceOf(ConfigError);
     expect(error.describe()).toContain('postgresql://user:password@host:5432/database');

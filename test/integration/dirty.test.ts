@@ -6,7 +6,7 @@ import { openFeed, recordOf } from '../support/feed.ts';
 import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** FIELD-NOTES 26: stored as it came where Postgres can, made storable and flagged where it cannot. */
+/** FIELD-NOTES 26: values are stored unchanged if Postgres can hold them, else sanitized and flagged. */
 
 const schema = 'attribution';
 let place: PostgresPlace;
@@ -27,7 +27,7 @@ const rowsOf = (source: string) =>
     values: [source],
   });
 
-it('replaces what Postgres cannot hold, and names the columns where it did', async () => {
+it('sanitizes what Postgres cannot hold, and names the columns', async () => {
   const { send, source } = await feed();
   const bad = 'a\0b\ud800c';
   const tally = await send([
@@ -44,7 +44,7 @@ it('replaces what Postgres cannot hold, and names the columns where it did', asy
   expect(three?._extra).toEqual({ country: good, _mended: ['link_title', '_extra'] });
 });
 
-it('does not call a row changed because a joined column was sanitized, or no longer is', async () => {
+it('does not count a row as changed when a joined column is or was sanitized', async () => {
   const { send } = await feed();
   const titled = (title: string) => recordOf('1', { link: { id: 'l', title } });
   await send([titled('clean')]);
@@ -52,7 +52,7 @@ it('does not call a row changed because a joined column was sanitized, or no lon
   expect(await send([titled('clean')])).toMatchObject({ changed: 0, unchanged: 1, sanitized: 0 });
 });
 
-it('stores two events whose ids differ only in what cannot be held as one, and not as a failure for ever', async () => {
+it('stores one row for two ids that are equal once sanitized, and does not fail on them again', async () => {
   const { send, source } = await feed();
   const twins = [recordOf('a\0', { eventName: 'first' }), recordOf('a\ufffd', { eventName: 'last' })];
   expect(await send(twins)).toMatchObject({ new: 1 });
@@ -60,9 +60,9 @@ it('stores two events whose ids differ only in what cannot be held as one, and n
   expect(await send(twins)).toMatchObject({ new: 0, changed: 0, unchanged: 1 });
 });
 
-it('stores an event whose id no index can hold under a hash of it, keeps the id, and says so', async () => {
+it('stores an event whose id no index can hold under a hash, keeps the id, and says so', async () => {
   const { send, source } = await feed();
-  // Hard to compress, or Postgres would squeeze it into an index entry after all.
+  // Incompressible, or Postgres would still fit it into an index entry.
   const long = Array.from({ length: 200 }, (_, i) => createHash('sha256').update(String(i)).digest('hex')).join('');
   const twin = `${long}2`;
   const events = [long, twin].map((id) =>

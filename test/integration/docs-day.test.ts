@@ -12,19 +12,19 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 
 /**
- * The transcript of a day in docs/operations.md is replayed: every `$` line is run, and what it prints must be what the page shows, but for
- * what no two runs share. `npx vitest run test/integration/docs-day.test.ts --update` writes what has changed into the page.
+ * Replays the transcript of a day in docs/operations.md: runs every `$` line and compares its output with the page, except for what
+ * differs in every run. `npx vitest run test/integration/docs-day.test.ts --update` writes the changes into the page.
  */
 const PAGE = '../../docs/operations.md';
 
-/** What differs from run to run, and with the width of what differs: where lines break, and how far columns are apart. */
+/** What differs from run to run, and what depends on its width: line breaks and the distance of columns. */
 const MASKS: Readonly<Record<string, [what: RegExp, becomes: string]>> = {
   layout: [/\s+/g, ' '],
   time: [/\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?|\b\d\d-\d\d \d\d:\d\d/g, 'TIME'],
   date: [/\b\d{4}-\d\d-\d\d\b/g, 'DATE'],
   duration: [/(< )?\b\d+ (s|min|h|days)\b/g, 'DURATION'],
   id: [/\b\d{14}-[0-9a-f]{6}\b|\b\d{8}T\d{6}-[0-9a-f]{8}\b|\bclk_\w+/g, 'ID'],
-  // How many rows a day has, and how many requests are needed, depends on the time of day.
+  // The rows of a day and the requests for them depend on the time of day.
   number: [/~?\b\d[\d,.]*/g, 'NUMBER'],
   bar: [/([█▒─])\1+/g, '$1'],
 };
@@ -35,7 +35,7 @@ const idsIn = (text: string): string[] => text.match(MASKS.id?.[0] ?? '') ?? [];
 let place: Place;
 let sandbox: Sandbox;
 
-/** What happens between two commands, and is not done by one: a line that begins with `#`. */
+/** Events between two commands: a line that begins with `#`. */
 const EVENTS: Readonly<Record<string, () => Promise<void> | void>> = {
   'the plan is renewed at the service': () => {
     sandbox.service.traits = {};
@@ -43,7 +43,7 @@ const EVENTS: Readonly<Record<string, () => Promise<void> | void>> = {
   'somebody deletes a click from the table': async () => {
     const { config } = parseConfig(configText(), 'the day', { TRIBUTARY_API_KEY: sandbox.apiKey });
     const before = process.cwd();
-    // The embedded Postgres is found from the folder that a command runs in.
+    // The embedded Postgres is found relative to the working directory.
     process.chdir(place.dir);
     await withApp({ config, log: silentLog }, ({ state }) =>
       state.query({
@@ -61,7 +61,7 @@ sinks: { warehouse: { type: postgres } }
 const say = async (line: string): Promise<string> => {
   const [, ...args] = line.split(' ');
   const { text } = await place.call(args, { TRIBUTARY_API_KEY: sandbox.apiKey });
-  // Of what takes long, a line now and then says how far it is.
+  // Occasional progress lines of long commands.
   return text.replace(/^([█░]{20}|rows: ).*\n/gm, '');
 };
 
@@ -72,7 +72,7 @@ beforeAll(async () => {
   await mkdir(join(place.dir, 'config'));
   await place.config(configText(), 'config/tributary.yaml');
   const { service } = sandbox;
-  // Whole days, whatever the time of day is now: else the figures of days would differ from run to run.
+  // Whole days at any time of day: otherwise the figures of days would differ from run to run.
   const days = (from: number, to: number) => ({ from: dayBefore(from), to: dayBefore(to) - 1 });
   const dayBefore = (number: number): number => startOfDay(Date.now()) - number * DAY_MS;
   service.arrive('clicks', 2400, days(39, 31));
@@ -89,7 +89,7 @@ beforeAll(async () => {
   await say('tributary sync sales');
 }, 600_000);
 
-it('the day is as the page shows it', { timeout: 1_200_000 }, async () => {
+it('the day matches the page', { timeout: 1_200_000 }, async () => {
   const page = readFileSync(new URL(PAGE, import.meta.url), 'utf8');
   const ids = new Map<string, string>();
   const replay = async (step: string): Promise<string> => {

@@ -8,7 +8,7 @@ import { type Engine, openEngine, syncAllDone } from '../support/engine.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** docs/lake.md is for copying from: all its DuckDB is run as it stands there. */
+/** Users copy from docs/lake.md: all its DuckDB is run unmodified. */
 const QUERIES = [...readFileSync('docs/lake.md', 'utf8').matchAll(/^```sql\n(.*?)^```$/gms)].map(([, sql = '']) => sql);
 
 let engine: Engine;
@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 describe('the queries for DuckDB', () => {
-  it('are all there', () => {
+  it('are all found', () => {
     expect(QUERIES.length).toBeGreaterThanOrEqual(4);
   });
 

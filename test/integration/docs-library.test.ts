@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe('docs/library.md', () => {
-  it('its example runs as it stands, in a project that has the package', async () => {
+  it('has an example that runs unmodified, in a project with the package', async () => {
     const [, example = ''] = /^```ts\n(.*?)^```$/ms.exec(await readFile('docs/library.md', 'utf8')) ?? [];
     const place = await freshPlace();
     const tsc = (...files: string[]) => {
@@ -50,7 +50,7 @@ describe('docs/library.md', () => {
     expect(await tsc('example.mts')).toMatchObject({ code: 0, text: '' });
     await writeFile(join(place.dir, 'wrong.mts'), example.replace('plan:', 'paln:'));
     expect((await tsc('wrong.mts')).text).toMatch(/'paln' does not exist|'paln'/);
-    // There is nothing in it but types to take out.
+    // It is also valid JavaScript.
     await writeFile(join(place.dir, 'example.mjs'), example);
     const { code, stdout, stderr } = await startProcess(process.execPath, ['example.mjs'], place.dir, {
       TRIBUTARY_BASE_URL: sandbox.baseUrl,
@@ -63,7 +63,7 @@ describe('docs/library.md', () => {
     );
   });
 
-  it('names every verb there is', async () => {
+  it('names every method', async () => {
     const verbs = [...(await readFile('docs/library.md', 'utf8')).matchAll(/^\| `(\w+)\(/gm)].map(([, verb]) => verb);
     expect(verbs).toEqual(Object.keys(tributary()));
   });
@@ -81,14 +81,14 @@ const tributary = (apiKey = sandbox.apiKey): Tributary =>
 describe('the library', () => {
   const leads = { source: 'main', stream: 'leads', sink: 'warehouse' } as const;
 
-  it('throws what is wrong with the config at once', () => {
+  it('throws faults of the config immediately', () => {
     expect(() =>
       createTributary({ config: { sources: { main: { plan: 'gold' } } } as unknown as ConfigInput }),
     ).toThrow(ConfigError);
     expect(() => createTributary({ config: 'no/such.yaml' })).toThrow('there is no config file no/such.yaml');
   });
 
-  it('a refusal is an outcome, not an exception', async () => {
+  it('returns a refusal as an outcome, and does not throw', async () => {
     const outcomes = await tributary('wrong').sync({ streams: ['sales'] });
     expect(outcomes.map(({ stream, fault }) => [stream, fault instanceof StopStream])).toEqual([['sales', true]]);
   });
@@ -108,7 +108,7 @@ describe('the library', () => {
     expect((await runs({ stream: 'leads', limit: 1 })).map(({ state }) => state)).toEqual(['done']);
   });
 
-  it('two syncs of one stream: the second is told to wait', async () => {
+  it('refuses the second of two syncs of one stream', async () => {
     sandbox.service.faults.add({ delayMs: 1000, times: 1 });
     const [first, second] = await Promise.all([
       tributary().sync({ streams: ['clicks'] }),
@@ -119,7 +119,7 @@ describe('the library', () => {
     expect(faults[0]).toBeInstanceOf(RetryLater);
   });
 
-  it('looks at everything, and forgets', async () => {
+  it('checks everything, and forgets', async () => {
     expect((await tributary().doctor()).filter(({ level }) => level === 'fault')).toEqual([]);
     expect(await tributary().forget({ source: 'main', kind: 'customer', id: 'nobody' })).toMatchObject({
       'attribution.leads': 0,

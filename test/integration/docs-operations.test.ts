@@ -8,7 +8,7 @@ import { type Finished, freshPlace, MAIN, type Place, startProcess } from '../su
 import { type Sandbox, startSandbox } from '../support/odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
-/** docs/operations.md is for copying from: the commands of each recipe are run as they stand there, one after the other. */
+/** Users copy from docs/operations.md: the commands of each recipe are run unmodified, in order. */
 
 const RECIPES = new Map(
   readFileSync('docs/operations.md', 'utf8')
@@ -41,7 +41,7 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-/** One block of a recipe, as a person would paste it: the first command that fails ends it. */
+/** One block of a recipe, as a person pastes it: the first failing command ends it. */
 async function follow(title: string, block = 0, replacements: Record<string, string> = {}): Promise<Finished> {
   let commands = RECIPES.get(title)?.[block] ?? '';
   expect(commands, title).toContain('tributary ');
@@ -89,7 +89,7 @@ describe('the recipes', () => {
   it('Add a sink', async () => {
     const before = await count('tributary.runs');
     await follow('Add a sink');
-    // What was backfilled from before `since` is not part of the beginning.
+    // What was backfilled from before `since` is not part of the first sync.
     const since = `timestamp >= (select min(since) from tributary.cursors)`;
     for (const stream of STREAM_NAMES)
       expect(await count(`reports.${stream}`)).toBe(await count(`attribution.${stream}`, since));

@@ -5,11 +5,11 @@ import { docsSql, isAboutPartitions } from '../support/docs-sql.ts';
 import { configFor, type Engine, openEngine, syncAllDone } from '../support/engine.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** docs/warehouse.md is for copying from: all its SQL is run as it stands there; that about partitions in months-maintenance.test.ts. */
+/** Users copy from docs/warehouse.md: all its SQL is run unmodified; that about partitions in months-maintenance.test.ts. */
 
 const BLOCKS = docsSql().filter((sql) => !isAboutPartitions(sql));
 const RECIPE = BLOCKS.find((sql) => sql.startsWith('create role')) ?? '';
-/** The roles have tests of their own: one below, the other in secrets-roles.test.ts. */
+/** The roles have their own tests: one below, the other in secrets-roles.test.ts. */
 const QUERIES = BLOCKS.filter((sql) => !sql.startsWith('create role'));
 
 let engine: Engine;
@@ -20,7 +20,7 @@ beforeAll(async () => {
     days: 5,
   });
   await syncAllDone(configFor(engine, sandbox));
-  // The sandbox sends whole amounts only.
+  // The sandbox sends only whole amounts.
   await engine.db.query({
     text: `update attribution.sales set sale_amount = 13, _extra = '{"sale": {"amount": 12.5}}'
       where event_id = (select max(event_id) from attribution.sales)`,
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => engine.close());
 
 describe('the queries', () => {
-  it('are all there', () => {
+  it('are all found', () => {
     expect(QUERIES.length).toBeGreaterThan(8);
   });
 
@@ -41,12 +41,12 @@ describe('the queries', () => {
     },
   );
 
-  it('count whole days only', async () => {
+  it('count only whole days', async () => {
     const [report] = QUERIES.filter((sql) => sql.startsWith('-- Whole days only'));
     const sum = async (): Promise<number> =>
       (await engine.db.query<{ clicks: number }>({ text: report ?? '' })).reduce((n, { clicks }) => n + clicks, 0);
     expect(await sum()).toBeGreaterThan(0);
-    // A stream that is not proven at all holds its source back.
+    // A stream without certified time holds its source back.
     await engine.db.query({
       text: `
         update tributary.cursors set complete_through = null where stream = 'sales';
@@ -66,7 +66,7 @@ describe('the read-only role', () => {
     await engine.db.query({
       text: RECIPE.replaceAll('bi_reader', role).replace('on database warehouse', `on database ${quoteIdent(name)}`),
     });
-    // Tables and columns that come after the role was made.
+    // Tables and columns that were added after the role.
     await engine.db.query({
       text: 'create table attribution.later (n int); alter table attribution.clicks add column later int',
     });
@@ -75,14 +75,14 @@ describe('the read-only role', () => {
     await engine.db.query({ text: `drop owned by ${role}; drop role ${role}` });
   });
 
-  /** Not as its own login, whose read-only transactions would hide a right too many. */
+  /** Uses `set role`: the read-only transactions of its login would hide an excessive privilege. */
   const asReader = (text: string): Promise<object[]> =>
     engine.db.transaction(async (tx) => {
       await tx.query({ text: `set local role ${role}` });
       return tx.query({ text });
     });
 
-  it('reads everything that the schema has', async () => {
+  it('reads everything in the schema', async () => {
     const found = await engine.db.query<{ relname: string }>({
       text: `select relname from pg_class where relnamespace = 'attribution'::regnamespace and relkind in ('r', 'p', 'v', 'm')
         and not has_table_privilege($1, oid, 'select')`,
@@ -107,7 +107,7 @@ describe('the read-only role', () => {
     await expect(asReader(text)).rejects.toThrow(/permission denied|must be owner/);
   });
 
-  it('logs in to transactions that only read', async () => {
+  it('logs in to read-only transactions', async () => {
     const [settings] = await engine.db.query<{ rolconfig: string[] }>({
       text: 'select rolconfig from pg_roles where rolname = $1',
       values: [role],

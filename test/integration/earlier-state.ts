@@ -1,7 +1,7 @@
-/** Tables that were dropped, and since which version. */
+/** Dropped tables, and the version that dropped each. */
 export const DROPPED: Readonly<Record<string, number>> = { lake_keys: 26 };
 
-/** What stood in the state of each version, as statements: every table that a migration brings has a row here. */
+/** The contents of the state in each version, as statements: every table that a migration creates has a row here. */
 export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
   1: [
     `insert into cursors (source, stream, sink, since, complete_through, newest_seen)

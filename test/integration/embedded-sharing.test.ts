@@ -52,13 +52,13 @@ const answers = (url: string) =>
     () => false,
   );
 
-/** Every server on this folder, by what the kernel knows: a server's working directory is its data directory. */
+/** Every server on this folder, according to the kernel: a server's working directory is its data directory. */
 async function postmasters(): Promise<number> {
   const own = (await readdir('/proc')).filter((pid) => {
     try {
       if (readlinkSync(`/proc/${pid}/cwd`) !== join(dir, 'postgres')) return false;
     } catch {
-      // Recovery: not a process, or it ended under our eyes; either way not a server.
+      // Recovery: not a process, or it has just ended; either way not a server.
       return false;
     }
     return true;
@@ -66,12 +66,12 @@ async function postmasters(): Promise<number> {
   const parents = await Promise.all(
     own.map(async (pid) => (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1]),
   );
-  // No parent: a session that ended between the two looks.
+  // No parent: a session that ended between the two reads.
   return parents.filter((parent) => parent !== undefined && !own.includes(parent)).length;
 }
 
-describe('two processes', () => {
-  it('the second owner is refused: by whom, since when, what to do', async () => {
+describe('concurrent processes', () => {
+  it('refuse a second owner: by whom, since when, what to do', async () => {
     const owner = await open();
     const other = start();
     const { refused = '' } = await other.answer;
@@ -85,7 +85,7 @@ describe('two processes', () => {
     await next.close();
   });
 
-  it('one that only reads comes in beside the owner, and leaves it alone', async () => {
+  it('share the folder if one only reads, which leaves the owner alone', async () => {
     const owner = start();
     const { url } = await owner.answer;
     const reader = await open({ attach: true });
@@ -96,7 +96,7 @@ describe('two processes', () => {
     expect(await postmasterOf(dir)).toBeUndefined();
   });
 
-  it('a reader that came first does not stand in the way; whoever leaves last stops the server', async () => {
+  it('share it if the reader came first; the last to leave stops the server', async () => {
     const reader = await open({ attach: true });
     const owner = start();
     const { url } = await owner.answer;
@@ -107,7 +107,7 @@ describe('two processes', () => {
     expect(await postmasterOf(dir)).toBeUndefined();
   });
 
-  it('of four that start at once on an empty folder, one wins; and again on a full one', async () => {
+  it('have one winner if four start at once on an empty folder, or on a full one', async () => {
     for (const round of ['empty', 'full']) {
       const crowd = [start(), start(), start(), start()];
       const answers = await Promise.all(crowd.map(({ answer }) => answer));
@@ -122,7 +122,7 @@ describe('two processes', () => {
     }
   });
 
-  it('one that opens while the last one closes gets a server', async () => {
+  it('get a server if one opens while the last one closes', async () => {
     for (let round = 0; round < 5; round += 1) {
       const before = await open();
       const closing = before.close();
@@ -136,7 +136,7 @@ describe('two processes', () => {
 });
 
 describe('crashes', () => {
-  it('our process is killed: the next one takes the server over, with everything committed', async () => {
+  it('of our process: the next one takes over the server, with everything committed', async () => {
     const victim = start();
     const { url } = await victim.answer;
     await ask(url, 'CREATE TABLE kept AS SELECT 42 AS answer');
@@ -152,7 +152,7 @@ describe('crashes', () => {
     expect(await postmasterOf(dir)).toBeUndefined();
   });
 
-  it('the server is killed under us: it comes back on the same URL, with everything, and is still ours', async () => {
+  it('of the server: it restarts at the same URL, with everything, and is still ours', async () => {
     const owner = await open();
     await ask(owner.url, 'CREATE TABLE kept AS SELECT n FROM generate_series(1, 1000) n');
     process.kill((await postmasterOf(dir)) ?? 0, 'SIGKILL');
@@ -166,7 +166,7 @@ describe('crashes', () => {
     await next.close();
   });
 
-  it('one session of the server is killed: all are lost, and our place is taken again', async () => {
+  it('of one server session: all sessions are lost, and the server is still ours', async () => {
     const owner = await open();
     const db = connect({ url: owner.url });
     const session = await db.session();
@@ -181,7 +181,7 @@ describe('crashes', () => {
     expect(await postmasterOf(dir)).toBeUndefined();
   });
 
-  it('the server is killed just before we close: no fuss', async () => {
+  it('of the server just before we close: the close succeeds', async () => {
     const owner = await open();
     process.kill((await postmasterOf(dir)) ?? 0, 'SIGKILL');
     await owner.close();
@@ -189,7 +189,7 @@ describe('crashes', () => {
     expect(await postmasterOf(dir)).toBeUndefined();
   });
 
-  it('both are killed', async () => {
+  it('of both', async () => {
     const victim = start();
     await ask((await victim.answer).url, 'CREATE TABLE kept AS SELECT 42 AS answer');
     process.kill((await postmasterOf(dir)) ?? 0, 'SIGKILL');
@@ -199,25 +199,25 @@ describe('crashes', () => {
     await heir.close();
   });
 
-  it.runIf(process.platform === 'linux')('the pid of the killed server now belongs to another program', async () => {
+  it.runIf(process.platform === 'linux')('of the server whose pid another program has now', async () => {
     await (await open()).close();
     const data = join(dir, 'postgres');
     const { uid, gid } = await stat(data);
-    // As the same user: Postgres itself already disregards the processes of others.
-    const foreign = spawn('sleep', ['60'], process.getuid?.() === 0 ? { uid, gid } : {});
-    await once(foreign, 'spawn');
+    // Of the same user: Postgres itself already ignores other users' processes.
+    const bystander = spawn('sleep', ['60'], process.getuid?.() === 0 ? { uid, gid } : {});
+    await once(bystander, 'spawn');
     try {
-      await writeFile(join(data, 'postmaster.pid'), `${foreign.pid}\n${data}\n1\n54321\n\n127.0.0.1\n  1 2\nready\n`);
+      await writeFile(join(data, 'postmaster.pid'), `${bystander.pid}\n${data}\n1\n54321\n\n127.0.0.1\n  1 2\nready\n`);
       const server = await open();
       expect(await ask(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
       await server.close();
-      expect(foreign.exitCode ?? foreign.signalCode).toBeNull();
+      expect(bystander.exitCode ?? bystander.signalCode).toBeNull();
     } finally {
-      foreign.kill();
+      bystander.kill();
     }
   });
 
-  it('killed in the middle of initdb: the next start begins afresh', async () => {
+  it('in the middle of initdb: the next start begins again', async () => {
     const victim = start();
     let workshop = '';
     const begun = await until(20_000, async () => {
@@ -230,7 +230,7 @@ describe('crashes', () => {
     const heir = await open();
     expect(await ask(heir.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     await heir.close();
-    // What was left is swept, at the latest when the orphaned initdb has come to its end.
+    // The leftovers are removed, at the latest when the orphaned initdb has ended.
     const swept = await until(20_000, async () => {
       await (await open()).close();
       return !existsSync(join(dir, workshop));

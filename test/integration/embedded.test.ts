@@ -32,7 +32,7 @@ async function ask(url: string, text: string): Promise<Record<string, unknown>[]
 }
 
 describe('the embedded Postgres', () => {
-  it('starts from nothing, keeps its data, and stops without a trace', async () => {
+  it('initializes, keeps its data, and stops without a trace', async () => {
     const began = Date.now();
     const first = await open();
     const made = Date.now();
@@ -41,20 +41,20 @@ describe('the embedded Postgres', () => {
     expect(pid).toBeTypeOf('number');
     await first.close();
     await first.close();
-    // Gone from the process table altogether: a dead child that nobody collects would still answer.
+    // Gone from the process table: a zombie would still answer.
     expect(() => process.kill(pid ?? 0, 0)).toThrow('ESRCH');
     expect((await readdir(dir)).sort()).toEqual(['postgres', 'postgres.log']);
     expect(await readdir(join(dir, 'postgres'))).not.toContain('postmaster.pid');
 
     const started = Date.now();
     const second = await open();
-    // Nothing is made again.
+    // Nothing is created again.
     expect((Date.now() - started) / (made - began)).toBeLessThan(1);
     expect(await ask(second.url, 'SELECT * FROM kept')).toEqual([{ answer: 42 }]);
     await second.close();
   });
 
-  it('is durable, listens on a socket in its own folder only, asks for a password, and speaks UTF-8 everywhere alike', async () => {
+  it('is durable, listens only on a socket in its own folder, requires a password, and uses UTF-8 with one collation', async () => {
     const server = await open();
     const [row] = await ask(
       server.url,
@@ -75,14 +75,14 @@ describe('the embedded Postgres', () => {
     await server.close();
   });
 
-  it('is reached by its socket, however deep its folder lies', async () => {
+  it('is reached by its socket, however long the path of its folder', async () => {
     const deep = join(dir, 'a-long-name'.repeat(10), 'b');
     const server = await openEmbedded({ dir: deep, log: silentLog });
     expect(await ask(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     await server.close();
   });
 
-  it('that cannot come back says so to whoever works with it', async () => {
+  it('reports to its users when it cannot restart', async () => {
     const server = await open();
     const lost = once(server.lost, 'abort');
     await rename(join(dir, 'postgres', 'global'), join(dir, 'postgres', 'gone'));
@@ -122,7 +122,7 @@ describe('the embedded Postgres', () => {
     expect(log).not.toContain('ann@example.com');
   });
 
-  it('says so when the data belongs to another version of Postgres', async () => {
+  it('reports data of another version of Postgres', async () => {
     await (await open()).close();
     await writeFile(join(dir, 'postgres', 'PG_VERSION'), '16\n');
     const error: Fault = await open().catch((fault) => fault);
@@ -130,7 +130,7 @@ describe('the embedded Postgres', () => {
     expect(error.message).toMatch(/was created by Postgres 16; this version of tributary includes Postgres 18/);
   });
 
-  it('says so, with the log, when the server cannot start', async () => {
+  it('reports a server that cannot start, with its log', async () => {
     await (await open()).close();
     await writeFile(join(dir, 'postgres', 'postgresql.conf'), 'nonsense = 1\n');
     const error: Fault = await open().catch((fault) => fault);
@@ -147,7 +147,7 @@ describe('users', () => {
   const statusOf = async (pid = 0) => readFile(`/proc/${pid}/status`, 'utf8');
 
   it.runIf(process.platform === 'linux').each(['700', '755'])(
-    'never runs as root, nor with a right of root, in a folder of mode %s',
+    'never runs as root or with a privilege of root, in a folder of mode %s',
     async (mode) => {
       await chmod(dir, mode);
       const server = await open();
@@ -159,7 +159,7 @@ describe('users', () => {
     },
   );
 
-  it.runIf(isRoot)('shares its user with no account, also on data that an earlier version gave to one', async () => {
+  it.runIf(isRoot)('shares its user with no account, even on data that an earlier version gave to one', async () => {
     const accounts = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => Number(line.split(':')[2]));
     const readPassword = async (uid: number): Promise<string> => {
       const file = `/proc/${await postmasterOf(dir)}/cwd/tributary.password`;
@@ -175,7 +175,7 @@ describe('users', () => {
     await server.close();
   });
 
-  it.runIf(isRoot)('cannot read what only root may, nor what lies around its data', async () => {
+  it.runIf(isRoot)('cannot read what only root may, nor files around its data', async () => {
     const server = await open();
     await writeFile(join(dir, 'beside'), 'a key', { mode: 0o644 });
     for (const path of ['/etc/shadow', '../beside', '../..']) {
@@ -186,7 +186,7 @@ describe('users', () => {
   });
 
   it.runIf(isRoot)(
-    'does not work as root in a folder that another user owns, and follows no link of theirs',
+    'does not run as root in a folder that another user owns, and follows none of their links',
     async () => {
       const treasure = join(dir, 'of-root');
       await writeFile(treasure, 'untouched', { mode: 0o600 });
@@ -209,7 +209,7 @@ describe('users', () => {
     },
   );
 
-  it('opens no log that is a link', async () => {
+  it('does not open a log that is a link', async () => {
     await (await open()).close();
     const elsewhere = join(dir, 'elsewhere');
     await writeFile(elsewhere, '');
@@ -219,7 +219,7 @@ describe('users', () => {
     expect(await readFile(elsewhere, 'utf8')).toBe('');
   });
 
-  it.runIf(process.platform === 'linux')('serves an ordinary user', async () => {
+  it.runIf(process.platform === 'linux')('works for an ordinary user', async () => {
     const ordinary = process.getuid?.() === 0 ? 65534 : process.getuid?.();
     if (process.getuid?.() === 0) await chown(dir, 65534, 65534);
     const child = startChild(dir, { as: dir });

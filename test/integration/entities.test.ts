@@ -6,7 +6,7 @@ import { postgresPlace } from '../support/postgres-place.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { isDeep } from '../tiers.ts';
 
-/** `links` and `customers`: what events refer to, as last seen. */
+/** `links` and `customers`: the latest reading of what events refer to. */
 
 const schema = 'attribution';
 const place = await forThisFile(postgresPlace({ schema }));
@@ -20,7 +20,7 @@ const link = (clicks: number, more: object = {}) => ({
 const customer = (name: string, more: object = {}) => ({
   customer: { id: 'c', name, email: `${name}@acme.test`, country: 'DE', externalId: 'x1', ...more },
 });
-/** As the service shows a customer that was deleted. */
+/** How the service shows a deleted customer. */
 const placeholder = (more: object = {}) => ({
   customer: { id: 'c', externalId: 'c', name: 'Deleted customer', email: null, avatar: null, country: null, ...more },
 });
@@ -31,9 +31,9 @@ const tableOf = (table: 'links' | 'customers', source: string) =>
     values: [source],
   });
 
-it('keeps one row per link: the newest reading, from whichever stream', async () => {
+it('keeps the newest reading of each link, from any stream', async () => {
   const clicks = await feed('clicks');
-  // The older event was read later: what counts is when the link was looked at.
+  // The older event was read later: the time of the reading counts.
   await clicks.send([recordOf('new', link(1), 10), recordOf('old', link(2), 0)]);
   const [first] = await tableOf('links', clicks.source);
   expect(first).toMatchObject({ link_id: 'l', link_domain: 'acme.test', link_clicks: 2 });
@@ -47,11 +47,11 @@ it('keeps one row per link: the newest reading, from whichever stream', async ()
     text: `select link_clicks from ${schema}.clicks where _source = $1 and event_id = 'new'`,
     values: [clicks.source],
   });
-  // The event keeps what it was read with.
+  // The event keeps the values that it was read with.
   expect(event).toEqual({ link_clicks: 1 });
 });
 
-it('leaves rows alone that did not change', async () => {
+it('leaves unchanged rows alone', async () => {
   const { send, source } = await feed('leads');
   await send([recordOf('a', { ...link(1), ...customer('Ada') })]);
   const before = [await tableOf('links', source), await tableOf('customers', source)];
@@ -59,7 +59,7 @@ it('leaves rows alone that did not change', async () => {
   expect([await tableOf('links', source), await tableOf('customers', source)]).toEqual(before);
 });
 
-it('takes no row where there is no id, and no reading that knows nothing', async () => {
+it('ignores a reading without an id, or without values', async () => {
   const { send, source } = await feed('clicks');
   await send([recordOf('a', { link: null }), recordOf('b', link(5)), recordOf('c', { link: null, link_id: 'l' })]);
   expect(await tableOf('links', source)).toMatchObject([
@@ -72,7 +72,7 @@ it('takes no row where there is no id, and no reading that knows nothing', async
 it.each([
   ['null', {}],
   ['""', { email: '', avatar: '', country: '' }],
-])('never lets the placeholder of a deleted customer win, with %s for nothing', async (_name, nothing) => {
+])('never overwrites a customer with the placeholder of a deleted one, with %s for empty', async (_name, nothing) => {
   const { send, source } = await feed('sales');
   const known = { customer_name: 'Ada', customer_email: 'Ada@acme.test', customer_external_id: 'x1' };
   await send([recordOf('early', placeholder(nothing))]);
@@ -85,7 +85,7 @@ it.each([
   await send([recordOf('b', customer('Grace'))]);
   expect(await tableOf('customers', source)).toMatchObject([{ customer_name: 'Grace' }]);
 
-  // Nor in the row of an event that did change; unless it is another customer by now.
+  // Nor in the row of a changed event, unless it has another customer now.
   const rowOf = async () =>
     (
       await place.db.query({
@@ -101,7 +101,7 @@ it.each([
   expect(await send([recordOf('a', other)])).toMatchObject({ changed: 0 });
 });
 
-it('keeps two sources side by side, even where their ids are the same', async () => {
+it('keeps two sources apart, even if their ids are the same', async () => {
   const [one, two] = [await feed('leads'), await feed('leads')];
   await one.send([recordOf('a', { ...link(1), ...customer('Ada') })]);
   await two.send([recordOf('a', { ...link(2), ...customer('Grace') })]);
@@ -111,14 +111,14 @@ it('keeps two sources side by side, even where their ids are the same', async ()
   expect(await tableOf('customers', two.source)).toMatchObject([{ customer_name: 'Grace' }]);
 });
 
-it('takes text that Postgres cannot hold there too', async () => {
+it('stores text that Postgres cannot hold, sanitized', async () => {
   const { send, source } = await feed('leads');
   await send([recordOf('a', { ...link(1, { title: 'a\0b' }), ...customer('A\ud800') })]);
   expect(await tableOf('links', source)).toMatchObject([{ link_title: 'a\ufffdb' }]);
   expect(await tableOf('customers', source)).toMatchObject([{ customer_name: 'A\ufffd' }]);
 });
 
-it.runIf(isDeep)('what is gone from them is written again by the next sync, from the events', async () => {
+it.runIf(isDeep)('restores deleted rows with the next sync, from the events', async () => {
   const engine = await emptyEngine();
   const sandbox = await smallSandbox({ rows: { clicks: 300, leads: 60, sales: 30 }, days: 3 });
   const config = configFor(engine, sandbox);
@@ -144,7 +144,7 @@ it.runIf(isDeep)('what is gone from them is written again by the next sync, from
     'drop table attribution.customers cascade',
   ]) {
     await engine.db.query({ text });
-    // No more requests than if nothing had happened.
+    // No more requests than without the loss.
     expect([text, await read()]).toEqual([text, idle]);
     expect(await both()).toEqual(before);
   }

@@ -11,20 +11,20 @@ import { icebergPlace } from '../support/iceberg-place.ts';
 import { type LakePlace, lakePlace } from '../support/lake-place.ts';
 import { createWriter, receipt, rowOf, rowsOf, type SinkPlace, type Writer } from '../support/sink-harness.ts';
 
-/** Events are in the index for as long as their stream is read again, here four days and one more; older ones are found by their time. */
+/** The index has events while their stream re-reads them, here four days and one more; older ones are found by their time. */
 
 const stream = STREAMS.clicks;
 const NOON = startOfDay(Date.now()) + DAY_MS / 2;
 const ago = (days: number): Instant => NOON - days * DAY_MS;
 const click = (id: string, days: number, country = 'DE') => rowOf(stream, id, ago(days), { click_country: country });
 const dayOf = (days: number): Window => ({ start: startOfDay(ago(days)), end: startOfDay(ago(days)) + DAY_MS });
-/** A span that was read completely. */
-const whole = (days: number) => ({ ...dayOf(days), certified: undefined, whole: true, note: 'a test', rows: 0 });
-/** Of two readings of one run the newer time would count. */
+/** A window that was read completely. */
+const complete = (days: number) => ({ ...dayOf(days), certified: undefined, whole: true, note: 'a test', rows: 0 });
+/** Of two readings in one run, the newer time would win. */
 const LATER = { runId: '20261114T120000-00000002' };
 const LAST = { runId: '20261114T120000-00000003' };
 
-/** How far back streams are read again. A test changes it, and puts it back. */
+/** How far back streams re-read. A test changes and restores it. */
 let again = 4 * DAY_MS;
 const readAgainMs: ReadAgainMs = () => again;
 
@@ -64,14 +64,14 @@ describe.each(SINKS)('the index of %s', (_, makePlace) => {
     return held?.rows;
   };
 
-  it('holds what is read again, and no event of a backfill before that', async () => {
+  it('has the events that are re-read, and none of an earlier backfill', async () => {
     const before = await indexed();
     const writer = await createWriter(place, stream);
     await writer.commit([click('old', 40), click('older', 400), click('new', 1), click('newer', 0)]);
     expect((await indexed()) - before).toBe(2);
   });
 
-  it('doubles no event that comes again with its time, or with another of its day, however old', async () => {
+  it('does not duplicate an event that returns with its time, or with another of its day, at any age', async () => {
     const writer = await createWriter(place, stream);
     await writer.commit([click('a', 40), click('b', 40), click('c', 400), click('d', 1)]);
     expect(await writer.commit([click('a', 40), click('c', 400, 'FR'), click('d', 1)])).toEqual(
@@ -83,7 +83,7 @@ describe.each(SINKS)('the index of %s', (_, makePlace) => {
     expect((await rowsOf(place, stream, writer.lease.source)).size).toBe(5);
   });
 
-  it('finds an event that moves within what is read again, or from there to an older day, at once', async () => {
+  it('finds an event that moves within the re-read time, or from there to an older day', async () => {
     const writer = await createWriter(place, stream);
     await writer.commit([click('a', 1), click('b', 2)]);
     expect(await writer.commit([click('a', 3), click('b', 60)], LATER)).toEqual(receipt({ changed: 2 }));
@@ -91,7 +91,7 @@ describe.each(SINKS)('the index of %s', (_, makePlace) => {
     expect((await rowsOf(place, stream, writer.lease.source)).size).toBe(2);
   });
 
-  it('forgets events as they grow old, some at a time, and doubles none of them, also those that had moved', async () => {
+  it('evicts events in batches as they age, and duplicates none, including those that had moved', async () => {
     const writer = await createWriter(place, stream);
     await readingAgain(100, async () => {
       await writer.commit([click('a', 40), click('moved', 40), click('back', 2)]);
@@ -114,7 +114,7 @@ describe.each(SINKS)('the index of %s', (_, makePlace) => {
     expect((await rowsOf(place, stream, writer.lease.source)).size).toBe(3);
   });
 
-  it('reaches further back, from the files, when the config does; and from nothing after an upgrade', async () => {
+  it('extends backwards from the files when the config does; and from nothing after an upgrade', async () => {
     const writer = await createWriter(place, stream);
     await writer.commit([click('a', 40), click('b', 1)]);
     await readingAgain(50, async () => {
@@ -126,7 +126,7 @@ describe.each(SINKS)('the index of %s', (_, makePlace) => {
     expect((await rowsOf(place, stream, writer.lease.source)).size).toBe(2);
   });
 
-  it('an event that moves from an older day is there twice until a repair, which leaves the one that is shown', async () => {
+  it('an event that moves from an older day is duplicated until a repair, which keeps the current one', async () => {
     const writer = await createWriter(place, stream);
     const sink = place.createSink() as Required<Sink>;
     await writer.commit([click('a', 40), click('moves', 40), click('gone', 40)]);
@@ -139,12 +139,12 @@ describe.each(SINKS)('the index of %s', (_, makePlace) => {
     ]);
     await sink.removeMoved(stream, writer.lease.source, dayOf(40));
     expect(await rowsWith(writer, 'moves')).toHaveLength(2);
-    // The day before and the day after in one batch, too: it is shown, and not here.
-    await writer.commit([click('a', 40), click('moves', 30)], { spans: [whole(40)] });
+    // Also with the day before and after in one batch: the event is shown there, not here.
+    await writer.commit([click('a', 40), click('moves', 30)], { spans: [complete(40)] });
     await sink.removeMoved(stream, writer.lease.source, dayOf(40));
     const left = await rowsWith(writer, 'moves');
     expect(left.map((row) => [row.timestamp, row._missing_since])).toEqual([[ago(30), null]]);
-    // What is nowhere else stays, marked.
+    // The only copy stays, marked.
     expect((await rowsWith(writer, 'gone')).map((row) => row._missing_since !== null)).toEqual([true]);
     expect([await ledgerRows(writer, 40), await ledgerRows(writer, 30)]).toEqual([2, 1]);
     expect(await sink.compare(reading)).toEqual([]);
@@ -171,7 +171,7 @@ describe('a lake', () => {
   });
   afterAll(() => place.close());
 
-  it('doubles nothing where the first commit after an upgrade is cut short, after any of its files', async () => {
+  it('duplicates nothing when the first commit after an upgrade breaks off after any of its files', async () => {
     const writer = await createWriter(place, stream);
     const days = [60, 40, 3, 2, 1];
     const rows = (country: string) => days.map((day) => click(`d${day}`, day, country));
@@ -192,7 +192,7 @@ describe('a lake', () => {
     }
   });
 
-  it('names a copy of a file, whether its day is in the index or not', async () => {
+  it('reports a copied file, whether or not its day is in the index', async () => {
     const writer = await createWriter(place, stream);
     const { source } = writer.lease;
     await writer.commit([click('a', 60), click('b', 40), click('c', 1)]);

@@ -3,11 +3,11 @@ import { ConfigError, StopStream } from '../../src/model/errors.ts';
 import { evolvingFile, schema } from '../support/evolving.ts';
 import { recordOf } from '../support/feed.ts';
 
-/** Where evolution ends: policies, the most columns, and views that stand in the way. */
+/** Limits of evolution: policies, the maximum of columns, and views in the way. */
 
 const evolving = evolvingFile();
 
-it('keeps everything unknown in _extra where that is the policy', async () => {
+it('keeps unknown fields in _extra under that policy', async () => {
   const { feed, column, typesOf } = evolving();
   const { send, source } = await feed('clicks', 'extra');
   const { schemaChanges } = await send([recordOf('a', { pExtra: 1, click: { pInner: [2] } })]);
@@ -16,7 +16,7 @@ it('keeps everything unknown in _extra where that is the policy', async () => {
   expect(await column('clicks', source, '_extra')).toEqual(['{"click": {"pInner": [2]}, "pExtra": 1}']);
 });
 
-it('stops a frozen stream with the fields by name, and writes nothing', async () => {
+it('stops a frozen stream with the names of the fields, and writes nothing', async () => {
   const { feed, column, typesOf, history } = evolving();
   await (await feed('clicks')).send([recordOf('a', { fKnown: 1 })]);
   const { send, source } = await feed('clicks', 'freeze');
@@ -30,7 +30,7 @@ it('stops a frozen stream with the fields by name, and writes nothing', async ()
   expect(await history('^fNew')).toEqual([]);
 });
 
-it('says which view stands in the way of a wider column, and what to do; the policy extra goes on', async () => {
+it('names the view that prevents widening a column, and the remedy; under policy extra it continues', async () => {
   const { place, feed, column } = evolving();
   const { send, source } = await feed('leads');
   await send([recordOf('a', { vScore: 1 })]);

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { evolvingFile, schema } from '../support/evolving.ts';
 import { recordOf } from '../support/feed.ts';
 
-/** Fields that nobody declared become columns: their types, their names, and how they widen. */
+/** Undeclared fields become columns: their types, their names, and how they widen. */
 
 const evolving = evolvingFile();
 
-it('gives a field a column of the type that was seen in it, and a comment that says where it comes from', async () => {
+it('gives a field a column of the observed type, and a comment with its origin', async () => {
   const { place, feed, column, typesOf, history } = evolving();
   const { send, source } = await feed('clicks');
   const seen = {
@@ -56,11 +56,11 @@ it('gives a field a column of the type that was seen in it, and a comment that s
       where attrelid = '${schema}.clicks'::regclass and attname = 'click_t_flag'`,
   });
   expect(comment).toMatchObject({ text: expect.stringMatching(/Not in the contract.*click\.tFlag/) });
-  // The same again teaches nothing and changes nothing.
+  // Repeating it changes nothing.
   expect(await send([recordOf('a', { click: seen })])).toMatchObject({ new: 0, changed: 0, schemaChanges: [] });
 });
 
-it('widens a column in place, step by step, and every value stays what it was', async () => {
+it('widens a column in place, step by step, and keeps every value', async () => {
   const { feed, column, typesOf, history } = evolving();
   const { send, source } = await feed('leads');
   const steps: Array<[unknown, string, string]> = [
@@ -95,7 +95,7 @@ it('widens a column in place, step by step, and every value stays what it was', 
   expect(await column('leads', source, '_extra')).toEqual(steps.map(() => null));
 });
 
-it('makes text of truth and time without loss, and JSON of them too', async () => {
+it('widens booleans and times to text without loss, and to JSON too', async () => {
   const { feed, column } = evolving();
   const { send, source } = await feed('leads');
   const at = '2026-11-14T10:00:00.123456Z';
@@ -107,7 +107,7 @@ it('makes text of truth and time without loss, and JSON of them too', async () =
   expect(await column('leads', source, 'when_bag')).toEqual([at, '{"x": 1}']);
 });
 
-it('never calls a row changed for a joined field that nobody declared', async () => {
+it('never counts a row as changed for an undeclared joined field', async () => {
   const { place, feed, column, typesOf } = evolving();
   const { send, source } = await feed('sales');
   const joined = (n: number) => ({ link: { id: 'l', jRank: n }, customer: { id: 'c', jTier: `t${n}` } });
@@ -127,7 +127,7 @@ it('never calls a row changed for a joined field that nobody declared', async ()
   expect(await column('sales', source, 'link_j_rank')).toEqual(['3', null]);
 });
 
-it('makes one column of what several sources teach at once, and keeps the order of columns', async () => {
+it('creates one column for a field that several sources bring at once, and keeps the order', async () => {
   const { feed, column, typesOf } = evolving();
   const seen = [1, 2.5, 'three', true, 2n ** 66n, '2026-11-14T10:00:00Z'];
   const before = Object.keys(await typesOf('clicks', '.'));

@@ -9,7 +9,7 @@ import { configFor, type Engine, openEngine, sync, withSmallPages } from '../sup
 import type { Sandbox } from '../support/odd-service/service.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** Until a stream has caught up once it is behind by nature: not late, and what is not read yet is no gap. */
+/** Until a stream has caught up, its lag is expected: it is not late, and unread time is no gap. */
 
 const MAX_LAG_MS = 60_000 * 30;
 const EARLIER = new Date(Date.now() - 39 * DAY_MS).toISOString();
@@ -26,7 +26,7 @@ const sql = (text: string) => engine.db.query({ text });
 const configOf = (options: Parameters<typeof configFor>[2] = {}): Config =>
   configFor(engine, sandbox, { name: 'main', since: '20d', ...options });
 
-/** A run that is ended after some of its requests; what they brought is kept. */
+/** A run that stops after a number of requests; their rows are kept. */
 async function half(config: Config): Promise<void> {
   const stop = new AbortController();
   await withSmallPages(engine.db, config, 20);
@@ -38,7 +38,7 @@ async function half(config: Config): Promise<void> {
   expect(outcome?.report?.state).toBe('interrupted');
 }
 
-const whole = async (config: Config): Promise<void> => {
+const syncFully = async (config: Config): Promise<void> => {
   const [outcome] = await sync(config, { streams: ['clicks'] });
   expect(outcome?.report?.state).toBe('done');
 };
@@ -60,7 +60,7 @@ async function seen(sinks = ['warehouse']) {
 const FIRST = { firstSync: [true], late: [false], gaps: 0, troubles: [] };
 const USUAL = { ...FIRST, firstSync: [false] };
 
-it('is a first sync until a run has ended well, and it is late only where it does not move', async () => {
+it('is a first sync until a run has succeeded, and late only if it makes no progress', async () => {
   expect(await seen()).toEqual(FIRST);
   await half(configOf());
   expect(await seen()).toEqual(FIRST);
@@ -70,28 +70,28 @@ it('is a first sync until a run has ended well, and it is late only where it doe
   expect((await seen()).troubles).toEqual([
     expect.stringMatching(/^the first sync has not moved for 2 h, more than maxLag \(30 min\): .*The last run: /),
   ]);
-  await whole(configOf());
+  await syncFully(configOf());
   expect(await seen()).toEqual(USUAL);
 });
 
-it('is late like any other once it has caught up', async () => {
+it('can be late after it has caught up', async () => {
   await sql(`update tributary.cursors set complete_through = now() - interval '4 hours'`);
   expect(await seen()).toMatchObject({
     firstSync: [false],
     late: [true],
     troubles: [expect.stringMatching(/^4 h behind/)],
   });
-  await whole(configOf());
+  await syncFully(configOf());
 });
 
 it('is a first sync again with an earlier since, and for a new sink', async () => {
   await half(configOf({ since: EARLIER }));
   expect(await seen()).toEqual(FIRST);
-  await whole(configOf({ since: EARLIER }));
+  await syncFully(configOf({ since: EARLIER }));
   expect(await seen()).toEqual(USUAL);
   const sinks = { warehouse: { type: 'postgres' }, second: { type: 'postgres', schema: 'second' } };
   await half(configOf({ since: EARLIER, sinks }));
   expect(await seen(['warehouse', 'second'])).toEqual(FIRST);
-  await whole(configOf({ since: EARLIER, sinks }));
+  await syncFully(configOf({ since: EARLIER, sinks }));
   expect(await seen(['warehouse', 'second'])).toEqual(USUAL);
 });

@@ -3,8 +3,8 @@ import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { forget } from '../../src/sync/maintain/forget.ts';
 import { openEngine } from '../support/engine.ts';
 
-describe('tables that are not there', () => {
-  it('are passed over', async () => {
+describe('missing tables', () => {
+  it('are skipped', async () => {
     const engine = await openEngine();
     try {
       const sink = createPostgresSink({ name: 'w', db: engine.db, schema: 'attribution', state: engine.db });
@@ -27,8 +27,8 @@ describe('tables that are not there', () => {
   });
 });
 
-describe('records that were set aside', () => {
-  it('go where they name the id, whatever its place and type, and stay where it is part of another', async () => {
+describe('quarantined records', () => {
+  it('are erased if they contain the id anywhere, as any type, and stay if it is part of another', async () => {
     const engine = await openEngine();
     try {
       const put = (id: number, record: unknown) =>

@@ -6,7 +6,7 @@ import { untilWaiting } from '../support/locks.ts';
 import { postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-describe.each([true, false])('a sync under way (one database: %s)', (sameDatabase) => {
+describe.each([true, false])('a running sync (one database: %s)', (sameDatabase) => {
   const person = {
     customer_id: 'cus_1',
     customer_name: 'Ada',
@@ -28,7 +28,7 @@ describe.each([true, false])('a sync under way (one database: %s)', (sameDatabas
       { source, kind: 'customer', id: 'cus_1' },
     );
 
-  it('cannot write what was forgotten after it was read', async () => {
+  it('cannot write what was forgotten after the read', async () => {
     const writer = await createWriter(place, STREAMS.leads);
     const { source } = writer.lease;
     const batch = await place.createSink().open(STREAMS.leads);
@@ -39,10 +39,10 @@ describe.each([true, false])('a sync under way (one database: %s)', (sameDatabas
     expect(linesWith(await dump(place.state), /^quarantine .*cus_1/)).toEqual([]);
   });
 
-  it('is waited for where it is just writing it', async () => {
+  it('delays a forget while it writes the same person', async () => {
     const writer = await createWriter(place, STREAMS.leads);
     const { source } = writer.lease;
-    // Somebody else has the key in an open transaction: the commit stands still in the middle of its work.
+    // Another transaction holds the key: the commit blocks midway.
     const blocker = await place.db.begin();
     await blocker.query({
       text: `insert into attribution.leads (_source, event_id, event, "timestamp", _run_id) values ($1, 'e1', '', now(), '')`,

@@ -21,7 +21,7 @@ import type { SandboxService } from '../support/odd-service/service.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** A person who left traces wherever there is room for one: in known fields, in unknown ones, in a record of no use. */
+/** A person with data in every place: in known fields, in unknown ones, in an invalid record. */
 function leaveTraces(service: SandboxService): { customer: string; click: string; eventIds: string[] } {
   const [sound] = service.events('leads');
   const [sale] = service.events('sales');
@@ -86,7 +86,7 @@ describe.each(['one database', 'another database'])('with state and tables in %s
     return { service: sandbox.service, config, source: sourceOf(config) };
   };
 
-  it('a customer is gone from everywhere, and does not come back', async () => {
+  it('erases a customer everywhere, permanently', async () => {
     const { service, config, source } = await fresh();
     const { customer, eventIds } = leaveTraces(service);
     await syncAllDone(config);
@@ -112,7 +112,7 @@ describe.each(['one database', 'another database'])('with state and tables in %s
     await forgetProofs(engine.db, config);
     expect(tallies(await syncAllDone(config))).toEqual(NOTHING_CHANGED);
     expect(await left()).toEqual([]);
-    // What happened is still there to be counted.
+    // The event remains, and is counted.
     const rows = await data.query<JsonObject>({
       text: `select event_id, link_id, click_country, sale_amount, customer_id, click_id from attribution.sales
         where _source = $1 and event_id = any($2)`,
@@ -134,7 +134,7 @@ describe.each(['one database', 'another database'])('with state and tables in %s
     });
   });
 
-  it('a click is gone, its leads and sales lose the address, and it does not come back', async () => {
+  it('erases a click, and the address from its leads and sales, permanently', async () => {
     const { service, config, source } = await fresh();
     const { click } = leaveTraces(service);
     const [sound] = service.events('clicks');
@@ -167,7 +167,7 @@ describe.each(['one database', 'another database'])('with state and tables in %s
     await check();
   });
 
-  it('a source is gone, and another in the same tables is as it was', async () => {
+  it('removes a source, and leaves another in the same tables unchanged', async () => {
     const [gone, stays] = [await fresh(), await fresh()];
     const { service } = gone;
     leaveTraces(service);
@@ -190,13 +190,13 @@ describe.each(['one database', 'another database'])('with state and tables in %s
     expect(touched['attribution.links']).toBeGreaterThan(0);
     expect(touched['attribution.customers']).toBeGreaterThan(0);
     expect(touched['tributary.windows']).toBeGreaterThan(0);
-    // What stays: the fence, the log of columns that the tables still have, and who asked to be forgotten.
+    // What stays: the fence, the log of columns that the tables still have, and the list of forgotten ids.
     const left = (await linesOf(gone.source)).map((line) => line.split(' ')[0]);
     expect([...new Set(left)].filter((table) => !['columns', 'forgotten', 'leases'].includes(table ?? ''))).toEqual([]);
     expect(left).toContain('forgotten');
     expect(await linesOf(stays.source)).toEqual(before);
 
-    // As if it had never been: all of it comes again.
+    // Like a new source: everything is read again.
     const [clicks] = await syncAllDone(gone.config);
     expect(clicks?.report?.tally).toMatchObject({ new: 60, changed: 0 });
     expect(tallies(await syncAllDone(stays.config))).toEqual(NOTHING_CHANGED);
@@ -212,7 +212,7 @@ describe.each(['one database', 'another database'])('with state and tables in %s
     await expect(refused).rejects.toThrow('tributary sync (process 1 on another machine) is writing this stream now');
     expect(await versionsOf(data, config)).toEqual(rows);
     await lease.release();
-    // What was taken before the refusal was given back.
+    // The leases taken before the refusal were released.
     expect(await forgetIn({ source, kind: 'source' })).toMatchObject({ 'attribution.clicks': 60 });
   });
 });

@@ -23,7 +23,7 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { workerConfig } from '../support/workers.ts';
 
-/** Readable by everybody: the page that asks for the token, and what a probe needs. */
+/** Readable without a token: the sign-in page and the probes. */
 const OPEN = ['/', '/healthz', '/readyz', '/api/session'];
 const CLOSED = [
   '/api/overview',
@@ -81,7 +81,7 @@ async function browser(token: string, of = room): Promise<{ cookie: string; csrf
   return { cookie: (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '', csrf: csrf ?? '' };
 }
 
-/** fetch writes the Host header, and normalises paths, by itself. */
+/** fetch would set the Host header and normalise paths. */
 const raw = (
   path: string,
   { method = 'GET', headers = {}, of = room }: { method?: string; headers?: object; of?: HttpRoom } = {},
@@ -97,7 +97,7 @@ const raw = (
   });
 
 describe('a token', () => {
-  it('is needed for everything but the page and health', async () => {
+  it('is required for everything but the page and health', async () => {
     const statuses = async (paths: readonly string[], headers: Record<string, string>) =>
       Promise.all(paths.map(async (path) => (await room.get(path, headers)).status));
     expect(await statuses(CLOSED, NOBODY)).toEqual(CLOSED.map((path) => (path.startsWith('/queues') ? 303 : 401)));
@@ -108,7 +108,7 @@ describe('a token', () => {
     expect(parts.every((part) => 'message' in part && part.message === null)).toBe(true);
   });
 
-  it('is traded by a browser for a cookie that scripts and other sites cannot use', async () => {
+  it('is exchanged by a browser for a cookie that scripts and other sites cannot use', async () => {
     const response = await signIn(ROOM_TOKEN);
     const cookie = response.headers.get('set-cookie') ?? '';
     expect(cookie).toMatch(/^tributary_session=[^;]+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/);
@@ -123,9 +123,9 @@ describe('a token', () => {
     expect((await change({ 'x-csrf-token': 'x' })).status).toBe(403);
     expect((await change({ 'x-csrf-token': csrf ?? '', 'sec-fetch-site': 'cross-site' })).status).toBe(403);
     expect((await change({ 'x-csrf-token': csrf ?? '' })).status).toBe(202);
-    // The cookie of one session does not go with the proof of another.
+    // The cookie of one session fails with the CSRF token of another.
     expect((await change({ 'x-csrf-token': (await browser(ROOM_TOKEN)).csrf })).status).toBe(403);
-    // A program that sends the token itself is no browser that was tricked.
+    // A program that sends the token itself needs no CSRF token.
     expect((await room.send('POST', '/api/sync', {})).status).toBe(202);
     expect((await room.get('/api/overview', { cookie: `${session.cookie.slice(0, -2)}xx` })).status).toBe(401);
   });
@@ -158,20 +158,20 @@ describe('a token', () => {
   });
 
   it('that is wrong is logged with its address, once a minute, and never shown', async () => {
-    const said: string[] = [];
-    const note = (fields: object, message: string): void => void said.push(`${message} ${JSON.stringify(fields)}`);
+    const logged: string[] = [];
+    const note = (fields: object, message: string): void => void logged.push(`${message} ${JSON.stringify(fields)}`);
     const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
     const other = await startHttpRoom(configOf({}), log);
     for (let i = 0; i < 12; i++) await other.get('/metrics', bearer(`wrong-bearer-${i}`));
     await signIn('wrong-sign-in', other);
     await other.close();
-    expect(said.filter((line) => line.includes('gave the control room a wrong token'))).toEqual([
+    expect(logged.filter((line) => line.includes('gave the control room a wrong token'))).toEqual([
       expect.stringContaining('"address":"127.0.0.1","path":"/metrics"'),
     ]);
-    expect(said.join()).not.toContain('wrong-');
+    expect(logged.join()).not.toContain('wrong-');
   });
 
-  it('that is wrong is answered with 429 after ten, and the right one never: not of the same address, not of whoever is in', async () => {
+  it('that is wrong is answered with 429 after ten tries; the right one and open sessions never are, at the same address too', async () => {
     const { cookie } = await browser(ROOM_TOKEN);
     const statuses: number[] = [];
     for (let i = 0; i < 14; i++) statuses.push((await signIn(`wrong ${i}`)).status);
@@ -179,12 +179,12 @@ describe('a token', () => {
     expect(statuses.slice(-4)).toEqual([429, 429, 429, 429]);
     const wrong = await room.get('/metrics', bearer('wrong as well'));
     expect([wrong.status, wrong.headers.get('retry-after')]).toEqual([429, expect.stringMatching(/^\d+$/)]);
-    // A program with an old token guesses nothing: it is told that it is wrong, however often it asks.
+    // A program with an outdated token is not guessing: it gets 401 every time.
     for (let i = 0; i < 20; i++) {
       const again = await room.get('/metrics', bearer('wrong as well'));
       expect([again.status, again.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
     }
-    // Nor can it be guessed where everybody may ask.
+    // Nor can it be guessed at open paths.
     for (const path of ['/api/session', '/healthz', '/api/nothing'])
       expect((await room.get(path, bearer(`wrong at ${path}`))).status).toBe(429);
     expect((await signIn(ROOM_TOKEN)).status).toBe(200);
@@ -193,7 +193,7 @@ describe('a token', () => {
       expect((await room.get(path)).headers.get('cache-control')).toBe('no-store');
     expect((await room.get('/queues/static/..%2fx')).status).toBe(404);
     expect((await room.get('/queues/static/%2e%2e/x')).status).toBe(404);
-    // As it is written: fetch would take the climbing out of the path.
+    // Sent literally: fetch would remove the `..`.
     const climbed = await new Promise((resolve, reject) => {
       const headers = bearer(ROOM_TOKEN);
       request(new URL(room.url), { path: '/queues/static/../x', headers }, (answer) => resolve(answer.statusCode))
@@ -207,7 +207,7 @@ describe('a token', () => {
 });
 
 describe('a sign-out', () => {
-  it('is for good: the cookie is worth nothing, after a restart too, and an open stream of events ends', async () => {
+  it('is permanent: the cookie is invalid, also after a restart, and open event streams end', async () => {
     const { cookie, csrf } = await browser(ROOM_TOKEN);
     const other = await startHttpRoom(configOf({}));
     const streams = await Promise.all([room, other].map(({ url }) => listenTo(url, undefined, { cookie })));
@@ -224,7 +224,7 @@ describe('a sign-out', () => {
 });
 
 describe('without a token in the config', () => {
-  it('the server is for this machine only, and says how to change that', async () => {
+  it('the server refuses other addresses, and names the setting', async () => {
     const start = runStartApp({
       config: configOf({ host: '0.0.0.0' }),
       log: silentLog,
@@ -235,7 +235,7 @@ describe('without a token in the config', () => {
     expect((error as ConfigError).describe()).toMatch(/0\.0\.0\.0.*http\.token[\s\S]*next: set http\.token/);
   });
 
-  it('one is made, nobody on the machine comes in without it, and foreign names are refused', async () => {
+  it('one is generated and required, also on this machine, and other Host names are refused', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'own-token-'));
     const own = await startControlRoom(
       { ...configOf({}), http: { ...configOf({}).http, port: 0 } },
@@ -244,7 +244,7 @@ describe('without a token in the config', () => {
     const token = readFileSync(join(folder, 'http-token'), 'utf8').trim();
     expect(own.link).toBe(`${own.url}/#token=${token}`);
     const ask = (path: string, init: RequestInit = {}) => fetch(own.url + path, init);
-    // What any user of the machine could do before: the CSRF token without a token, and with it everything.
+    // What any local user could do before: get the CSRF token without a token, and everything with it.
     const session = (await (await ask('/api/session')).json()) as Session;
     expect(session).toEqual({ signedIn: false, name: null, role: null, csrf: null });
     const forget = { method: 'POST', body: JSON.stringify({ source: 'main', everything: true, confirm: 'main' }) };
@@ -274,11 +274,11 @@ describe('without a token in the config', () => {
   });
 });
 
-describe('however a path is written', () => {
+describe('any spelling of a path', () => {
   const SPELLINGS = ['/api/export/leads', '/%61pi/export/leads', '/ap%69/export/leads', '/api/%65xport/leads'];
   const query = '?from=2d&to=now&format=csv';
 
-  it('a page of another site asks for nothing in the name of its reader', async () => {
+  it('is refused to a page of another site', async () => {
     const { cookie } = await browser(ROOM_TOKEN);
     const before = sandbox.service.requests.length;
     for (const path of SPELLINGS)
@@ -286,11 +286,11 @@ describe('however a path is written', () => {
         expect([path, await raw(path + query, { headers: { cookie, 'sec-fetch-site': site } })]).toEqual([path, 403]);
     expect(sandbox.service.requests.length).toBe(before);
     expect(await raw('/api/overview', { headers: { cookie, 'sec-fetch-site': 'same-origin' } })).toBe(200);
-    // A link from elsewhere to the page itself is what people send each other.
+    // A link to the page itself from another site is allowed.
     expect(await raw('/', { headers: { 'sec-fetch-site': 'cross-site' } })).toBe(200);
   });
 
-  it('nothing of it is open, and the view of the queues is for looking only', async () => {
+  it('requires a token, and the view of the queues is read-only', async () => {
     for (const path of [...SPELLINGS, '//api/overview', '/./api/overview', '/api/../api/overview', '/API/overview'])
       expect([path, await raw(path + query)]).toEqual([path, 401]);
     for (const path of [
@@ -321,7 +321,7 @@ describe('every change', () => {
       detail: { failed: expect.stringMatching(/no such source/) },
     });
     expect(sync).toMatchObject({ actor: 'night', action: 'sync.start', target: '*/leads', from: '127.0.0.1' });
-    // Whoever was forgotten does not live on in the trail.
+    // The trail does not keep the forgotten id.
     expect(JSON.stringify(entries)).not.toContain('ada@example.org');
     const next = await room.json<AuditTrail>('/api/audit?limit=1');
     expect((await room.json<AuditTrail>(`/api/audit?limit=1&before=${next.next}`)).entries[0]?.id).toBe(failed?.id);
@@ -329,7 +329,7 @@ describe('every change', () => {
 });
 
 describe('every answer', () => {
-  it('has the headers that keep a page from being used against its reader', async () => {
+  it('has the headers that protect its reader from other pages', async () => {
     for (const path of ['/', '/api/overview', '/nothing', '/queues', '/metrics']) {
       const { headers } = await room.get(path);
       const policy = headers.get('content-security-policy') ?? '';
@@ -344,7 +344,7 @@ describe('every answer', () => {
     expect((await room.get('/api/overview')).headers.get('cache-control')).toBe('no-store');
   });
 
-  it('comes packed for those who can unpack it, unless it is small or has no end', async () => {
+  it('is compressed for clients that accept it, unless it is small or endless', async () => {
     const encodingOf = async (path: string, accepted: string) => {
       const { headers, body } = await room.get(path, { 'accept-encoding': accepted });
       await body?.cancel();
@@ -355,7 +355,7 @@ describe('every answer', () => {
       expect([path, await encodingOf(path, 'br;q=0, gzip;q=0.5')]).toEqual([path, ['gzip', 'accept-encoding']]);
       expect([path, await encodingOf(path, 'identity')]).toEqual([path, [null, 'accept-encoding']]);
     }
-    // What holds the token of a session must not tell of it by its length.
+    // The length of an answer with a session token must not reveal it.
     expect((await encodingOf('/api/session', 'br'))[0]).toBeNull();
     expect((await encodingOf('/api/events', 'br'))[0]).toBeNull();
     expect(await room.json('/api/openapi.json', { 'accept-encoding': 'gzip' })).toEqual(
@@ -363,13 +363,13 @@ describe('every answer', () => {
     );
   });
 
-  it('of a page file is small, kept by the browser, and from no other folder', async () => {
+  it('for a page file is small, cached by the browser, and from no other folder', async () => {
     const page = await room.get('/');
     expect(page.headers.get('cache-control')).toBe('no-cache');
     expect((await room.get('/', { 'if-none-match': page.headers.get('etag') ?? '' })).status).toBe(304);
     const files = [...(await page.text()).matchAll(/(?:href|src)="(files-[^"]+)"/g)].map(([, path]) => `/${path}`);
     expect(files.filter((path) => /\.(css|js|svg)$/.test(path)).length).toBe(8);
-    // Modules name each other; this one comes from its package.
+    // Modules import each other by path; this one comes from its package.
     files.push(`/${/files-\w+/.exec(files[0] ?? '')?.[0]}/uPlot.js`);
     for (const path of files) {
       const file = await room.get(path);

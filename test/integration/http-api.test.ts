@@ -41,7 +41,7 @@ const room = await forThisFile(
 );
 let described: DescribedRoom;
 beforeAll(async () => {
-  // What a calm service does not bring about: a record nobody can use, a new field, a window not proven, one never read.
+  // What a calm service does not cause: an invalid record, a new field, an unproven window, one never read.
   const record = {
     event: 'lead',
     timestamp: `${day(3)}T10:00:00Z`,
@@ -73,7 +73,7 @@ beforeAll(async () => {
 const ask: DescribedRoom['ask'] = (...args) => described.ask(...args);
 const get = <T>(path: string): Promise<T> => described.get<T>(path);
 
-describe('the API says what the tables say', () => {
+describe('the API agrees with the tables', () => {
   it('overview: every stream with its watermark, target and runs', async () => {
     const { streams, troubles } = await get<Overview>('/api/overview');
     expect(streams.map(({ stream }) => stream)).toEqual(['clicks', 'leads', 'sales']);
@@ -123,7 +123,7 @@ describe('the API says what the tables say', () => {
     });
     const clicks = await rowsOf('?source=main&stream=clicks');
     expect(clicks.length).toBeGreaterThan(20);
-    // What is younger than the settle time is in no window yet.
+    // Time younger than the settle time is in no window yet.
     const isOld = ({ date }: { date: string }): boolean => date < day(1);
     expect(clicks.filter(isOld)).toEqual(table.filter(isOld));
     expect(await rowsOf(`?source=main&stream=clicks&from=${day(9)}&to=${day(6)}`)).toHaveLength(3);
@@ -140,7 +140,7 @@ describe('the API says what the tables say', () => {
     await move(-1);
   });
 
-  it('windows of some days: what was read, what was not, and the records set aside', async () => {
+  it('windows of some days: what was read, what was not, and the quarantined records', async () => {
     const feed = 'source=main&sink=warehouse';
     const { windows } = await get<CoverageWindows>(`/api/coverage/windows?${feed}&stream=sales&from=31d&to=20d`);
     expect(windows.map(({ state }) => state)).toEqual(['certified', 'gap', 'uncertified', 'open']);
@@ -154,7 +154,7 @@ describe('the API says what the tables say', () => {
   });
 
   it('rows, budget and runs: the same figures three ways', async () => {
-    // A run may end between two questions: then they are asked again.
+    // If a run ends between two requests, they are repeated.
     await vi.waitFor(async () => {
       const { runs } = await get<Runs>('/api/runs?limit=500');
       const { series } = await get<Rows>('/api/rows?per=day');
@@ -170,7 +170,7 @@ describe('the API says what the tables say', () => {
           text: `select count(*) as n from attribution.${stream} where "timestamp" < $1`,
           values: [points.at(-1)?.at],
         });
-        // By the ledger, which says of sales what was written into it above. The last day is not over.
+        // From the ledger, which has the sales row inserted above. The last day is not over.
         const days = points.slice(0, stream === 'sales' ? undefined : -1);
         expect(days.reduce((sum, { rows }) => sum + rows, 0)).toBe(stream === 'sales' ? 12 : n);
       }
@@ -181,7 +181,7 @@ describe('the API says what the tables say', () => {
       const requests = runs.reduce((sum, run) => sum + run.requests, 0);
       expect(keys[0]?.points.reduce((sum, point) => sum + point.requests, 0)).toBeGreaterThanOrEqual(requests);
     }, 10_000);
-    // Days that are over are counted once and remembered: old runs that come to light are not, those of today are.
+    // Past days are counted once and cached: old runs that are inserted later are not counted, those of today are.
     const days = async () => (await get<Rows>('/api/rows?per=day&stream=leads')).series.flatMap(({ points }) => points);
     const insert = (id: string, ago: string) =>
       db.query({
@@ -197,7 +197,7 @@ describe('the API says what the tables say', () => {
     expect((await get<Rows>('/api/rows?stream=leads')).series.map(({ stream }) => stream)).toEqual(['leads']);
   });
 
-  it('runs come in pages, and each can be looked at', async () => {
+  it('runs come in pages, and each can be read', async () => {
     const { runs } = await get<Runs>('/api/runs?limit=500');
     const paged: string[] = [];
     for (let before = ''; ; ) {
@@ -213,7 +213,7 @@ describe('the API says what the tables say', () => {
     expect((await ask('GET', '/api/runs/none')).status).toBe(404);
   });
 
-  it('quarantine: the record as it came, without the person in it', async () => {
+  it('quarantine: the record as received, without personal data', async () => {
     const { total, records } = await get<Quarantine>('/api/quarantine');
     expect([total, records.map(({ reason }) => reason).sort()]).toEqual([2, ['it has no id', 'it has no time']]);
     const paged = await get<Quarantine>('/api/quarantine?limit=1');
@@ -229,7 +229,7 @@ describe('the API says what the tables say', () => {
     expect((await ask('GET', '/api/quarantine/%27')).status).toBe(404);
   });
 
-  it('a record that is sound now is written and leaves; one that is not stays until it is dropped', async () => {
+  it('a valid record is written and leaves quarantine; an invalid one stays until it is dropped', async () => {
     const { records } = await get<Quarantine>('/api/quarantine');
     const idOf = (reason: string) => records.find((one) => one.reason === reason)?.id;
     const retry = async (reason: string) =>
@@ -247,20 +247,20 @@ describe('the API says what the tables say', () => {
     const { changes } = await get<SchemaChanges>('/api/schema-changes');
     const change = { path: 'click.ua', column: 'click_ua', kind: 'text', previousKind: 'integer' };
     expect(changes.filter(({ path }) => path === 'click.ua')).toMatchObject([change]);
-    for (const by of ['clicks', 'leads', 'sales'] as const) {
-      const { links, sink } = await get<TopLinks>(`/api/links/top?by=${by}&limit=3&from=30d`);
+    for (const stream of ['clicks', 'leads', 'sales'] as const) {
+      const { links, sink } = await get<TopLinks>(`/api/links/top?by=${stream}&limit=3&from=30d`);
       const best = await db.query<{ id: string; n: number }>({
-        text: `select link_id as id, count(*) as n from attribution.${by} where "timestamp" >= now() - interval '30 days'
+        text: `select link_id as id, count(*) as n from attribution.${stream} where "timestamp" >= now() - interval '30 days'
           group by 1 order by n desc, 1 limit 3`,
       });
-      expect([sink, links.map((link) => [link.linkId, link[by]])]).toEqual([
+      expect([sink, links.map((link) => [link.linkId, link[stream]])]).toEqual([
         'warehouse',
         best.map(({ id, n }) => [id, n]),
       ]);
       expect(links.every(({ shortLink }) => shortLink?.includes('/'))).toBe(true);
       const [first] = links;
       for (const q of [first?.linkId, first?.shortLink?.toUpperCase()]) {
-        const named = await get<TopLinks>(`/api/links/top?by=${by}&from=30d&q=${encodeURIComponent(q ?? '')}`);
+        const named = await get<TopLinks>(`/api/links/top?by=${stream}&from=30d&q=${encodeURIComponent(q ?? '')}`);
         expect(named.links[0]).toEqual(first);
       }
       expect((await get<TopLinks>('/api/links/top?q=%25')).links).toEqual([]);
@@ -271,12 +271,12 @@ describe('the API says what the tables say', () => {
   });
 });
 
-describe('the verbs of the command line', () => {
+describe('commands over HTTP', () => {
   const REQUEST = { source: 'main', streams: ['clicks'], from: day(60), to: day(31) };
 
-  it('a price that nobody waits for is not asked for any further', async () => {
+  it('a price stops its requests when the client disconnects', async () => {
     const before = sandbox.service.requests.length;
-    // Longer than a busy machine needs to notice it.
+    // Longer than a busy machine needs to notice the disconnect.
     sandbox.service.faults.add({ delayMs: 8000, times: 50, match: { event: 'leads' } });
     const gone = new AbortController();
     const asked = fetch(`${room.url}/api/backfills/price`, {
@@ -294,7 +294,7 @@ describe('the verbs of the command line', () => {
     expect(leads).toHaveLength(1);
   });
 
-  it('a backfill has its price first, is started, paused, resumed and done; or cancelled', async () => {
+  it('a backfill is priced, then started, paused, resumed and done; or cancelled', async () => {
     const priced = await ask<{ streams: Array<{ rows: number; requests: number; certified: number }> }>(
       'POST',
       '/api/backfills/price',
@@ -317,11 +317,11 @@ describe('the verbs of the command line', () => {
     expect([refused.status, refused.body.error.message]).toEqual([409, expect.stringContaining('is done')]);
     expect((await ask('POST', '/api/backfills/none/cancel')).status).toBe(404);
 
-    // Read already: there is nothing to do, and it says so.
+    // Read already: the answer says that there is nothing to do.
     const again = await ask<Backfills>('POST', '/api/backfills', REQUEST);
     expect(again.body.backfills).toMatchObject([{ state: 'done', progress: 1, rows: 0 }]);
 
-    // The service answers nothing for a while, so that there is something to stop.
+    // The service does not answer for a while, so that there is a backfill to stop.
     sandbox.service.faults.add({ status: 503, message: 'later', match: { event: 'leads' }, times: 20 });
     await db.query({
       text: `insert into tributary.backfills (id, source, stream, start_at, end_at, force, state)
@@ -337,7 +337,7 @@ describe('the verbs of the command line', () => {
     expect((await get<Backfills>('/api/backfills')).backfills.map(({ id: each }) => each)).toContain('slow');
   });
 
-  it('what makes no sense is refused with what to do, and nothing is asked of the service', async () => {
+  it('an invalid request is refused with a remedy, and the service gets no request', async () => {
     await db.query({
       text: `insert into tributary.backfills (id, source, stream, start_at, end_at, force, state)
         values ('twin', 'main', 'clicks', '2020-01-01T00:00Z', '2020-02-01T00:00Z', true, 'paused')`,
@@ -357,20 +357,20 @@ describe('the verbs of the command line', () => {
     }
   });
 
-  it('sync now: the worker takes the stream up', async () => {
+  it('sync now: the worker starts the stream', async () => {
     const runs = async () =>
       (await get<Runs>('/api/runs?stream=sales&kind=sync')).runs.filter(({ state }) => state !== 'running').length;
     const before = await runs();
     const { status, body } = await ask('POST', '/api/sync', { streams: ['sales'] });
     expect([status, body]).toEqual([
       202,
-      // Whether it succeeds is not known yet.
+      // Its result is unknown yet.
       expect.objectContaining({ ok: null, streams: [expect.objectContaining({ source: 'main', stream: 'sales' })] }),
     ]);
     await until('sales ran again', async () => (await runs()) > before);
   });
 
-  it('sync and wait: the answer comes with the run, and the run can be polled', async () => {
+  it('sync and wait: the response has the run, and the run can be polled', async () => {
     sandbox.service.faults.clear();
     const { body } = await ask<SyncStarted>('POST', '/api/sync', { streams: ['clicks', 'leads'], wait: 60 });
     expect(body).toMatchObject({ done: true, ok: true, streams: [{ state: 'done' }, { state: 'done' }] });
@@ -383,7 +383,7 @@ describe('the verbs of the command line', () => {
     expect((await ask('GET', '/api/sync/nothing')).status).toBe(404);
   });
 
-  it('sync now: what is parked is asked at once, and from there on as rarely as in the beginning', async () => {
+  it('sync now: a parked stream is probed at once, and its probe interval starts again', async () => {
     const parked = () =>
       db.query<{ probes: number; soon: boolean }>({
         text: `select probes, next_probe_at < now() + interval '1 hour' as soon from tributary.parked`,
@@ -399,13 +399,13 @@ describe('the verbs of the command line', () => {
     });
     expect(await parked()).toEqual([{ probes: 1, soon: true }]);
     sandbox.service.faults.clear();
-    await until('it is parked no more', async () => {
+    await until('it is no longer parked', async () => {
       await sync();
       return (await parked()).length === 0;
     });
   });
 
-  it('session is described too, and by now everything was asked', async () => {
+  it('session is described too, and every operation has been requested', async () => {
     await get('/api/session');
     await get('/api/audit');
     const silent = ['DELETE /api/quarantine/{id}', 'POST /api/session', 'DELETE /api/session'];

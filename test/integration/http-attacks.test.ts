@@ -9,7 +9,7 @@ import { startRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
-/** What a review did to the control room on purpose, and what must come of it. SECURITY.md names these tests. */
+/** Attacks on the control room from a review, with the required outcomes. SECURITY.md names these tests. */
 const [{ url }, redis, sandbox] = await Promise.all([forThisFile(emptyEngine()), startRedis(), smallSandbox()]);
 const line = await forThisFile(startFaultProxy(url));
 
@@ -30,7 +30,7 @@ describe('a dependency that hangs', () => {
       new Promise<never>((_, reject) => setTimeout(() => reject(new Error('no answer in 6 s')), 6000).unref()),
     ]);
 
-  it('Redis, stopped by a signal: everything answers, and what needs it says that it is away', async () => {
+  it('Redis, stopped by a signal: every request is answered, and those that need it say that it is unavailable', async () => {
     const pid = Number(/process_id:(\d+)/.exec(String(await redis.command('INFO', 'server')))?.[1]);
     process.kill(pid, 'SIGSTOP');
     try {
@@ -50,7 +50,7 @@ describe('a dependency that hangs', () => {
     await until('it is back', async () => (await room.get('/readyz')).status === 200);
   });
 
-  it('Postgres, silent: everything answers, and what needs it says that it is away', async () => {
+  it('Postgres, silent: every request is answered, and those that need it say that it is unavailable', async () => {
     await line.fail({ kind: 'half-open' });
     try {
       expect(await (await within(room.get('/metrics'))).text()).toMatch(/tributary_up{part="state"} 0/);
@@ -71,8 +71,8 @@ describe('a dependency that hangs', () => {
   });
 });
 
-describe('requests that no query can take', () => {
-  it('are refused as what they are, and none is a bug', async () => {
+describe('requests with values that no query accepts', () => {
+  it('are refused as such, and none is a bug', async () => {
     const large = '9223372036854775807';
     for (const path of [
       '/api/runs?source=%00',
@@ -112,8 +112,8 @@ describe('requests that no query can take', () => {
   });
 });
 
-describe('what schemathesis found: the document is exact', () => {
-  it('the largest integer that it allows is taken, and files are described as what readers make of them', async () => {
+describe('the OpenAPI document is exact (found by schemathesis)', () => {
+  it('accepts the largest integer that it allows, and describes files as readers return them', async () => {
     expect((await room.get(`/api/quarantine?before=${Number.MAX_SAFE_INTEGER}`)).status).toBe(200);
     expect((await room.get('/api/quarantine?before=9007199254740992')).status).toBe(400);
     const { paths } = await room.json<ApiDescription>('/api/openapi.json');
@@ -128,7 +128,7 @@ describe('what schemathesis found: the document is exact', () => {
     expect(stream?.schema.enum).toEqual(['clicks', 'leads', 'sales']);
   });
 
-  it('a path says which methods it takes, and a fixed one is not taken for an id', async () => {
+  it('a path names its methods, and a fixed one is not taken for an id', async () => {
     const allowed = async (path: string) => {
       const { status, headers } = await fetch(room.url + path, {
         method: 'PATCH',
@@ -141,7 +141,7 @@ describe('what schemathesis found: the document is exact', () => {
     expect(await allowed('/api/session')).toEqual([405, 'GET, POST, DELETE']);
   });
 
-  it('what is well-formed and cannot be is a conflict, not a malformed request', async () => {
+  it('a well-formed filter with an impossible value is a conflict, not malformed', async () => {
     const statusOf = async (filter: string): Promise<number> =>
       (await room.get(`/api/export/leads?from=1d&to=now&format=csv&filter=${filter}`)).status;
     expect(await statusOf('country')).toBe(400);
@@ -151,7 +151,7 @@ describe('what schemathesis found: the document is exact', () => {
 });
 
 describe('readiness', () => {
-  it('is about dependencies: streams that the service refuses take no server out of its Service', async () => {
+  it('reflects dependencies: streams that the service refuses remove no server from its Service', async () => {
     sandbox.service.faults.add({ status: 403, times: 50 });
     await room.send('POST', '/api/sync', {});
     await until('every stream is parked', async () => {
@@ -166,7 +166,7 @@ describe('readiness', () => {
 });
 
 describe('connections', () => {
-  it('of one address are so many and no more, and whoever sends no request is let go of', async () => {
+  it('are limited per address, and closed if they send no request', async () => {
     const { port } = new URL(room.url);
     const sockets = Array.from({ length: 400 }, (): Socket => connectSocket(Number(port), '127.0.0.1'));
     let closed = 0;
@@ -177,16 +177,16 @@ describe('connections', () => {
       });
       socket.once('connect', () => socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow: '));
     }
-    await until('those beyond the most are refused', () => closed >= 90);
+    await until('those above the limit are refused', () => closed >= 90);
     expect(closed).toBeLessThan(200);
-    // 10 seconds for the headers of a request, looked at every two.
-    await until('the slow ones are gone too', () => closed === 400, 40_000);
+    // 10 seconds for the headers of a request, checked every two.
+    await until('the slow ones are closed too', () => closed === 400, 40_000);
     expect((await room.get('/healthz')).status).toBe(200);
   });
 });
 
 describe('behind a proxy', () => {
-  it('works under a path of its own, whether or not the proxy takes it away', async () => {
+  it('works under a path prefix, whether or not the proxy strips it', async () => {
     const under = await startHttpRoom(configOf({ basePath: '/etl' }));
     expect(under.url).toMatch(/\/etl$/);
     const bare = { ...under, url: under.url.slice(0, -4) };
@@ -207,7 +207,7 @@ describe('behind a proxy', () => {
     await under.close();
   });
 
-  it('the address of a request is the proxy’s word only where it is trusted', async () => {
+  it('trusts the client address of a proxy only if configured', async () => {
     const forwarded = { 'x-forwarded-for': '203.0.113.7' };
     const wrong = (guess: number) => ({ authorization: `Bearer wrong ${guess}`, ...forwarded });
     const trusting = await startHttpRoom(configOf({ trustProxy: ['127.0.0.1'] }));

@@ -11,7 +11,7 @@ import { workerConfig } from '../support/workers.ts';
 
 /** A backfill of several streams is one request: all of it is queued, or nothing. */
 
-/** What the service does when it is asked for sales. */
+/** The behaviour of the service for sales. */
 let sales: 'answers' | 'refuses' | 'is silent' = 'answers';
 
 const sandbox = await smallSandbox({ rows: { clicks: 300, leads: 60, sales: 40 }, days: 10 });
@@ -35,14 +35,14 @@ const queued = async (): Promise<string[]> =>
   (await room.json<Backfills>('/api/backfills')).backfills.map(({ stream }) => stream).sort();
 const RANGE = { from: '9d', to: '2d', force: true };
 
-it('queues nothing where one of its streams is refused', async () => {
+it('queues nothing if one of its streams is refused', async () => {
   sales = 'refuses';
   const answer = await room.send('POST', '/api/backfills', RANGE);
   expect(answer.ok).toBe(false);
   expect(await queued()).toEqual([]);
 });
 
-it('queues nothing where the tab is closed before it is answered', async () => {
+it('queues nothing if the client disconnects before the answer', async () => {
   sales = 'is silent';
   const tab = new AbortController();
   const asked = fetch(`${room.url}/api/backfills`, {
@@ -51,7 +51,7 @@ it('queues nothing where the tab is closed before it is answered', async () => {
     body: JSON.stringify(RANGE),
     signal: tab.signal,
   });
-  // Clicks and leads have been priced by then: before, they were queued at once.
+  // Clicks and leads are priced by then: earlier versions queued them at once.
   await sleep(1000);
   tab.abort();
   await expect(asked).rejects.toThrow();
@@ -60,7 +60,7 @@ it('queues nothing where the tab is closed before it is answered', async () => {
   expect(await queued()).toEqual([]);
 });
 
-it('queues all of it where the service answers', async () => {
+it('queues everything if the service answers', async () => {
   expect((await room.send('POST', '/api/backfills', RANGE)).status).toBe(201);
   expect(await queued()).toEqual(['clicks', 'leads', 'sales']);
 });

@@ -12,7 +12,7 @@ import { queryDuckdb } from '../support/lake-readers.ts';
 import { smallSandbox, sorted } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
-/** More pages than all buffers between two processes of one machine hold. */
+/** More pages than all buffers between two local processes hold. */
 const CLICKS = 14_000;
 const RANGE = 'from=31d&to=now';
 
@@ -20,7 +20,7 @@ const [{ db, url }, sandbox] = await Promise.all([
   forThisFile(emptyEngine()),
   smallSandbox({ rows: { clicks: CLICKS, leads: 60, sales: 40 } }),
 ]);
-// The clicks are not synced: what is exported comes from the service.
+// The clicks are not synced: the export reads the service.
 const config = workerConfig({
   ...{ stateUrl: url, queueUrl: undefined, sandboxes: { main: sandbox }, every: '1h' },
   rest: { privacy: { ip: 'drop' } },
@@ -28,11 +28,11 @@ const config = workerConfig({
 for (const source of Object.values(config.sources)) source.since = new Date(Date.now() - 3_600_000).toISOString();
 const room = await forThisFile(syncedRoom(config));
 
-/** Old enough that nothing more can come. */
+/** Old enough that no event can still arrive. */
 const PAST = `from=${new Date(Date.now() - 40 * 86_400_000).toISOString()}&to=${new Date(Date.now() - 86_400_000).toISOString()}`;
 const pathOf = (stream: string, query: string): string => `/api/export/${stream}?${RANGE}&${query}`;
 
-/** As it comes over the wire: packed, and with what comes after the last byte. */
+/** The raw response: compressed, and with its trailers. */
 async function open(path: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request(room.url + path, { headers: { ...headers, authorization: `Bearer ${ROOM_TOKEN}` } }, resolve)
@@ -72,7 +72,7 @@ describe('an export over HTTP', () => {
     expect(trailers['x-tributary-certified']).toBe('true');
   });
 
-  it('is narrowed by filters, and packed on its way where that helps', async () => {
+  it('can be filtered, and compressed if that helps', async () => {
     const path = pathOf('leads', 'format=ndjson&filter=country=US&filter=trigger=link');
     const plain = await download(path);
     const rows = linesOf(plain.bytes.toString());
@@ -92,7 +92,7 @@ describe('an export over HTTP', () => {
     expect(parquet.headers).not.toHaveProperty('content-encoding');
   });
 
-  it('leaves out whoever asked to be forgotten, although the service still has them', async () => {
+  it('omits forgotten customers, although the service still has them', async () => {
     const before = linesOf((await download(pathOf('sales', 'format=ndjson'))).bytes.toString());
     const person = before.find(({ customer_email }) => customer_email !== null);
     expect(person).toBeDefined();
@@ -102,11 +102,11 @@ describe('an export over HTTP', () => {
     expect(linesOf(bytes.toString())).toHaveLength(before.length);
   });
 
-  it('reads on only as fast as somebody takes it, and not at all once they have left', async () => {
+  it('reads only as fast as the client does, and stops when it disconnects', async () => {
     const before = pagesAsked();
     const response = await open(pathOf('clicks', 'format=ndjson'));
     response.pause();
-    await until('nothing is asked any more', async () => {
+    await until('requests have stopped', async () => {
       const seen = pagesAsked();
       await sleep(700);
       return pagesAsked() === seen && seen > before;
@@ -114,14 +114,14 @@ describe('an export over HTTP', () => {
     const waiting = pagesAsked();
     expect((waiting - before) / (CLICKS / 1000)).toBeLessThan(0.8);
     response.destroy();
-    await until('there is room for others again', async () => {
+    await until('another export is admitted', async () => {
       const both = await Promise.all([1, 2].map(() => download(pathOf('leads', 'format=csv'))));
       return both.every(({ trailers }) => trailers['x-tributary-certified'] !== undefined);
     });
     expect(pagesAsked() - waiting).toBeLessThanOrEqual(1);
   });
 
-  it('is for two at a time', async () => {
+  it('is limited to two at a time', async () => {
     sandbox.service.faults.add({ delayMs: 1500, times: 2, match: { event: 'sales' } });
     const first = [1, 2].map(() => download(pathOf('sales', 'format=csv')));
     await until('both have begun', () => sandbox.service.faults.pending === 0);
@@ -130,7 +130,7 @@ describe('an export over HTTP', () => {
     await Promise.all(first);
   });
 
-  it('that the service refuses is an answer; one that fails on its way is broken off, not whole', async () => {
+  it('answers a refusal of the service with an error, and breaks off if it fails midway', async () => {
     sandbox.service.faults.add({ status: 403, message: 'not on this plan', match: { event: 'sales' }, times: 1000 });
     const refused = await room.get(pathOf('sales', 'format=csv'));
     expect([refused.status, await refused.text()]).toEqual([502, expect.stringContaining('not on this plan')]);
@@ -141,7 +141,7 @@ describe('an export over HTTP', () => {
     sandbox.service.faults.clear();
   });
 
-  it('refuses what makes no sense, and what another site asks for', async () => {
+  it('refuses invalid requests and those of another site', async () => {
     for (const [path, status] of [
       ['/api/export/leads?format=csv', 400],
       [pathOf('leads', 'format=xlsx'), 400],

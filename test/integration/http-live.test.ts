@@ -43,54 +43,56 @@ const readiness = async (): Promise<Readiness & { status: number }> => {
 const broken = async (): Promise<string[]> => (await readiness()).parts.filter(({ ok }) => !ok).map(({ name }) => name);
 
 describe.skipIf(!hasRedis)('live', () => {
-  it('tells how things are, then only what changed, to everybody at once', async () => {
+  it('sends the current state, then only changes, to all listeners', async () => {
     const [one, two] = await Promise.all([listenTo(room.url), listenTo(room.url)]);
-    await until('both know how things are', () => [one, two].every(({ events }) => kinds(events).includes('overview')));
+    await until('both have the current state', () =>
+      [one, two].every(({ events }) => kinds(events).includes('overview')),
+    );
     expect(kinds(one.events).sort()).toEqual(['overview', 'readiness']);
     await setAside('a');
-    await until('both were told', () => [one, two].every(({ events }) => topicsOf(events).includes('quarantine')));
+    await until('both got the change', () => [one, two].every(({ events }) => topicsOf(events).includes('quarantine')));
     for (const { events } of [one, two]) {
       expect(topicsOf(events)).toEqual(['quarantine']);
       const overviews = events.flatMap((event) => (event.event === 'overview' ? [event.data] : []));
       expect(overviews.map(({ streams }) => streams[1]?.quarantined)).toEqual([0, 1]);
     }
-    // Nothing changes: nothing is told, but that the connection lives.
+    // Without changes, only heartbeats are sent.
     const [before, beats] = [one.events.length, one.beats()];
-    await until('two beats have passed', () => one.beats() >= beats + 2);
+    await until('two heartbeats have passed', () => one.beats() >= beats + 2);
     expect(one.events.length).toBe(before);
     one.close();
     two.close();
   });
 
-  it('a browser that was away gets what it missed, once; one that was away too long starts over', async () => {
+  it('a browser that reconnects gets what it missed, once; after too long it starts over', async () => {
     const first = await listenTo(room.url);
-    await until('it knows how things are', () => kinds(first.events).includes('overview'));
+    await until('it has the current state', () => kinds(first.events).includes('overview'));
     first.close();
     const lastId = first.events.at(-1)?.id ?? '';
     const watcher = await listenTo(room.url);
     await setAside('b');
-    await until('somebody else was told', () => topicsOf(watcher.events).includes('quarantine'));
+    await until('another listener got the change', () => topicsOf(watcher.events).includes('quarantine'));
     const back = await listenTo(room.url, lastId);
-    await until('it was told too', () => topicsOf(back.events).includes('quarantine'));
+    await until('it got the change too', () => topicsOf(back.events).includes('quarantine'));
     expect(topicsOf(back.events)).toEqual(['quarantine']);
     expect(kinds(back.events)).not.toContain('reset');
     expect(new Set(back.events.map(({ id }) => id)).size).toBe(back.events.length);
-    const foreign = await listenTo(room.url, 'cafe0000.7');
-    await until('it knows how things are', () => kinds(foreign.events).includes('overview'));
-    expect(kinds(foreign.events)[0]).toBe('reset');
-    for (const each of [watcher, back, foreign]) each.close();
+    const expired = await listenTo(room.url, 'cafe0000.7');
+    await until('it has the current state', () => kinds(expired.events).includes('overview'));
+    expect(kinds(expired.events)[0]).toBe('reset');
+    for (const each of [watcher, back, expired]) each.close();
   });
 });
 
-describe.skipIf(!hasRedis)('many who listen', () => {
-  it('are told so where there are too many, and those who wait come in when one has left', async () => {
+describe.skipIf(!hasRedis)('many listeners', () => {
+  it('are refused above the limit, and admitted when one leaves', async () => {
     const all = await Promise.all(Array.from({ length: 200 }, () => listenTo(room.url)));
     const late = await room.get('/api/events');
     expect([late.status, late.headers.get('retry-after')]).toEqual([503, '30']);
     expect(await late.json()).toMatchObject({ error: { message: '200 pages listen already' } });
     expect((await room.get('/api/overview')).status).toBe(200);
     all.pop()?.close();
-    await until('there is room again', async () => {
+    await until('a place is free', async () => {
       const one = await listenTo(room.url).catch(() => undefined);
       one?.close();
       return one !== undefined;
@@ -98,7 +100,7 @@ describe.skipIf(!hasRedis)('many who listen', () => {
     for (const each of all) each.close();
   });
 
-  it('do not fill the memory: one that does not read is dropped, the others go on', async () => {
+  it('do not fill the memory: a slow one is dropped, the others continue', async () => {
     const sends = new Set<(text: string) => void>();
     const live = {
       subscribe(send: (text: string) => void) {
@@ -115,13 +117,13 @@ describe.skipIf(!hasRedis)('many who listen', () => {
     const reader = await listenTo(baseUrl);
     await until('both listen', () => sends.size === 2);
     const text = `id: 1.1\nevent: reset\ndata: ${JSON.stringify('x'.repeat(100_000))}\n\n`;
-    let told = 0;
-    for (; sends.size === 2; told++) {
+    let sent = 0;
+    for (; sends.size === 2; sent++) {
       for (const send of sends) send(text);
-      await until('the one who reads has read it', () => reader.events.length > told);
+      await until('the reader has received it', () => reader.events.length > sent);
     }
-    // What the system holds for a socket, and a megabyte of ours.
-    expect(told * text.length).toBeLessThan(20_000_000);
+    // Socket buffers of the system, and a megabyte of ours.
+    expect(sent * text.length).toBeLessThan(20_000_000);
     sleeper.destroy();
     reader.close();
   });
@@ -133,29 +135,29 @@ describe.skipIf(!hasRedis)('health', () => {
     expect((await readiness()).parts.map(({ name }) => name)).toEqual(['state', 'queue']);
   });
 
-  it('says that the queue is away, alive all the same, and that it is back', async () => {
+  it('reports that the queue is unavailable, stays alive, and reports its return', async () => {
     const watcher = await listenTo(room.url);
-    const lastTold = () =>
+    const lastReadiness = () =>
       watcher.events.flatMap((event) => (event.event === 'readiness' ? [event.data.ready] : [])).at(-1);
-    await until('it was told that all is well', () => lastTold() === true);
+    await until('it was sent ready', () => lastReadiness() === true);
     await redis.stop();
-    await until('the queue is away', async () => (await broken()).includes('queue'));
+    await until('the queue is unavailable', async () => (await broken()).includes('queue'));
     expect(await broken()).toEqual(['queue']);
     expect((await readiness()).status).toBe(503);
     expect((await room.get('/healthz')).status).toBe(200);
     expect((await room.get('/api/overview')).status).toBe(200);
     expect(await (await room.get('/metrics')).text()).toMatch(/tributary_up{part="queue"} 0/);
-    await until('it was told of that', () => lastTold() === false);
+    await until('it was sent not ready', () => lastReadiness() === false);
     await redis.start();
     await until('the queue is back', async () => (await readiness()).ready);
-    await until('it was told of that too', () => lastTold() === true);
+    await until('it was sent ready again', () => lastReadiness() === true);
     watcher.close();
   });
 
-  it('says that the state is away, alive all the same, and that it is back', async () => {
+  it('reports that the state is unavailable, stays alive, and reports its return', async () => {
     const watcher = await listenTo(room.url);
     await line.fail({ kind: 'refuse' });
-    await until('the state is away', async () => (await broken()).includes('state'));
+    await until('the state is unavailable', async () => (await broken()).includes('state'));
     expect(await broken()).toEqual(['state']);
     expect((await room.get('/healthz')).status).toBe(200);
     const answer = await room.get('/api/overview');
@@ -165,7 +167,7 @@ describe.skipIf(!hasRedis)('health', () => {
     ]);
     const metrics = await (await room.get('/metrics')).text();
     expect(metrics).toMatch(/tributary_up{part="state"} 0/);
-    // What is not known is not said to be zero.
+    // An unknown value is not reported as zero.
     expect(metrics).not.toMatch(/tributary_lag_seconds{/);
     await line.heal();
     await until('the state is back', async () => (await readiness()).ready);
@@ -173,8 +175,8 @@ describe.skipIf(!hasRedis)('health', () => {
   });
 });
 
-describe.skipIf(!hasRedis)('the end', () => {
-  it('streams of events end with the server', async () => {
+describe.skipIf(!hasRedis)('shutdown', () => {
+  it('ends event streams', async () => {
     const watcher = await listenTo(room.url);
     await room.close();
     await watcher.ended;

@@ -59,7 +59,7 @@ describe('metrics', () => {
     expect(shown.sort(byName)).toEqual(documented.sort(byName));
   });
 
-  it('leave the labels of histograms and summaries to those, as promtool demands', () => {
+  it('use the labels of histograms and summaries only there, as promtool requires', () => {
     const types = Object.fromEntries(
       [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, type]) => [name, type]),
     );
@@ -70,7 +70,7 @@ describe('metrics', () => {
     expect(Object.values(types)).toContain('histogram');
   });
 
-  it('count what was done', async () => {
+  it('count rows, runs and requests', async () => {
     const { runs } = await room.json<{ runs: Array<{ new: number; unchanged: number; requests: number }> }>(
       '/api/runs',
     );
@@ -90,7 +90,7 @@ describe('metrics', () => {
     expect(sum('tributary_budget_share')).toBeGreaterThan(0);
   });
 
-  it('the dashboard and the alert rules ask only for what there is', () => {
+  it('the dashboard and the alert rules use only existing metrics', () => {
     const dashboard = readFileSync('docs/monitoring/grafana-dashboard.json', 'utf8');
     const { panels } = JSON.parse(dashboard) as { panels: Array<{ targets: Array<{ expr: string }> }> };
     const { groups } = parse(readFileSync('docs/monitoring/alerts.yaml', 'utf8')) as {
@@ -115,7 +115,7 @@ describe('metrics', () => {
     expect(rules.every(({ annotations }) => annotations.summary.length > 0)).toBe(true);
   });
 
-  it('tell a first sync, which is behind by nature: every rule about being behind leaves it out', async () => {
+  it('mark a first sync, whose lag is expected: every lag rule excludes it', async () => {
     const { groups } = parse(readFileSync('docs/monitoring/alerts.yaml', 'utf8')) as {
       groups: Array<{ rules: Array<{ expr: string }> }>;
     };
@@ -125,7 +125,7 @@ describe('metrics', () => {
     const LEFT_OUT = ' unless on (source, stream) max by (source, stream) (tributary_first_sync) == 1';
     expect(behind.map((expr) => expr.endsWith(LEFT_OUT))).toEqual([true, true, true]);
     expect(sum('tributary_first_sync')).toBe(0);
-    // As it is before the first run has ended.
+    // As before the end of the first run.
     const db = connect({ url: url });
     await db.query({ text: `update tributary.runs set state = 'interrupted'` });
     await db.query({ text: `update tributary.cursors set complete_through = now() - interval '20 days'` });
@@ -135,7 +135,7 @@ describe('metrics', () => {
     expect([late.length, sum('tributary_first_sync')]).toEqual([3, 3]);
   });
 
-  it('hold no key, not even its digest', () => {
+  it('contain no key, not even its digest', () => {
     expect(text).not.toContain(sandbox.apiKey);
     expect(text).not.toMatch(/[0-9a-f]{32}/);
   });

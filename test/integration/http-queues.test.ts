@@ -21,7 +21,7 @@ describeBackends('the view of the queues on %s', (backend) => {
     await database.drop();
   });
 
-  it('shows the jobs without what they carry, and changes nothing', async () => {
+  it('shows the jobs without their payload, and is read-only', async () => {
     database = await freshDatabase();
     const sandbox = await smallSandbox({ rows: { clicks: 10, leads: 10, sales: 10 } });
     const url = await queueUrl(backend);
@@ -54,7 +54,7 @@ describeBackends('the view of the queues on %s', (backend) => {
     expect((await board()).queues[0]?.counts.delayed).toBe(3);
   });
 
-  it('asks nothing of other servers, and nothing that the policy forbids', async () => {
+  it('loads nothing from other servers, and nothing that the policy forbids', async () => {
     const page = await (await room.get('/queues')).text();
     expect(page).toContain('<div id="root">');
     expect(page.match(/(?:src|href)="(?:https?:)?\/\/[^"]*"| style="|<style|<script>/g)).toBeNull();

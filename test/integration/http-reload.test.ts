@@ -63,7 +63,7 @@ async function signIn(token: string): Promise<string> {
 }
 
 describe('secrets from files', () => {
-  it('are read where NAME is not set and NAME_FILE is; the variable itself goes first', async () => {
+  it('are read if NAME is not set and NAME_FILE is; the variable itself wins', async () => {
     expect(await statusWith(FIRST)).toBe(200);
     await until('the key of the file was accepted', async () => {
       const runs = (await (
@@ -75,7 +75,7 @@ describe('secrets from files', () => {
     expect([ended.code, ended.text]).toEqual([2, expect.stringMatching(/at least 16 characters/)]);
   });
 
-  it('that cannot be read are named, with what to do, and nothing starts', async () => {
+  it('that cannot be read are named with a remedy, and nothing starts', async () => {
     const missing = { ...env, OWNER_TOKEN_FILE: 'nowhere.secret' };
     const ended = await place.run(['start', '--config', 't.yaml'], missing);
     expect([ended.code, ended.stderr]).toEqual([
@@ -86,7 +86,7 @@ describe('secrets from files', () => {
 });
 
 describe('SIGHUP', () => {
-  it('changes the token: the old one, its sessions and their open streams end, and the server goes on', async () => {
+  it('changes the token: the old one, its sessions and their event streams end, and the server continues', async () => {
     const cookie = await signIn(FIRST);
     const stream = await listenTo(url, undefined, { cookie });
     await secret('OWNER_TOKEN', SECOND);
@@ -97,7 +97,7 @@ describe('SIGHUP', () => {
     await stream.ended;
   });
 
-  it('ends streams of events that a token opened which is another one now, or has another role', async () => {
+  it('ends event streams of a token that was replaced or got another role', async () => {
     const one = (token: string, role: string) =>
       writeConfig(baseUrl, `token: "\${OWNER_TOKEN}", tokens: { day: { token: ${token}, role: ${role} } }`);
     const [before, after] = ['a-token-of-the-day-shift', 'another-token-of-the-day'];
@@ -116,7 +116,7 @@ describe('SIGHUP', () => {
     expect(await statusWith(after)).toBe(403);
   });
 
-  it('brings named tokens, and takes them away', async () => {
+  it('adds named tokens, and removes them', async () => {
     const TOKEN = 'a-token-of-the-night-shift';
     await writeConfig(baseUrl, `token: "\${OWNER_TOKEN}", tokens: { night: { token: ${TOKEN}, role: read } }`);
     running.child.kill('SIGHUP');
@@ -128,7 +128,7 @@ describe('SIGHUP', () => {
     expect(await statusWith(SECOND)).toBe(200);
   });
 
-  it('with a config that cannot be read changes nothing, and says so', async () => {
+  it('with an invalid config changes nothing, and says so', async () => {
     await writeConfig(baseUrl, 'token: short');
     running.child.kill('SIGHUP');
     const printed = await running.saw(/the config cannot be read; nothing was changed/);

@@ -8,9 +8,9 @@ import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 import { until } from '../support/workers.ts';
 
-/** Canaries go into `tributary start`; then every byte that its server can be made to say is searched. secrets.test.ts does commands. */
+/** Canaries go into `tributary start`; then every byte of its responses is searched. secrets.test.ts covers the commands. */
 
-/** The default keeps address and e-mail in the tables, and an export is for those who may read them. */
+/** By default, address and e-mail stay in the tables, and an export is for those who may read them. */
 const ALLOWED = { ip: [/^GET \/api\/export\//], email: [/^GET \/api\/export\//] } as const;
 const TOKEN = { authorization: `Bearer ${CANARIES.httpToken}` };
 const RANGE = { from: '3d', to: 'now' };
@@ -58,12 +58,12 @@ beforeAll(async () => {
 afterAll(async () => {
   room.child.kill('SIGTERM');
   await room.done;
-  await db.query({ text: `drop owned by canary_${process.pid}` }).catch(() => {}); // It owns the tables of this database only.
+  await db.query({ text: `drop owned by canary_${process.pid}` }).catch(() => {}); // It owns only tables of this database.
   await db.close();
   await database.drop();
 });
 
-/** Asks, and keeps everything that came back: status, headers and body, to the last byte. */
+/** Sends a request, and keeps the complete response: status, headers and body. */
 async function said(method: string, path: string, body?: object, headers: Record<string, string> = TOKEN) {
   const response = await fetch(url + path, {
     method,
@@ -89,7 +89,7 @@ async function firstEvents({ body }: Response): Promise<string> {
   return text;
 }
 
-/** Every GET of the description, with an id of each kind where it wants one, and what it needs. */
+/** Every GET of the description, with an id of each kind if needed, and its parameters. */
 async function readablePaths(syncId: string): Promise<string[]> {
   const { paths } = await json<ApiDescription>('/api/openapi.json');
   const ids: Record<string, string | number | undefined> = {
@@ -112,8 +112,8 @@ async function readablePaths(syncId: string): Promise<string[]> {
   });
 }
 
-it('everything that can be asked is answered without secrets and without persons', async () => {
-  // Something under way and something done, for those who ask after it.
+it('every response is free of secrets and personal data', async () => {
+  // A running and a finished job, for the paths that need one.
   sandbox.service.faults.add({ delayMs: 1000, times: 1000, match: { event: 'sales' } });
   await said('POST', '/api/backfills', { ...RANGE, force: true });
   const verifying = await said('POST', '/api/verifications', { ...RANGE, streams: ['leads'] });
@@ -137,7 +137,7 @@ it('everything that can be asked is answered without secrets and without persons
   for (const [, file = ''] of page.text.matchAll(/(?:href|src)="(\/files-[^"]+)"/g)) await said('GET', file);
 });
 
-it('so is everything that is refused', async () => {
+it('so is every refusal', async () => {
   const [{ place: done = '' } = {}] = traces.filter(({ place }) => /^GET \/api\/verifications\/.+ 200$/.test(place));
   const verification = done.split(' ')[1] ?? '';
   for (const [status, method, path, body, headers] of [
@@ -153,7 +153,7 @@ it('so is everything that is refused', async () => {
     [405, 'PUT', '/queues/api/queues/sync/pause'],
   ] as const)
     expect([path, (await said(method, path, body, headers)).status]).toEqual([path, status]);
-  // The service refuses, and repeats the key: once as an answer, once as what parks the stream.
+  // The service refuses, and repeats the key: once in a response, once as the reason of a parked stream.
   const echo = `<html>Bearer ${CANARIES.apiKey} {"email":"${CANARIES.email}","password":"${CANARIES.linkPassword}"}</html>`;
   sandbox.service.faults.clear();
   sandbox.service.faults.add({ status: 401, body: echo, times: 1000 });
@@ -166,7 +166,7 @@ it('so is everything that is refused', async () => {
   for (const path of ['/api/overview', '/api/runs', '/readyz', '/metrics', '/api/doctor']) await said('GET', path);
 });
 
-it('jobs in the queue of the state database carry names and windows only', async () => {
+it('jobs in the queue of the state database hold only names and windows', async () => {
   const jobs = await db.query<{ data: unknown }>({ text: 'select data from tributary_queue.job' });
   const keys = new Set(jobs.flatMap(({ data }) => Object.keys(typeof data === 'string' ? JSON.parse(data) : data)));
   expect(jobs.length).toBeGreaterThan(0);
@@ -180,11 +180,11 @@ it('jobs in the queue of the state database carry names and windows only', async
   expect(found(queue, {})).toEqual([]);
 });
 
-it('is found nowhere but where it may be', async () => {
+it('no canary is found where it may not be', async () => {
   room.child.kill('SIGTERM');
   traces.push({ place: 'what it printed', text: (await room.done).text });
   expect(found(traces, ALLOWED)).toEqual([]);
-  // The search itself sees: what may be found there is there.
+  // The search works: it finds the canaries that are allowed.
   const everywhere = found(traces, {});
   expect(everywhere.filter((hit) => /^email in GET \/api\/export\/leads/.test(hit))).toHaveLength(1);
   expect(traces.length).toBeGreaterThan(50);

@@ -9,7 +9,7 @@ import { type DescribedRoom, describedRoom, NOBODY, routesIn, syncedRoom } from 
 import { smallSandbox } from '../support/sandbox.ts';
 import { until, workerConfig } from '../support/workers.ts';
 
-/** Verbs that the command line had first, on a worker with tables and a lake. */
+/** Operations that the command line had first, with a worker, tables and a lake. */
 const [{ db, url }, sandbox, lake] = await Promise.all([
   forThisFile(emptyEngine()),
   smallSandbox({ rows: { clicks: 300, leads: 60, sales: 40 }, days: 10 }),
@@ -38,7 +38,7 @@ describe('verify', () => {
     return get<Verification>(`/api/verifications/${id}`);
   };
 
-  it('finds every sink as it should be', async () => {
+  it('finds every sink correct', async () => {
     const found = await ended(await started({}));
     expect(found).toMatchObject({ state: 'done', clean: true, progress: 1, message: null });
     expect(
@@ -57,7 +57,7 @@ describe('verify', () => {
     expect(verifications[0]).not.toHaveProperty('results');
   });
 
-  it('says what is missing, by service and by the other sink, and repairs it', async () => {
+  it('reports what is missing, by the service and by the other sink, and repairs it', async () => {
     await db.query({
       text: `delete from attribution.leads where event_id in (select event_id from attribution.leads order by "timestamp" limit 5)`,
     });
@@ -75,7 +75,7 @@ describe('verify', () => {
     expect(repaired).toMatchObject({ clean: true, results: [{ repaired: { sinks: [{ missing: 0 }] } }] });
   });
 
-  it('is one at a time, can be watched and cancelled, and tells what stopped it', async () => {
+  it('runs one at a time, can be watched and cancelled, and reports why it stopped', async () => {
     sandbox.service.faults.add({ hang: true, times: 100 });
     const id = await started({ streams: ['sales'] });
     expect(await statusOf('/api/verifications', RANGE)).toBe(409);
@@ -89,7 +89,7 @@ describe('verify', () => {
     sandbox.service.faults.clear();
   });
 
-  it('refuses what makes no sense', async () => {
+  it('refuses invalid requests', async () => {
     for (const [wrong, expected] of [
       [{ from: 'x', to: 'now' }, 400],
       [{ from: 'now', to: '7d' }, 409],
@@ -105,7 +105,7 @@ describe('verify', () => {
 });
 
 describe('cursor', () => {
-  it('is shown, moved back, not forward unless forced, and forgotten', async () => {
+  it('is shown, moved back, forward only if forced, and reset', async () => {
     const { cursors } = await get<Cursors>('/api/cursors');
     expect(cursors.map(({ stream, sink }) => `${stream} ${sink}`)).toEqual(
       ['clicks', 'leads', 'sales'].flatMap((stream) => [`${stream} lake`, `${stream} warehouse`]),
@@ -129,14 +129,14 @@ describe('cursor', () => {
     expect((await move({ streams: [] })).status).toBe(400);
     const reset = (confirm: object) =>
       ask<Cursors>('POST', '/api/cursors/reset', { streams: ['sales'], sink: 'lake', ...confirm });
-    // The name of the source is said twice: nobody forgets by a slip how far everything has come.
+    // The source is named twice, so that nobody resets all progress by accident.
     expect([(await reset({})).status, (await reset({ confirm: 'mian' })).status]).toEqual([400, 409]);
     expect((await get<Cursors>('/api/cursors?stream=sales')).cursors.length).toBe(2);
     expect((await reset({ confirm: 'main' })).body.cursors).toEqual([]);
     expect((await get<Cursors>('/api/cursors?stream=sales')).cursors.map(({ sink }) => sink)).toEqual(['warehouse']);
   });
 
-  it('is not moved under the feet of a sync', async () => {
+  it('is not moved during a sync', async () => {
     sandbox.service.faults.add({ hang: true, times: 100, match: { event: 'clicks' } });
     await ask('POST', '/api/sync', { streams: ['clicks'] });
     await until(
@@ -161,7 +161,7 @@ describe('forget', () => {
       text: `select customer_id as id, customer_email as email from attribution.leads where customer_email is not null order by "timestamp"`,
     });
 
-  it('erases a person everywhere, and says where', async () => {
+  it('erases a person everywhere, and reports where', async () => {
     const [person] = await emails();
     expect(person?.email).toBeDefined();
     const { status, body } = await ask<Forgotten>('POST', '/api/forget', { source: 'main', customer: person?.id });
@@ -176,7 +176,7 @@ describe('forget', () => {
     expect(Object.values(again.body.touched).every((rows) => rows === 0)).toBe(true);
   });
 
-  it('needs a token, and one clear word', async () => {
+  it('needs a token, and an explicit confirmation', async () => {
     const { status } = await room.send('POST', '/api/forget', { source: 'main', everything: true }, NOBODY);
     expect(status).toBe(401);
     for (const [wrong, expected] of [
@@ -195,7 +195,7 @@ describe('forget', () => {
 });
 
 describe('the installation', () => {
-  it('is examined part by part, once for all who ask meanwhile', async () => {
+  it('is checked part by part, once for all concurrent requests', async () => {
     const before = sandbox.service.requests.length;
     const looks = await Promise.all([1, 2, 3].map(() => get<Diagnosis>('/api/doctor')));
     const [{ findings = [] } = {}] = looks;
@@ -206,7 +206,7 @@ describe('the installation', () => {
     expect(sandbox.service.requests.length - before).toBe(1);
   });
 
-  it('prints its config without secrets, and its tables in every form', async () => {
+  it('prints its config without secrets, and its tables in every format', async () => {
     const config = await get<{ sources: { main: { apiKey: string; plan: string } } }>('/api/config');
     expect(config.sources.main).toMatchObject({ apiKey: '***', plan: 'enterprise' });
     for (const [format, type, text] of [
@@ -224,7 +224,7 @@ describe('the installation', () => {
     expect((await ask('GET', '/api/schema?format=x')).status).toBe(400);
   });
 
-  it('and by now every one of these verbs was asked', () => {
+  it('has had all of these operations requested', () => {
     const ours = /\/api\/(verifications|cursors|forget|doctor|config|schema)(\/|$)/;
     expect(routesIn(described.description).filter((one) => ours.test(one) && !described.asked.has(one))).toEqual([]);
   });

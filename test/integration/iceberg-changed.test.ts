@@ -11,8 +11,8 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { createForeignWriter } from './iceberg-foreign.ts';
 
 /**
- * Another program changes an Iceberg table, or a table or its catalog is lost or restored. The next sync says so, and ends with 0 only once the
- * table holds every event, and each once.
+ * Another program changes an Iceberg table, or a table or its catalog is lost or restored. The next sync says so, and ends with 0 only once
+ * the table has every event, each once.
  */
 
 const ROWS = 900;
@@ -23,7 +23,7 @@ afterAll(async () => {
   for (const close of opened.reverse()) await close();
 });
 
-/** A service, a state, a catalog and a folder that no other test has, synced. */
+/** A service, state, catalog and folder of one test, synced. */
 async function synced(stream: 'clicks' | 'leads' = 'clicks') {
   const sandbox = await smallSandbox({ rows: { clicks: ROWS, leads: 40, sales: 10 }, days: 12 });
   let total = ROWS;
@@ -51,7 +51,7 @@ state: { url: "${database.url}" }\n`,
     return { ...done, text: done.text.replace(/\s+/g, ' ') };
   };
   await use(database);
-  // The second one looks at the table for the first time: from then on it is known.
+  // The second sync sees the table for the first time, and records its version.
   for (let i = 0; i < 2; i++) expect(await tributary('sync')).toMatchObject({ code: 0 });
   const state = { query: (sql) => (db as Database).query(sql) } as Database;
   const foreign = createForeignWriter({ state, namespace: 'attribution', table: stream });
@@ -65,7 +65,7 @@ state: { url: "${database.url}" }\n`,
     );
     return [Number(found?.n), Number(found?.ids)];
   };
-  /** More clicks, all of them synced; how many there were before. */
+  /** Adds clicks and syncs them; returns the number before. */
   const more = async (): Promise<number> => {
     const before = total;
     const now = sandbox.service.now();
@@ -81,9 +81,9 @@ state: { url: "${database.url}" }\n`,
     });
     return Number(run?.requests);
   };
-  /** That of the oldest whole day: the very first may have few rows, or one, late in the evening. */
+  /** The oldest whole day: the very first may have one row, late in the evening. */
   const oldestFile = async () => (await foreign.files()).sort((a, b) => (a.day ?? 0) - (b.day ?? 0))[1];
-  /** What DuckDB selects from it, a few rows. */
+  /** A few of its rows, as DuckDB selects them. */
   const oldest = async (change = '*', limit = 2): Promise<string> =>
     `select ${change} from read_parquet('${(await oldestFile())?.path}') order by timestamp limit ${limit}`;
   const service = { tributary, rows, more, all, requests };
@@ -92,7 +92,7 @@ state: { url: "${database.url}" }\n`,
 
 type Scene = Awaited<ReturnType<typeof synced>>;
 
-/** Named at every run, never counted, never removed; until it is repaired. */
+/** Reported at every run, never counted, never removed, until it is repaired. */
 async function expectForeign(scene: Scene, text: RegExp, held: number): Promise<void> {
   for (let i = 0; i < 2; i++) {
     const done = await scene.tributary('sync');
@@ -115,7 +115,7 @@ async function expectHealed(scene: Scene, text = /(is|are) read again: about [\d
   expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 0 });
 }
 
-it('takes files with the names that earlier builds gave for its own', async () => {
+it('recognizes files with the names of earlier versions as its own', async () => {
   const scene = await synced();
   await scene.foreign.commit({
     operation: 'append',
@@ -127,7 +127,7 @@ it('takes files with the names that earlier builds gave for its own', async () =
 });
 
 describe('another writer', () => {
-  it('appends rows that are there already', async () => {
+  it('appends existing rows', async () => {
     const scene = await synced();
     await scene.foreign.commit({ operation: 'append', select: await scene.oldest() });
     expect(await scene.rows()).toEqual([ROWS + 2, ROWS]);
@@ -138,7 +138,7 @@ describe('another writer', () => {
     );
   });
 
-  it('appends rows of its own', async () => {
+  it('appends its own rows', async () => {
     const scene = await synced();
     const change = "* replace (event_id || '-again' as event_id, 'by-hand' as _run_id)";
     await scene.foreign.commit({ operation: 'append', select: await scene.oldest(change) });
@@ -159,13 +159,13 @@ describe('another writer', () => {
     expect(await scene.tributary('sync', '--recount')).toMatchObject({ code: 0 });
   });
 
-  it('deletes rows by writing the rest of their file anew', async () => {
+  it('deletes rows by rewriting their file', async () => {
     const scene = await synced();
     const file = await scene.oldestFile();
     const select = `select * from read_parquet('${file?.path}') order by timestamp offset 2`;
     await scene.foreign.commit({ operation: 'overwrite', select, removed: [file?.path ?? ''] });
     expect(await scene.rows()).toEqual([ROWS - 2, ROWS - 2]);
-    // What they lack is back at once; that somebody else wrote the others stays to be looked at.
+    // Its missing rows return at once; the rows that another writer wrote stay reported.
     await expectForeign(scene, /rows that another writer wrote anew/, ROWS);
   });
 
@@ -175,14 +175,14 @@ describe('another writer', () => {
     await expectForeign(scene, /1 delete file of another writer/, ROWS);
   });
 
-  it('removes a whole file: its day is read again', async () => {
+  it('removes a file: its day is read again', async () => {
     const scene = await synced();
     const [file] = await scene.foreign.files();
     await scene.foreign.commit({ operation: 'delete', removed: [file?.path ?? ''] });
     await expectHealed(scene);
   });
 
-  it('goes back to an earlier snapshot: what that lacks is read again', async () => {
+  it('rolls back to an earlier snapshot: the missing rows are read again', async () => {
     const scene = await synced();
     const early = (await scene.foreign.metadata())['current-snapshot-id'];
     const before = await scene.more();
@@ -195,7 +195,7 @@ describe('another writer', () => {
     await expectHealed(scene);
   });
 
-  it('joins files: everything stays complete, and what changes afterwards is not there twice', async () => {
+  it('joins files: everything stays complete, and later changes are not duplicated', async () => {
     const scene = await synced();
     const files = await scene.foreign.files();
     const select = `select * from read_parquet([${files.map(({ path }) => `'${path}'`)}], union_by_name = true) order by random()`;
@@ -205,7 +205,7 @@ describe('another writer', () => {
     expect(await scene.requests()).toBeLessThan(4);
     expect(await scene.tributary('sync', '--recount')).toMatchObject({ code: 0 });
     expect(await scene.tributary('verify', ...ALL)).toMatchObject({ code: 0 });
-    // Read again, row by row: nothing is new.
+    // All rows are read again: none is new.
     expect(await scene.tributary('backfill', ...ALL, '--force')).toMatchObject({ code: 0 });
     expect(await scene.rows()).toEqual(scene.all());
   });
@@ -219,7 +219,7 @@ describe('another writer', () => {
 });
 
 describe('a table', () => {
-  it('that was dropped from the catalog is made and filled anew', async () => {
+  it('that was dropped from the catalog is created and filled again', async () => {
     const scene = await synced();
     await scene.state.query({ text: 'delete from public.iceberg_tables' });
     await expectHealed(scene);
@@ -243,7 +243,7 @@ describe('a table', () => {
 });
 
 describe('restored', () => {
-  it('an older state with its catalog: the table goes on with its newest version', async () => {
+  it('an older state with its catalog: the table continues with its newest version', async () => {
     const scene = await synced();
     await scene.close();
     const before = await copyDatabase(scene.database);
@@ -267,7 +267,7 @@ describe('restored', () => {
     expect((await scene.tributary('doctor')).text).not.toContain('not there');
   });
 
-  it('an older state whose version is still there: the table goes on with its newest one all the same, and doctor says so', async () => {
+  it('an older state whose version still exists: the table continues with its newest one, and doctor says so', async () => {
     const scene = await synced();
     await scene.close();
     const before = await copyDatabase(scene.database);
@@ -275,7 +275,7 @@ describe('restored', () => {
     await scene.use(scene.database);
     await scene.more();
     const newest = await lookAtTable(scene.state, 'attribution', 'clicks');
-    // A day ago; what was written a moment ago may be a commit under way.
+    // A day ago: a recent version may be a commit in progress.
     const hourAgo = Date.now() / 1000 - 3600;
     for (const file of await filesIn(scene.warehouse)) await utimes(join(scene.warehouse, file), hourAgo, hourAgo);
     await scene.use(before);
@@ -295,7 +295,7 @@ describe('restored', () => {
     expect((await scene.tributary('doctor')).text).not.toContain('earlier version');
   });
 
-  it('an older folder: what it lacks is read again', async () => {
+  it('an older folder: the missing rows are read again', async () => {
     const scene = await synced();
     const copy = join(scene.place.dir, 'copy');
     await cp(scene.warehouse, copy, { recursive: true });
@@ -307,7 +307,7 @@ describe('restored', () => {
 });
 
 describe('forget', () => {
-  it('refuses while a file, a branch or a tag of another writer may name the person; then nothing does', async () => {
+  it('refuses while a file, branch or tag of another writer may contain the person, then erases every trace', async () => {
     const scene = await synced('leads');
     const [file] = await scene.foreign.files();
     const [row] = await queryDuckdb(
@@ -330,13 +330,13 @@ describe('forget', () => {
     const again = await forget();
     expect(again.text).toMatch(/the tag kept of attribution.leads; the branch audit of attribution.leads/);
     expect(again.code).not.toBe(0);
-    // Nor is a source dropped from the state while its rows cannot be erased.
+    // Nor is a source removed from the state while its rows cannot be erased.
     const everything = await scene.tributary('forget', '--source', 'shop', '--everything', '--yes');
     expect(everything.text).toMatch(/the tag kept of attribution.leads/);
     expect(await scene.state.query({ text: "select from tributary.cursors where source = 'shop'" })).not.toEqual([]);
     await scene.foreign.edit(({ refs: { kept: _, audit: __, ...refs }, ...metadata }) => ({ ...metadata, refs }));
     expect(await forget()).toMatchObject({ code: 0 });
-    // No file of the tables holds the person: data, bounds in manifests, metadata.
+    // No file of the tables contains the person: data, bounds in manifests, metadata.
     for (const path of await filesIn(scene.warehouse)) {
       const file = join(scene.warehouse, path);
       const found = path.endsWith('.parquet')
@@ -348,7 +348,7 @@ describe('forget', () => {
     }
   });
 
-  it('reaches what another program has joined', async () => {
+  it('erases in files that another program joined', async () => {
     const scene = await synced('leads');
     const files = await scene.foreign.files();
     const paths = files.map(({ path }) => path);

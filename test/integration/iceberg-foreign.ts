@@ -18,8 +18,8 @@ import { lookAtTable, pathOf } from '../support/iceberg-place.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
 
 /**
- * Another program that writes to a table by its catalog, as pyiceberg and Spark do: data files by DuckDB, and names, snapshots and commits as
- * theirs. What the real ones do is tried by `npm run interop`.
+ * Another program that writes to a table through its catalog, as pyiceberg and Spark do: data files by DuckDB; names, snapshots and commits
+ * like theirs. `npm run interop` tests the real ones.
  */
 interface WriterOptions {
   state: Database;
@@ -75,17 +75,17 @@ export function createForeignWriter({ state, namespace, table }: WriterOptions) 
 
   return {
     metadata: async () => (await load()).metadata,
-    /** Files of the table, as the current snapshot has them. */
+    /** Files of the table in the current snapshot. */
     async files() {
       const { metadata } = await load();
       return (await entriesOf(metadata)).entries.map(({ file }) => ({ ...file, path: pathOf(file.path) }));
     },
-    /** Replaces the metadata by a version of it. */
+    /** Replaces the metadata with an edited version. */
     async edit(change: (metadata: Metadata) => Metadata) {
       const { location, metadata, root } = await load();
       await swap(location, root, change(metadata));
     },
-    /** Adds files with what DuckDB selects, one for each day, and removes or renames others. */
+    /** Adds a file for each day of what DuckDB selects, and removes or renames others. */
     async commit({
       operation,
       select,
@@ -110,7 +110,7 @@ export function createForeignWriter({ state, namespace, table }: WriterOptions) 
           (entry): Entry => ({ ...entry, status: 'existing', file: { ...entry.file, path: renamed(entry.file.path) } }),
         );
       for (const { file } of entries) await rename(pathOf(file.path), pathOf(renamed(file.path)));
-      const news = added.map(
+      const newEntries = added.map(
         (file): Entry => ({ status: 'added', snapshotId: id, sequence: undefined, fileSequence: undefined, file }),
       );
       const put = async (all: readonly Entry[], content: Manifest['content']): Promise<Manifest> => {
@@ -140,7 +140,7 @@ export function createForeignWriter({ state, namespace, table }: WriterOptions) 
       const list = join(root, 'metadata', `snap-${id}-0-${randomUUID()}.avro`);
       const parentId = metadata['current-snapshot-id'];
       const all = [
-        ...(kept.length + news.length > 0 ? [await put([...kept, ...news], 'data')] : []),
+        ...(kept.length + newEntries.length > 0 ? [await put([...kept, ...newEntries], 'data')] : []),
         ...deletes,
         ...(deleteFiles && one ? [await put([{ ...one, status: 'added' }], 'deletes')] : []),
       ];

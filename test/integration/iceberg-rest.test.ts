@@ -7,10 +7,10 @@ import { type IcebergPlace, icebergRestPlace, KEEP_NOTHING } from '../support/ic
 import { certified, createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
 
-/** What becomes of a request: `pass` hands it on; a status is answered instead, before it is handed on, or after it took effect. */
+/** The fate of a request: `pass` forwards it; a status is answered instead, before it is forwarded or after it took effect. */
 type Fate = 'pass' | { before: number } | { after: number };
 
-/** Stands before a real catalog and lets things go wrong. */
+/** A proxy of a real catalog that injects faults. */
 async function catalogProxy(target: string, fateOf: (method: string, path: string, token: string) => Fate) {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -32,7 +32,7 @@ async function catalogProxy(target: string, fateOf: (method: string, path: strin
 }
 
 /**
- * Against a real catalog: TRIBUTARY_ICEBERG_REST is its address. `npm run interop -- iceberg-rest` starts the reference server of Iceberg
+ * Needs a real catalog at TRIBUTARY_ICEBERG_REST. `npm run interop -- iceberg-rest` starts the reference server of Iceberg
  * and runs this.
  */
 const uri = process.env.TRIBUTARY_ICEBERG_REST ?? '';
@@ -48,13 +48,13 @@ describe.skipIf(uri === '')('a REST catalog', () => {
     });
     afterAll(() => place.close());
 
-    it('loses and doubles nothing, however often the state fails to hear of a commit', async () => {
+    it('loses and duplicates nothing, however often the state misses a commit', async () => {
       const stream = STREAMS.sales;
       const writer = await createWriter(place, stream, 'one');
       const sale = (id: string, minute: number, amount = 1) =>
         rowOf(stream, id, NOON + minute * MINUTE, { sale_amount: amount });
       await writer.commit([sale('a', 0)]);
-      // The table has changed by then: only COMMIT itself fails.
+      // The table has already changed: only COMMIT itself fails.
       await place.state.query({
         text: "create function fails() returns trigger language plpgsql as $$ begin raise exception 'no commit'; end $$",
       });
@@ -73,14 +73,14 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       expect((await rowsOf(place, stream, 'one')).size).toBe(4);
     });
 
-    it('joins, lets go and forgets', async () => {
+    it('joins, expires and forgets', async () => {
       const stream = STREAMS.sales;
       const writer = await createWriter(place, stream, 'two');
       for (let i = 0; i < 3; i++) await writer.commit([rowOf(stream, `e${i}`, NOON + i * MINUTE)]);
       const sink = place.createSink(KEEP_NOTHING);
       const done = Object.entries(await sink.maintain()).find(([name]) => name.endsWith('.sales'))?.[1];
       expect(done).toMatchObject({ joined: expect.any(Number), files: 2 });
-      // What joining left behind goes with the next maintenance.
+      // The next maintenance removes the files that joining replaced.
       await sink.maintain();
       expect((await place.lookAt('sales')).metadata.snapshots).toHaveLength(1);
       await sink.erase({ source: 'two', kind: 'source' });
@@ -88,14 +88,14 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       expect((await rowsOf(place, stream, 'one')).size).toBe(4);
     });
 
-    it('is the same through commits of ours, also those that the state did not hear of, and another one once it is dropped', async () => {
+    it('keeps its identity through our commits, including those that the state missed, and loses it when dropped', async () => {
       const stream = STREAMS.sales;
       const writer = await createWriter(place, stream, 'three');
       const sink = place.createSink();
       const window = { start: NOON, end: NOON + 60 * MINUTE };
       const identify = () => sink.identify(place.state, { source: 'three', stream: 'sales' });
       await writer.commit([rowOf(stream, 'a', NOON)]);
-      // The first look takes note of what happened before.
+      // The first check records what happened before.
       expect(await sink.attest(stream, 'three', [window])).toEqual([{ rows: 1 }]);
       const identity = await identify();
       await writer.commit([rowOf(stream, 'b', NOON + MINUTE)]);
@@ -139,7 +139,7 @@ describe.skipIf(uri === '')('a REST catalog', () => {
     const sale = (id: string, minute: number) => rowOf(stream, id, NOON + minute * MINUTE);
     const held = async (): Promise<number> => (await rowsOf(place, stream, 'one')).size;
 
-    it('counts a commit that went through before a 5xx, and repeats one that did not; nothing is doubled', async () => {
+    it('counts a commit that succeeded before a 5xx, and repeats one that did not; nothing is duplicated', async () => {
       const writer = await createWriter(place, stream, 'one');
       const sink = place.createSink();
       await writer.commit([sale('a', 0)]);
@@ -157,7 +157,7 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       await writer.lease.release();
     });
 
-    it('refuses a commit over one of another program (409), and merges into what is there then', async () => {
+    it('refuses a commit over one of another program (409), and merges into the new version', async () => {
       const writer = await createWriter(place, stream, 'one');
       fate = { before: 409 };
       await expect(writer.commit([sale('d', 3)])).rejects.toThrow(/another program changed the Iceberg table/);
@@ -167,7 +167,7 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       await writer.lease.release();
     });
 
-    it('says which credentials expired, loses nothing, and goes on with new ones', async () => {
+    it('reports expired credentials, loses nothing, and continues with new ones', async () => {
       const writer = await createWriter(place, stream, 'one');
       valid = 'second';
       await expect(writer.commit([sale('e', 4)])).rejects.toThrow(/refused .*401/);
@@ -178,7 +178,7 @@ describe.skipIf(uri === '')('a REST catalog', () => {
       expect(await held()).toBe(5);
     });
 
-    it('states progress in its properties, without a snapshot', async () => {
+    it('records progress in its properties, without a snapshot', async () => {
       const writer = await createWriter(place, stream, 'two');
       await writer.commit([sale('a', 0)], { spans: [certified(NOON, NOON + MINUTE, 1)] });
       const before = (await place.lookAt('sales')).metadata.snapshots.length;

@@ -10,8 +10,8 @@ import { createWriter, MINUTE, NOON, rowOf, rowsOf } from '../support/sink-harne
 const server = await forThisFile(startS3());
 Object.assign(process.env, server.environment);
 
-/** What is the same in a folder is tried there: `iceberg-sink.test.ts`, `iceberg-tables.test.ts`. */
-it('keeps tables in a bucket: commits, changes, joins, lets go and forgets, and leaves nothing that the table does not name', async () => {
+/** What a folder and a bucket share is tested in `iceberg-sink.test.ts` and `iceberg-tables.test.ts`. */
+it('keeps tables in a bucket: commits, changes, joins, expires and forgets, and leaves no unreferenced object', async () => {
   const place = await icebergS3Place(server);
   try {
     const stream = STREAMS.sales;

@@ -29,14 +29,14 @@ afterEach(() => place.close());
 const stream = STREAMS.sales;
 const sale = (id: string, minute = 0, values = {}) => rowOf(stream, id, NOON + minute * MINUTE, values);
 
-/** Everything on disk that the present snapshot's data is not part of. */
+/** Everything on disk that is not data of the current snapshot. */
 const dataFiles = async (table: string): Promise<string[]> =>
   (await filesIn(place.folder)).filter((path) => path.startsWith(`attribution/${table}/data/`));
 
 const HOUR_MS = 3_600_000;
 
 describe('a snapshot', () => {
-  it('says what is proven: since when, through when, and what was set aside, of each source and of all', async () => {
+  it('records what is certified: since when, through when, and what was set aside, of each source and of all', async () => {
     const [one, two] = [await createWriter(place, stream, 'one'), await createWriter(place, stream, 'two')];
     await one.commit([sale('a')], { spans: [certified(NOON, NOON + 2 * MINUTE, 1)] });
     const first = (await place.lookAt('sales')).metadata.snapshots.at(-1)?.summary;
@@ -54,10 +54,10 @@ describe('a snapshot', () => {
     await two.commit([sale('a')]);
     const { metadata } = await place.lookAt('sales');
     const second = metadata.snapshots.at(-1)?.summary;
-    // The other source has not proven anything, so nothing is proven of all.
+    // The other source has nothing certified, so all sources together have nothing certified.
     expect(second).not.toHaveProperty('tributary.complete-through');
     expect(second).toMatchObject({ 'tributary.set-aside.two': '1' });
-    // It names those whose rows it adds; the table names every source.
+    // The snapshot names the sources of its rows; the table names every source.
     expect(Object.keys(second ?? {}).filter((key) => key.endsWith('.one'))).toEqual([]);
     expect(metadata.properties).toMatchObject({
       'tributary.complete-through.one': '2026-11-14T12:02:00.000Z',
@@ -65,7 +65,7 @@ describe('a snapshot', () => {
     });
   });
 
-  it('is not made without rows: the table says what is complete, every quarter of an hour', async () => {
+  it('is not created without rows: the table records progress every quarter of an hour', async () => {
     const [sink, writer] = [place.createSink(), await createWriter(place, stream, 'one')];
     await writer.commit([sale('a')], { spans: [certified(NOON, NOON + MINUTE, 1)] });
     const before = await place.lookAt('sales');
@@ -86,7 +86,7 @@ describe('a snapshot', () => {
     const after = await place.lookAt('sales');
     expect(after.metadata.snapshots).toEqual(before.metadata.snapshots);
     expect(shown).toEqual(['12:01', '12:16', '12:31'].map((time) => `2026-11-14T${time}:00.000Z`));
-    // What is no longer so is taken back at once.
+    // A revoked certification is written at once.
     await place.state.query({
       text: "update tributary.cursors set complete_through = '2026-11-14T12:30:00Z' where source = 'one'",
     });
@@ -96,7 +96,7 @@ describe('a snapshot', () => {
     });
   });
 
-  it('is shared by sources that commit at the same time; one that cannot be written fails alone', async () => {
+  it('is shared by concurrent commits of sources; a commit that cannot be written fails alone', async () => {
     const sink = place.createSink();
     const sharing = { ...place, createSink: () => sink };
     const sources = ['one', 'two', 'three', 'four', 'lost'];
@@ -117,7 +117,7 @@ describe('a snapshot', () => {
     expect((await place.readRows(stream)).length).toBe(8);
   });
 
-  it('is what it was, after changes and joining', async () => {
+  it('reads the same after changes and joining', async () => {
     const writer = await createWriter(place, stream, 'one');
     for (let i = 0; i < 12; i++) await writer.commit([sale(`e${i}`, i), sale('same', 0, { sale_amount: i })]);
     const { metadata } = await place.lookAt('sales');
@@ -136,7 +136,7 @@ describe('a snapshot', () => {
 });
 
 describe('an event', () => {
-  it('that moves to another day is in its new partition, and nowhere else', async () => {
+  it('that moves to another day is in its new partition only', async () => {
     const writer = await createWriter(place, stream, 'one');
     await writer.commit([sale('a'), sale('b')]);
     expect(await writer.commit([rowOf(stream, 'a', NOON + DAY_MS)])).toMatchObject({ changed: 1, new: 0 });
@@ -150,8 +150,8 @@ describe('an event', () => {
   });
 });
 
-describe('a sink that was renamed', () => {
-  it('finds what the table holds, and doubles nothing', async () => {
+describe('a renamed sink', () => {
+  it('finds the rows of the table, and duplicates none', async () => {
     const writer = await createWriter(place, stream, 'one');
     await writer.commit([sale('a'), sale('b', 1)]);
     await place.state.query({ text: 'delete from tributary.lake_tracks' });
@@ -166,7 +166,7 @@ describe('a sink that was renamed', () => {
 });
 
 describe('links and customers', () => {
-  it('are as last seen, one row each, whichever stream showed them; what knows nothing overwrites nothing', async () => {
+  it('have one row each with the newest reading from any stream; empty values overwrite nothing', async () => {
     const of = (id: string, clicks: number, email: string | null) => ({
       ...{ link_id: id, link_url: 'https://example.com', link_clicks: clicks },
       ...{ customer_id: `c-${id}`, customer_email: email, customer_name: email ?? 'Anonymous Fox' },
@@ -197,12 +197,12 @@ describe('links and customers', () => {
 });
 
 describe('maintenance', () => {
-  it('leaves nothing on disk that the table does not name', async () => {
+  it('leaves no unreferenced file on disk', async () => {
     const writer = await createWriter(place, stream, 'one');
     for (let i = 0; i < 18; i++) await writer.commit([sale(`e${i}`, i), sale('same', 0, { sale_amount: i })]);
     await writeFile(join(place.folder, 'attribution/sales/data/one-left-behind.parquet'), 'orphan');
     const kept = await place.createSink({}).maintain();
-    // Younger than a day: somebody may be about to name it.
+    // Younger than a day: a commit in progress may reference it.
     expect(kept['attribution.sales']).toMatchObject({ expired: 0, removed: 0, files: 1 });
     const done = await place.createSink(KEEP_NOTHING).maintain();
     expect(done['attribution.sales']).toMatchObject({ joined: 0, files: 1 });
@@ -212,13 +212,13 @@ describe('maintenance', () => {
     const named = await namedBy(await place.lookAt('sales'));
     const there = (await filesIn(place.folder)).filter((path) => path.startsWith('attribution/sales/'));
     expect(there.filter((path) => !named.has(join(place.folder, path)))).toEqual([]);
-    // The list, what was deleted, and what is there.
+    // The manifest list, the deleted files, and the current ones.
     expect(there.filter((path) => path.endsWith('.avro'))).toHaveLength(3);
     expect(there.filter((path) => path.endsWith('.json')).length).toBeLessThanOrEqual(21);
     expect((await rowsOf(place, stream, 'one')).size).toBe(19);
   });
 
-  it('keeps an old snapshot for a day after it was replaced: somebody may have begun to read it just before', async () => {
+  it('keeps a replaced snapshot for a day, for readers that started just before', async () => {
     const before = await createWriter(place, stream, 'one');
     await before.commit([sale('a')]);
     await before.lease.release();
@@ -261,7 +261,7 @@ describe('maintenance', () => {
 });
 
 describe('reading', () => {
-  it('meets no wrong answer and no missing file while others write and join', async () => {
+  it('sees no wrong result and no missing file during writes and joins', async () => {
     const writer = await createWriter(place, stream, 'one');
     await writer.commit([sale('e0')]);
     let done = false;
@@ -286,7 +286,7 @@ describe('reading', () => {
 });
 
 describe('forgetting', () => {
-  it('leaves no byte: not in files, bounds of manifests, older snapshots, or what a killed writer left', async () => {
+  it('leaves no byte: not in files, bounds of manifests, older snapshots, or leftovers of a killed writer', async () => {
     const writer = await createWriter(place, stream, 'one');
     const whose = (id: string) => ({
       customer_id: id,
@@ -322,7 +322,7 @@ describe('forgetting', () => {
     }
   });
 
-  it('takes a whole source away, and leaves the other', async () => {
+  it('removes a source completely, and leaves the other', async () => {
     const [one, two] = [await createWriter(place, stream, 'one'), await createWriter(place, stream, 'two')];
     const values = { link_id: 'l', link_url: 'https://example.com' };
     for (const writer of [one, two]) await writer.commit([sale('a', 0, values), sale('b', 1, values)]);
@@ -359,12 +359,12 @@ describe('the catalog', () => {
     ]);
   });
 
-  it('refuses a commit that was made from a version which another program has replaced; nothing of it stays', async () => {
+  it('refuses a commit based on a version that another program has replaced; nothing of it stays', async () => {
     const writer = await createWriter(place, stream, 'one');
     await writer.commit([sale('a')]);
     const before = await filesIn(place.folder);
     const { location } = await place.lookAt('sales');
-    // As another program would, in the moment before ours: a trigger that moves the table on.
+    // Another program commits just before us: a trigger replaces the version.
     const other = location.replace(/[^/]+$/, '00009-other.metadata.json');
     await writeFile(pathOf(other), await readFile(pathOf(location)));
     await place.state.query({
@@ -377,7 +377,7 @@ describe('the catalog', () => {
     await expect(writer.commit([sale('b')])).rejects.toThrow(RetryLater);
     expect((await filesIn(place.folder)).filter((path) => !path.includes('00009-other'))).toEqual(before);
     await place.state.query({ text: 'drop trigger other on public.iceberg_tables' });
-    // Merged from what is there by then.
+    // Merged into the new version.
     expect(await writer.commit([sale('b')])).toMatchObject({ new: 1 });
     expect((await rowsOf(place, stream, 'one')).size).toBe(2);
   });

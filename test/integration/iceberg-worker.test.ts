@@ -12,7 +12,7 @@ import { silentLog } from '../support/silent-log.ts';
 import { createWriter, MINUTE, rowOf } from '../support/sink-harness.ts';
 import { FAST, until, workerConfig } from '../support/workers.ts';
 
-/** What a worker does for Iceberg tables besides writing rows: in a lane of its own, so that runs neither wait for it nor fail with it. */
+/** Work of a worker on Iceberg tables other than writing rows: in its own lane, so that runs neither wait for it nor fail with it. */
 
 let place: IcebergPlace;
 let sandbox: Sandbox;
@@ -55,7 +55,7 @@ async function withWorker(work: (worked: Worked) => Promise<void>): Promise<void
   }
 }
 
-/** As many polls leave them: a small file each, on a day that is over. */
+/** As many polls leave them: a small file each, on a past day. */
 async function leaveSmallFiles(source: string, count: number): Promise<void> {
   const writer = await createWriter(place, STREAMS.leads, source);
   const noon = Math.floor(Date.now() / DAY_MS - 5) * DAY_MS + DAY_MS / 2;
@@ -75,20 +75,20 @@ describe('a sync without a worker', () => {
 });
 
 describe('a worker', () => {
-  it('joins the small files of a day that is over, also when they are few', async () => {
+  it('joins the small files of a past day, even if they are few', async () => {
     await leaveSmallFiles('few', 3);
     await withWorker(() => until('they are joined', async () => (await filesOf('few')).length === 1));
     expect((await filesOf('few')).map(({ rows }) => rows)).toEqual([3]);
   });
 
-  it('goes on reading where a table cannot be maintained, and says so', async () => {
+  it('keeps reading when a table cannot be maintained, and says so', async () => {
     await leaveSmallFiles('torn', 12);
     const [lost] = await filesOf('torn');
     await rm(lost?.path ?? '');
     await withWorker(async ({ states, warnings }) => {
       await until('it says so', () => warnings.some((line) => line.includes(lost?.path ?? '')));
       const before = states.length;
-      await until('it reads on', () => states.length > before + 3);
+      await until('it keeps reading', () => states.length > before + 3);
       expect(new Set(states)).toEqual(new Set(['done']));
     });
   });

@@ -14,16 +14,16 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { workerConfig } from '../support/workers.ts';
 
-/** What most polls cost: nothing is new. Transactions are counted by the server itself, everything that a poll causes included. */
+/** The cost of most polls: nothing is new. The server counts all transactions that a poll causes. */
 
 const SOURCES = ['a', 'b', 'c'];
 const MORE_POLLS = 2;
 /** Transactions of a poll. */
 const BAR = 6;
-/** Longer than a connection to the service is taken for warm: polls that are minutes apart never find one. */
+/** Longer than a connection to the service stays warm: polls that are minutes apart never find one. */
 const APART_MS = 3100;
 
-/** One process, from its start to its end: so many idle polls of every source. */
+/** Runs a process from start to end: so many idle polls of every source. */
 const pollAll = (config: Config, polls: number, apartMs = APART_MS): Promise<void> =>
   withSyncApp({ config, log: silentLog }, async ({ state, sinks, jobs }) => {
     const plans = jobs.map((job) => ({ job, schedule: 'every 1 ms from 0', maxLagMs: undefined, fingerprint: 'x' }));
@@ -56,7 +56,7 @@ it('a poll that finds nothing new costs at most six transactions and one request
   const values = [new URL(home.url).pathname.slice(1)];
   const number = async (text: string): Promise<number> =>
     (await server.query<{ n: number }>({ text, values }))[0]?.n ?? never();
-  /** A connection reports what it did when its server process ends, which may be after the client has left. */
+  /** A connection reports its statistics when its server process ends, which may be after the client has left. */
   const transactions = async (): Promise<number> => {
     while ((await number('select count(*)::int as n from pg_stat_activity where datname = $1')) > 0) await sleep(20);
     return number('select xact_commit + xact_rollback as n from pg_stat_database where datname = $1');
@@ -68,12 +68,12 @@ it('a poll that finds nothing new costs at most six transactions and one request
     await pollAll(config, polls);
     return { transactions: (await transactions()) - before.transactions, requests: requests() - before.requests };
   };
-  // The first ones read, and learn what is usual.
+  // The first ones read, and learn the usual pace.
   await pollAll(config, 2, 10);
   const polls = MORE_POLLS * SOURCES.length;
   const few = await cost(1);
   let least = Number.POSITIVE_INFINITY;
-  // Late requests of a busy machine take their place in the budget again: they only add, so the least of three is the cost.
+  // Late requests of a busy machine take their slot in the budget again. They only add, so the minimum of three is the cost.
   for (let round = 0; round < 3 && least > BAR; round += 1) {
     const more = await cost(1 + MORE_POLLS);
     expect((more.requests - few.requests) / polls).toBe(1);
@@ -84,7 +84,7 @@ it('a poll that finds nothing new costs at most six transactions and one request
   expect(least).toBeLessThanOrEqual(BAR);
 });
 
-/** A server of its own without autovacuum, whose transactions count like any other's. */
+/** A separate server without autovacuum, whose transactions would be counted. */
 async function quietServer(): Promise<{ url: string; close(): Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), 'tributary-idle-'));
   const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', autovacuum: 'off' };

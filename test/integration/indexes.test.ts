@@ -4,9 +4,9 @@ import { createPostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { INDEXES } from '../../src/sinks/views/postgres-indexes.ts';
 import { postgresPlace } from '../support/postgres-place.ts';
 
-/** Indexes that a config asks for, and that the views are answered from. */
+/** Indexes that the config requests, and that the views use. */
 
-it.each(['none', 'month'] as const)('are made when they are asked for, also later: partition %s', async (partition) => {
+it.each(['none', 'month'] as const)('are created when requested, also later: partition %s', async (partition) => {
   const place = await postgresPlace({ schema: 'attribution', partition });
   try {
     const names = async (): Promise<string[]> =>
@@ -26,13 +26,13 @@ it.each(['none', 'month'] as const)('are made when they are asked for, also late
     expect(await names()).toEqual(
       [...before, ...asked, ...asked.slice(2).map((name) => name.replace('leads', 'sales'))].sort(),
     );
-    // One that is not asked for any more stays: it may be somebody else's by now.
+    // One that is no longer requested stays: others may use it.
     await createPostgresSink(options).prepare(STREAMS.clicks);
     expect(await names()).toHaveLength(19);
     if (partition === 'month') return;
 
     const plan = await place.db.transaction(async (tx) => {
-      // On tables without rows any index is as good: only this one is left.
+      // On empty tables any index is equally good: only this one is left.
       await tx.query({
         text: 'set local enable_seqscan = off; set local enable_hashagg = off; set local enable_sort = off; drop index attribution.clicks_date',
       });
@@ -43,7 +43,7 @@ it.each(['none', 'month'] as const)('are made when they are asked for, also late
     const text = plan.map((line) => line['QUERY PLAN']).join('\n');
     for (const index of ['clicks_link', 'leads_customer', 'sales_customer'])
       expect(text).toMatch(new RegExp(`Index Only Scan using ${index}`));
-    // In the order of the indexes: people are not sorted, and neither are clicks.
+    // In index order: neither people nor clicks are sorted.
     expect(text).toMatch(/Merge Append.*\n.*\n +-> +Index Only Scan using leads_customer/);
     expect(text).not.toMatch(/Incremental Sort/);
   } finally {

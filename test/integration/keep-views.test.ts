@@ -5,13 +5,13 @@ import { viewsOf } from '../../src/sinks/postgres/views.ts';
 import { type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 
-/** Somebody else's hand in our views: they are put right, or named, and no row is lost over it. */
+/** Views that others change are repaired or reported, and no row is lost. */
 
 let place: PostgresPlace;
 const role = `reader_${process.pid}`;
-const told: Array<{ view: string; fix: string; says: string }> = [];
+const warnings: Array<{ view: string; fix: string; says: string }> = [];
 const log = {
-  warn: (fields: object, says: string) => void told.push({ ...(fields as { view: string; fix: string }), says }),
+  warn: (fields: object, says: string) => void warnings.push({ ...(fields as { view: string; fix: string }), says }),
 };
 const VIEWS = viewsOf({ schema: 'attribution', sink: 'warehouse', isStateHere: true }).map(({ name }) => name);
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
   await sql(`create role ${role}`);
 });
 beforeEach(async () => {
-  told.length = 0;
+  warnings.length = 0;
   await sql(`drop schema if exists attribution cascade; drop schema if exists reports cascade; create schema reports`);
   await openSink().prepare(STREAMS.clicks);
   await sql(`grant usage on schema attribution to ${role}`);
@@ -45,7 +45,7 @@ afterAll(async () => {
   await place.close();
 });
 
-it('puts right a view that was replaced by one with the same columns, also while a process runs', async () => {
+it('repairs a view that was replaced by one with the same columns, even during a process', async () => {
   const sink = openSink();
   await sink.prepare(STREAMS.clicks);
   const columns = await columnsOf('complete_days');
@@ -53,21 +53,21 @@ it('puts right a view that was replaced by one with the same columns, also while
     select 'x'::text as source, 'x'::text as stream, current_date as date, 1::bigint as rows, now() as complete_at`);
   expect(await sql('select source from attribution.complete_days')).toEqual([{ source: 'x' }]);
   const writer = await createWriter({ ...place, createSink: () => sink }, STREAMS.clicks);
-  // The first commit notices, the next one looks closely.
+  // The first commit notices the change, the next one checks closely.
   for (const id of ['a', 'b']) await writer.commit([rowOf(STREAMS.clicks, id, NOON)]).catch(() => {});
   await sink.prepare(STREAMS.clicks);
   expect(await sql('select source from attribution.complete_days')).toEqual([]);
   expect(await columnsOf('complete_days')).toEqual(columns);
-  expect(told).toEqual([]);
+  expect(warnings).toEqual([]);
 });
 
-/** As version 0.1 had it: a row a currency. */
+/** As in version 0.1: a row per currency. */
 const OLD_SHAPE = `drop view attribution.daily_link_performance; create view attribution.daily_link_performance as
   select _source as source, ("timestamp" at time zone 'UTC')::date as date, link_id, null::text as domain, null::text as key, 1::bigint as clicks,
     0::bigint as leads, 0::bigint as sales, 0::bigint as sale_amount, null::text as sale_currency, 0::numeric as revenue from attribution.clicks;
   comment on view attribution.daily_link_performance is 'Clicks, leads and sales. Shape 0123456789ab.'`;
 
-it('gives the view of an earlier version its new columns, and those who could read it still can', async () => {
+it('gives the view of an earlier version its new columns, and keeps the grants on it', async () => {
   const columns = await columnsOf('daily_link_performance');
   await sql(`${OLD_SHAPE}; grant select on attribution.daily_link_performance to ${role} with grant option`);
   await openSink().prepare(STREAMS.clicks);
@@ -77,34 +77,34 @@ it('gives the view of an earlier version its new columns, and those who could re
     `select relacl::text as acl from pg_class where oid = 'attribution.daily_link_performance'::regclass`,
   );
   expect(acl).toContain(`${role}=r*/`);
-  expect(told).toEqual([]);
+  expect(warnings).toEqual([]);
 });
 
 it.each([
   [
-    'a report hangs on its old columns',
+    'a report depends on its old columns',
     `${OLD_SHAPE}; create view reports.mine as select revenue from attribution.daily_link_performance`,
     /drop what uses it/,
     /view reports\.mine depends on view attribution\.daily_link_performance/,
   ],
   [
-    'it is a table now',
+    'it was replaced by a table',
     'drop view attribution.daily_link_performance; create table attribution.daily_link_performance (n int)',
     /rename or move it/,
     /is not a view/,
   ],
   [
-    'it is a view of somebody’s own',
+    'it was replaced by another view',
     'drop view attribution.daily_link_performance; create view attribution.daily_link_performance as select 1 as mine',
     /rename or drop it/,
     /column/,
   ],
-])('names the view where %s, and goes on', async (_name, change, fix, says) => {
+])('warns of the view if %s, and continues', async (_name, change, fix, says) => {
   await sql(change);
   const before = await columnsOf('daily_link_performance');
   const sink = openSink();
   await sink.prepare(STREAMS.clicks);
-  expect(told).toEqual([
+  expect(warnings).toEqual([
     expect.objectContaining({
       view: 'daily_link_performance',
       fix: expect.stringMatching(fix),
@@ -119,24 +119,24 @@ it.each([
   expect(findings.filter(({ says: text }) => /daily_link_performance/.test(text))).toMatchObject([{ level: 'note' }]);
 });
 
-it('brings back the column that a view needs, and the views that went with it', async () => {
+it('restores the column that a view needs, and the views that were dropped with it', async () => {
   await sql('alter table attribution.sales drop column sale_amount cascade');
   await openSink().prepare(STREAMS.clicks);
   const views = await sql<{ name: string }>(
     `select relname as name from pg_class where relnamespace = 'attribution'::regnamespace and relkind = 'v' order by 1`,
   );
   expect(views.map(({ name }) => name)).toEqual([...VIEWS].sort());
-  expect(told).toEqual([]);
+  expect(warnings).toEqual([]);
 });
 
-it('names the views that need a column of which somebody changed the type', async () => {
+it('names a column whose type was changed', async () => {
   await sql(`drop view ${VIEWS.map((name) => `attribution.${name}`).join(', ')};
     alter table attribution.links alter link_partner_id type jsonb using to_jsonb(link_partner_id)`);
-  // The sink itself refuses such a table; a view alone would be named.
+  // The sink itself refuses such a table; a view alone would cause a warning.
   await expect(openSink().prepare(STREAMS.clicks)).rejects.toThrow('columns of another type: link_partner_id');
 });
 
-it('gives new views to those who may read all that they show, and to nobody else', async () => {
+it('grants new views only to roles that may read everything they show', async () => {
   const tables = ['clicks', 'leads', 'sales', 'links', 'customers'].map((name) => `attribution.${name}`).join(', ');
   await sql(
     `drop view ${VIEWS.filter((name) => name !== 'coverage')
@@ -156,7 +156,7 @@ it('gives new views to those who may read all that they show, and to nobody else
   expect(await mayRead()).toEqual([...VIEWS].sort());
 });
 
-it('a cursor can be moved in a warehouse that an earlier version made', async () => {
+it('a cursor can be moved in a warehouse of an earlier version', async () => {
   const sink = openSink();
   const writer = await createWriter({ ...place, createSink: () => sink }, STREAMS.clicks);
   await writer.commit([rowOf(STREAMS.clicks, 'a', NOON)]);

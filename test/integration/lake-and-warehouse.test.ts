@@ -14,7 +14,7 @@ import { readTable } from '../support/postgres-place.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 import type { StoredRow } from '../support/sink-harness.ts';
 
-/** One config with both: the same events in Postgres and in Parquet, value by value. */
+/** One config with both sinks: the same events in Postgres and in Parquet, value by value. */
 let engine: Engine;
 let place: Place;
 let lake: string;
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-/** Each sink writes at its own moment, and only the lake can hold NUL; everything else is the same. */
+/** Each sink writes at its own time, and only the lake can hold NUL; everything else is the same. */
 function comparable(rows: readonly StoredRow[]): string[] {
   return rows.map(({ _first_synced_at: _1, _synced_at: _2, ...row }) => storableJson(stable(unflagged(row)))).sort();
 }
@@ -38,7 +38,7 @@ function unflagged(row: StoredRow): StoredRow {
 const present = async (name: (typeof STREAM_NAMES)[number]): Promise<Stream> =>
   evolvedStream(STREAMS[name], await readEvolved(engine.db, name));
 
-it('fills both from one reading, and both hold the same values for two readers', async () => {
+it('fills both from one reading, and two readers find the same values in both', async () => {
   const sandbox = await sandboxWith(['dirty', 'unknownFields'], {
     rows: { clicks: 400, leads: 120, sales: 80 },
     days: 4,
@@ -65,7 +65,7 @@ it('fills both from one reading, and both hold the same values for two readers',
   expect(compared).toBeGreaterThan(500);
 });
 
-it('says in its catalogue what is in it', async () => {
+it('describes its contents in its catalogue', async () => {
   const catalog = JSON.parse(await readFile(join(lake, '_catalog.json'), 'utf8'));
   expect(catalog).toMatchObject({ partition: 'day', layout: '<stream>/date=…-…-…/<source>.parquet' });
   for (const name of STREAM_NAMES) {
@@ -80,7 +80,7 @@ it('says in its catalogue what is in it', async () => {
   expect(await readFile(join(lake, 'README.md'), 'utf8')).toContain('clicks/date=2026-11-14/main.parquet');
 });
 
-it('brings old files up to the columns of today', async () => {
+it('adds the current columns to old files', async () => {
   await engine.db.query({
     text: `insert into tributary.columns (stream, path, name, kind, source, run_id) values ('sales', 'sale.tax', 'sale_tax', 'integer', $1, '')`,
     values: [source],
@@ -91,7 +91,7 @@ it('brings old files up to the columns of today', async () => {
   const { files, rewritten, rows } = JSON.parse(stdout).lakes.lake.sales;
   expect(rewritten).toBe(files);
   expect(rows).toBe(before.length);
-  // Without uniting by name: every file has it now.
+  // Without union_by_name: every file has it now.
   const [found] = await queryDuckdb(
     `select count(*) as n, count(sale_tax) as taxed from read_parquet('${lake}/sales/**/*.parquet')`,
   );
@@ -101,7 +101,7 @@ it('brings old files up to the columns of today', async () => {
   expect(again.stdout).toMatch(/lake +sales +\d+ +0 +0/);
 });
 
-it('refuses what cannot be, and says what to do', async () => {
+it('refuses what cannot work, with a remedy', async () => {
   const config = (sinks: object) => JSON.stringify({ state: { url: engine.url }, sinks });
   await place.config(config({ lake: { type: 'parquet', path: lake } }), 'lake.yaml');
   await place.config(config({ warehouse: { type: 'postgres' } }), 'none.yaml');

@@ -8,10 +8,10 @@ import { type LakePlace, lakePlace } from '../support/lake-place.ts';
 import { filesIn } from '../support/lake-readers.ts';
 import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-/** Somebody asks to be forgotten: only the files that hold them are rewritten, and nothing of them stays in any. */
+/** To forget a person, only files that contain them are rewritten, and no file keeps a trace. */
 let place: LakePlace;
 beforeAll(async () => {
-  // Without compression worth the name for short texts: what stays in a file can be found by its bytes.
+  // Compression that leaves short texts intact: what remains in a file can be found by its bytes.
   place = await lakePlace({ compression: 'snappy' });
   for (const name of STREAM_NAMES) await place.createSink().prepare(STREAMS[name]);
 });
@@ -25,13 +25,13 @@ const holds = async (text: string): Promise<string[]> => {
   return files.filter((_, i) => bytes[i]?.includes(text));
 };
 
-it('empties the events of a customer, in the files that have them, and keeps them empty', async () => {
+it('clears the events of a customer in the files that have them, permanently', async () => {
   const source = newSource();
   const writer = await createWriter(place, STREAMS.leads, source);
   const lead = (id: string, at: number, customer: string, name: string) =>
     rowOf(STREAMS.leads, id, at, { customer_id: customer, customer_name: name, customer_email: `${name}@x.test` });
   await writer.commit([lead('a', NOON, 'cus_1', 'Adaline'), lead('b', NOON + DAY_MS, 'cus_2', 'Barbara')]);
-  // Changed once more, so that the file still holds the group as it was before.
+  // Changed again, so that the file still contains the old version of the group.
   await writer.commit([lead('a2', NOON, 'cus_1', 'Adaline'), lead('c', NOON - DAY_MS, 'cus_1', 'Adaline')]);
   await writer.commit([lead('c', NOON - DAY_MS + 1, 'cus_3', 'Charlotte')]);
   expect(await holds('Adaline')).toHaveLength(2);
@@ -49,7 +49,7 @@ it('empties the events of a customer, in the files that have them, and keeps the
   expect(await holds('Adaline')).toEqual([]);
 });
 
-it('deletes a click, and the file with the last of them', async () => {
+it('deletes a click, and a file when its last one goes', async () => {
   const source = newSource();
   const writer = await createWriter(place, STREAMS.clicks, source);
   const click = (id: string, at: number) => rowOf(STREAMS.clicks, id, at, { click_id: id, click_ip: '10.11.12.13' });
@@ -78,7 +78,7 @@ it('removes a source and leaves the others', async () => {
   expect(await again.commit([rowOf(STREAMS.sales, 'x', NOON)])).toEqual(receipt({ new: 1 }));
 });
 
-it('is not undone by a sync that had read it before', async () => {
+it('is not undone by a sync that had read the person before', async () => {
   const source = newSource();
   const writer = await createWriter(place, STREAMS.leads, source);
   const batch = await place.createSink().open(STREAMS.leads);
@@ -92,7 +92,7 @@ it('is not undone by a sync that had read it before', async () => {
   expect(await holds('Seventh')).toEqual([]);
 });
 
-it('does not lose what a sync writes at the same time', async () => {
+it('does not lose rows of a concurrent sync', async () => {
   const source = newSource();
   const writer = await createWriter(place, STREAMS.leads, source);
   const lead = (id: string, customer: string) => rowOf(STREAMS.leads, id, NOON, { customer_id: customer });

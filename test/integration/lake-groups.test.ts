@@ -13,7 +13,7 @@ import { type LakePlace, lakeOf, lakePlace } from '../support/lake-place.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { certified, createWriter, MINUTE, rowOf } from '../support/sink-harness.ts';
 
-/** The day that most events are of. */
+/** The day of most events. */
 const START = Date.UTC(2026, 10, 14);
 const MOST_IN_GROUP = 20_000;
 
@@ -23,16 +23,16 @@ interface Event {
   country: string;
   grown: string;
   isMissing: boolean;
-  /** The day of the file that it is in: that of the time it was first seen with. */
+  /** The day of its file: that of the time when it was first seen. */
   home: string;
 }
 
 const lineOf = ({ id, at, country, grown, isMissing }: Event) =>
   `${Math.round(at * 1000)} ${id} ${country} ${grown} ${isMissing}`;
-/** Ids are plain letters and digits, so that any two programs sort them alike. */
+/** Ids are letters and digits, so that any two programs sort them alike. */
 const inOrder = (a: Event, b: Event) => a.at - b.at || (a.id < b.id ? -1 : 1);
 
-/** The same numbers for the same seed: fast-check draws the steps, and this the many rows of each. */
+/** A seeded generator: fast-check draws the steps, and this the many rows of each. */
 function dice(seed: number): (below: number) => number {
   let state = seed >>> 0 || 1;
   return (below) => {
@@ -43,13 +43,13 @@ function dice(seed: number): (below: number) => number {
   };
 }
 
-/** A source of its own in the lake: each step goes to the sink and to a model in memory, and `check` compares them. */
+/** A separate source in the lake: each step goes to the sink and to a model in memory, and `check` compares them. */
 async function createHistory(place: LakePlace, seed = 1) {
   const roll = dice(seed);
   const writer = await createWriter(place, STREAMS.clicks);
   const { source, stream: name } = writer.lease;
   const sink = place.createSink();
-  // Of this history alone: a lake keeps the widest kind that a column ever had.
+  // For this history only: a lake keeps the widest kind that a column ever had.
   const column = `click_grown_${source.replace(/\W/g, '_')}`;
   const model = new Map<string, Event>();
   let stream: Stream = STREAMS.clicks;
@@ -60,11 +60,11 @@ async function createHistory(place: LakePlace, seed = 1) {
     const all = [...model.values()];
     return all.length === 0 ? [] : Array.from({ length: n }, () => all[roll(all.length)] as Event);
   };
-  // Ids in no order, so that rows of one instant do not come in the order of their ids.
+  // Ids in random order, so that rows of one instant do not come in the order of their ids.
   const times = (n: number, at: () => number) =>
     Array.from({ length: n }, () => ({ id: `${roll(1e6).toString(36)}x${++made}`, at: at() }));
 
-  const commit = async (read: Array<{ id: string; at: number }>, whole?: { start: number; end: number }) => {
+  const commit = async (read: Array<{ id: string; at: number }>, window?: { start: number; end: number }) => {
     const country = `C${++commits % 7}`;
     const grown = hasGrown() ? String(commits) : '';
     const shown = new Map(read.map((one) => [one.id, one]));
@@ -75,11 +75,11 @@ async function createHistory(place: LakePlace, seed = 1) {
         rowOf(stream, id, at, { click_country: country, ...(hasGrown() && { [column]: value }) }),
       ),
     );
-    const spans = whole ? [{ ...certified(whole.start, whole.end, shown.size), whole: true }] : [];
-    // Each by another run: within one, the newer of two times would win, and not the newer reading.
+    const spans = window ? [{ ...certified(window.start, window.end, shown.size), whole: true }] : [];
+    // Each in its own run: within one, the newer of two times would win, and not the newer reading.
     await batch.commit(writer.advance({ runId: `run-${commits}`, spans }));
     for (const event of model.values())
-      if (whole && !shown.has(event.id) && event.at >= whole.start && event.at < whole.end) event.isMissing = true;
+      if (window && !shown.has(event.id) && event.at >= window.start && event.at < window.end) event.isMissing = true;
     for (const { id, at } of shown.values()) {
       const home = model.get(id)?.home ?? new Date(at).toISOString().slice(0, 10);
       model.set(id, { id, at, country, grown, isMissing: false, home });
@@ -93,7 +93,7 @@ async function createHistory(place: LakePlace, seed = 1) {
     model,
     change: (n: number) => commit(pick(n).map(({ id, at }) => ({ id, at }))),
     move: (n: number) => commit(pick(n).map(({ id }) => ({ id, at: START + roll(1.5 * DAY_MS) }))),
-    /** Of a window that is read whole, the service shows every second event; some that were missing are back. */
+    /** Of a window that is read completely, the service shows every second event; some missing ones return. */
     vanish(start: number, length: number) {
       const inside = [...model.values()].filter(({ at }) => at >= start && at < start + length);
       return commit(
@@ -113,7 +113,7 @@ async function createHistory(place: LakePlace, seed = 1) {
       model.delete(one.id);
     },
     tidy: () => tidy(lakeOf(place), { source, stream: name }, 0),
-    /** A row for a time at which others are already: where a group begins or ends, as likely as not. */
+    /** A row at a time that others share: often the start or end of a group. */
     edges: async (n: number) => {
       const edges = (await check()).flatMap(({ oldest, newest }) => [Number(oldest) / 1000, Number(newest) / 1000]);
       await commit(times(n, () => edges[roll(edges.length)] ?? START));
@@ -121,7 +121,7 @@ async function createHistory(place: LakePlace, seed = 1) {
     check,
   };
 
-  /** All that must hold; returns the groups of every file. Footers are read twice: by us, and by DuckDB, which knows nothing of us. */
+  /** Checks all invariants; returns the groups of every file. Footers are read twice: by us, and independently by DuckDB. */
   async function check(): Promise<Group[]> {
     const files = (await filesIn(place.folder)).filter((file) => file.endsWith(`/${source}.parquet`));
     const homeOf = ({ home }: Event) => `${name}/date=${home}/${source}.parquet`;
@@ -145,9 +145,9 @@ async function createHistory(place: LakePlace, seed = 1) {
         expect(group).toEqual({ rows: inside.length, oldest, newest, firstId: ids[0], lastId: ids.at(-1) });
         expect(firstWrong(inside, inTimeAndId)).toBeUndefined();
       }
-      // By time over the whole file: then groups do not overlap either.
+      // By time over all groups of the file: then groups do not overlap either.
       expect(firstWrong(rows, inTime)).toBeUndefined();
-      // Compared as few words: what differs, and not megabytes of what does not.
+      // Compared as a short list of differences, not megabytes of equal rows.
       const lines = rows.sort(inTimeAndId).map(({ line }) => line);
       const wanted = expected.filter((event) => homeOf(event) === file).map(lineOf);
       const differing = wanted.findIndex((line, n) => line !== lines[n]);
@@ -191,7 +191,7 @@ interface Read {
   line: string;
 }
 
-/** In the order of the file. One text for each row, as the model makes it. */
+/** In file order. One text for each row, as in the model. */
 async function rowsIn(path: string, column: string): Promise<Read[]> {
   // The file may be older than the column.
   const columns = await queryDuckdb(`describe select * from read_parquet('${path}')`);
@@ -210,7 +210,7 @@ const inTimeAndId = (a: Read, b: Read) => inTime(a, b) || (a.id < b.id ? -1 : 1)
 const firstWrong = (rows: Read[], order: (a: Read, b: Read) => number) =>
   rows.find((row, i) => i > 0 && order(rows[i - 1] as Read, row) > 0);
 
-/** Whatever the order in which rows come: the files of a lake stay whole, sorted, and in few groups. */
+/** In any order of rows, the files of a lake stay intact, sorted, and in few groups. */
 let place: LakePlace;
 beforeAll(async () => {
   place = await lakePlace({ compression: 'snappy' });
@@ -218,7 +218,7 @@ beforeAll(async () => {
 });
 afterAll(() => place.close());
 
-/** What a sync may do next. Sizes are such that groups fill up and split. */
+/** The next steps of a sync. Sizes make groups fill up and split. */
 const SIZE = fc.oneof(
   fc.integer({ min: 1, max: 30 }),
   fc.integer({ min: 1, max: 4000 }),
@@ -262,7 +262,7 @@ const REST = [
 ] as const;
 const EVERY = [FILL, ...REST.map((kind) => ({ kind, n: 300 })), { ...FILL, n: 9, isReverse: true }];
 
-it('keeps files whole, sorted and in few groups, whatever the history', async () => {
+it('keeps files intact, sorted and in few groups, with any history', async () => {
   const history = fc.tuple(fc.integer(), fc.array(STEP, { minLength: 8, maxLength: 10 }));
   await fc.assert(
     fc.asyncProperty(history, async ([seed, steps]) => {
@@ -271,7 +271,7 @@ it('keeps files whole, sorted and in few groups, whatever the history', async ()
       for (const step of steps) {
         const start = START + roll(20) * 60 * MINUTE;
         if (step.kind === 'fill') {
-          // Slices of all stretches, one after the other: as a backfill does that reads them side by side.
+          // Slices of all stretches in turn, like a backfill that reads them in parallel.
           const { rounds, stretches, isReverse } = step;
           const slice = DAY_MS / stretches / rounds;
           for (let i = 0; i < rounds * stretches; i++) {
@@ -286,17 +286,17 @@ it('keeps files whole, sorted and in few groups, whatever the history', async ()
         await check();
       }
     }),
-    // Every kind of step comes at least once. A failing history is long to shrink, and its steps say enough.
+    // Every kind of step at least once. Shrinking a failing history takes long, and its steps say enough.
     { numRuns: 2, examples: [[[1, EVERY]]], endOnFailure: true },
   );
 });
 
-describe('histories made by hand', () => {
+describe('specific histories', () => {
   const HOUR = 60 * MINUTE;
 
   it('fills a group exactly, and adds to either side of its edges', async () => {
     const { times, commit, check } = await createHistory(place);
-    // Even milliseconds first, then odd ones between them; the last would lie beyond, and shares the time of another.
+    // Even milliseconds first, then odd ones between them; the last would be out of range, and shares the time of another.
     for (const odd of [0, 1]) {
       const rows = times(10_000, () => 0);
       await commit(rows.map(({ id }, i) => ({ id, at: START + HOUR + Math.min(2 * i + odd, 19_998 - odd) })));

@@ -12,7 +12,7 @@ import { type LakePlace, lakePlace } from '../support/lake-place.ts';
 import { filesIn, queryDuckdb } from '../support/lake-readers.ts';
 import { createWriter, NOON, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-/** What else may be in the folder, and who else may write into it. */
+/** Other files in the folder, and other writers to it. */
 const stream = STREAMS.clicks;
 const DAY = 'clicks/date=2026-11-14';
 const click = (id: string, country = 'DE') => rowOf(stream, id, NOON, { click_country: country });
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => place.close());
 
-it('removes what killed writers left, and nothing else', async () => {
+it('removes leftovers of killed writers, and nothing else', async () => {
   const dead = 2 ** 22 + 1;
   const [ours, alive, elsewhere, old] = [
     `.main.parquet.${dead}@${hostname()}.1.tmp`,
@@ -43,7 +43,7 @@ it('removes what killed writers left, and nothing else', async () => {
   expect(left.sort()).toEqual([alive, elsewhere, ...strangers].sort());
 });
 
-it('leaves files of others alone, and refuses one that stands in its way', async () => {
+it('leaves files of others alone, and refuses one at its own path', async () => {
   const source = newSource();
   const foreign = join(place.folder, DAY, `${source}.parquet`);
   await queryDuckdb(`copy (select 1 as x) to '${foreign}' (format parquet)`);
@@ -57,20 +57,20 @@ it('leaves files of others alone, and refuses one that stands in its way', async
   await rename(join(place.folder, DAY, 'theirs.parquet'), join(place.folder, 'theirs.parquet'));
 });
 
-it('refuses a torn file of its own and says what to do', async () => {
+it('refuses a torn file of its own, with a remedy', async () => {
   const writer = await createWriter(place, stream);
   await writer.commit([click('a')]);
   const file = join(place.folder, DAY, `${writer.lease.source}.parquet`);
-  const whole = await readFile(file);
-  await writeFile(file, whole.subarray(0, whole.length - 9));
+  const intact = await readFile(file);
+  await writeFile(file, intact.subarray(0, intact.length - 9));
   await expect(writer.commit([click('a', 'FR')])).rejects.toMatchObject({
     next: expect.stringContaining('verify --repair'),
   });
-  await writeFile(file, whole);
+  await writeFile(file, intact);
   expect(await writer.commit([click('a', 'FR')])).toEqual(receipt({ changed: 1 }));
 });
 
-it('does not follow links out of the lake, nor names that lead there', async () => {
+it('follows no link out of the lake, and no name with a path', async () => {
   const outside = await mkdtemp(join(tmpdir(), 'tributary-outside-'));
   await symlink(outside, join(place.folder, 'clicks/date=2026-11-20'));
   const writer = await createWriter(place, stream);
@@ -89,7 +89,7 @@ it('does not follow links out of the lake, nor names that lead there', async () 
   await expect(createFolderStore(place.folder).stage('../sly.parquet')).rejects.toThrow(/leads out of the lake/);
 });
 
-it('refuses the second of two writers that do not know of each other', async () => {
+it('refuses the second of two independent writers', async () => {
   const store = createFolderStore(place.folder);
   const folder = 'leads/date=2026-11-14';
   const path = `${folder}/main.parquet`;
@@ -106,7 +106,7 @@ it('refuses the second of two writers that do not know of each other', async () 
   const next = await three.publish(identity);
   expect(next).not.toBe(identity);
   await expect(four.publish(identity)).rejects.toThrow(/replaced by another writer/);
-  // In the very moment of the other's replacing.
+  // Exactly while the other replaces the file.
   await writeFile(join(place.folder, folder, '.main.parquet.lock'), `.x.parquet.${process.ppid}@elsewhere.1.lock`);
   const five = await make('five');
   await expect(five.publish(next)).rejects.toThrow(/another writer is replacing/);
@@ -114,16 +114,16 @@ it('refuses the second of two writers that do not know of each other', async () 
   expect(await readFile(join(place.folder, path), 'utf8')).toBe('three');
 });
 
-it('stores no event twice that another state database has written meanwhile, in whatever file', async () => {
+it('does not duplicate an event that another state database has written to any file', async () => {
   const other = await lakePlace({ folder: place.folder });
   const source = newSource();
   const [ours, theirs] = [await createWriter(place, stream, source), await createWriter(other, stream, source)];
   await ours.commit([click('a')]);
   expect(await theirs.commit([click('a'), click('b'), click('c')])).toEqual(receipt({ new: 2, unchanged: 1 }));
-  // By a process that has compared its files long ago.
+  // Written by a process that compared its files long ago.
   expect(await ours.commit([click('b'), click('d')])).toEqual(receipt({ new: 1, unchanged: 1 }));
   expect(await ours.commit([click('c', 'FR')])).toEqual(receipt({ changed: 1 }));
-  // One strange file is enough to look at all of them: the other has put it into the file of another day.
+  // One foreign file makes it check all of them: the other process has put the event into the file of another day.
   const late = (id: string, day: number) => rowOf(stream, id, NOON + day * DAY_MS);
   await theirs.commit([late('moves', 1), click('x')]);
   expect(await ours.commit([late('moves', 2), click('e')])).toEqual(receipt({ new: 1, changed: 1 }));
@@ -131,13 +131,13 @@ it('stores no event twice that another state database has written meanwhile, in 
   await other.close();
 });
 
-it('stores no event twice after a file was put back from elsewhere, or taken away', async () => {
+it('does not duplicate an event after a file was restored or removed', async () => {
   const writer = await createWriter(place, stream);
   const file = join(place.folder, DAY, `${writer.lease.source}.parquet`);
   await writer.commit([click('a')]);
   await writer.commit([click('b')]);
   const newer = await readFile(file);
-  // The state comes back from a copy that is older than the lake.
+  // The state is restored from a copy that is older than the lake.
   await place.state.query({ text: 'delete from tributary.lake_index where key = $1', values: [String(keyOf('b'))] });
   await writeFile(file, newer);
   expect(await writer.commit([click('b'), click('c')])).toEqual(receipt({ new: 1, unchanged: 1 }));
@@ -146,7 +146,7 @@ it('stores no event twice after a file was put back from elsewhere, or taken awa
   expect([...(await rowsOf(place, stream, writer.lease.source)).keys()].sort()).toEqual(['a', 'd']);
 });
 
-it('stores no event twice where two of them write the same events at once', async () => {
+it('does not duplicate events that two processes write concurrently', async () => {
   const other = await lakePlace({ folder: place.folder });
   const source = newSource();
   const writers = [await createWriter(place, stream, source), await createWriter(other, stream, source)];
@@ -162,7 +162,7 @@ it('stores no event twice where two of them write the same events at once', asyn
   await other.close();
 });
 
-it('loses nothing where two of them write at once', async () => {
+it('loses nothing when two processes write concurrently', async () => {
   // Neither publishes its file before the other has written its own, from the same file.
   const waiting: (() => void)[] = [];
   const bothHaveWritten = () =>
@@ -192,7 +192,7 @@ it('loses nothing where two of them write at once', async () => {
   for (const each of places) await each.close();
 });
 
-it('merges what another state database wrote, and finds events whose time has changed, after its own state was lost', async () => {
+it('merges files of another state database, and finds moved events after its own state was lost', async () => {
   const writer = await createWriter(place, stream);
   const { source } = writer.lease;
   await writer.commit([click('a'), click('b')]);
@@ -206,7 +206,7 @@ it('merges what another state database wrote, and finds events whose time has ch
   expect((await rowsOf(place, stream, source)).size).toBe(2);
 });
 
-it('writes files for those whom the umask lets in, or for those whom the config names', async () => {
+it('gives files the mode that the umask or the config sets', async () => {
   const modeOf = async (path: string) => ((await stat(join(place.folder, path))).mode & 0o7777).toString(8);
   const mask = process.umask(0o027);
   try {
@@ -237,7 +237,7 @@ it('writes files for those whom the umask lets in, or for those whom the config 
   }
 });
 
-it('an export follows no link that was put in its way, and uses no file of another', async () => {
+it('an export follows no link at its path, and reuses no file of another', async () => {
   const out = join(place.folder, 'planted.csv');
   const victim = join(place.folder, 'victim');
   await writeFile(victim, 'precious');

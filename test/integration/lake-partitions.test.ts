@@ -11,8 +11,8 @@ import { type LakePlace, lakeOf, lakePlace } from '../support/lake-place.ts';
 import { filesIn, globOf, queryDuckdb } from '../support/lake-readers.ts';
 import { certified, createWriter, MINUTE, NOON, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-/** Which file an event is in, and when a file is touched. */
-describe.each(['day', 'hour'] as const)('a lake with a file each %s', (scheme) => {
+/** Which file an event belongs to, and when a file is rewritten. */
+describe.each(['day', 'hour'] as const)('a lake with one file per %s', (scheme) => {
   const stream = STREAMS.sales;
   const HOUR = 60 * MINUTE;
   const step = scheme === 'day' ? DAY_MS : HOUR;
@@ -49,7 +49,7 @@ describe.each(['day', 'hour'] as const)('a lake with a file each %s', (scheme) =
     }
   });
 
-  it('touches only files in which something is new or different', async () => {
+  it('rewrites only files with new or changed events', async () => {
     const writer = await createWriter(place, stream);
     const { source } = writer.lease;
     const [one, two] = [pathOf(source, NOON), pathOf(source, NOON + step)];
@@ -62,29 +62,29 @@ describe.each(['day', 'hour'] as const)('a lake with a file each %s', (scheme) =
     expect(await versionOf(two)).not.toBe(before[1]);
   });
 
-  it('keeps an event whose time changes in the file it was first written to, once', async () => {
+  it('keeps an event whose time changes in its first file, once', async () => {
     const writer = await createWriter(place, stream);
     const { source } = writer.lease;
     await writer.commit([sale('moves', NOON), sale('stays', NOON)]);
     expect(await writer.commit([sale('moves', NOON + 3 * step, 2)])).toEqual(receipt({ changed: 1 }));
-    // Another process, which knows only what is written, and a third time.
+    // Another process, which knows only the files, and a third time.
     expect(await writer.commit([sale('moves', NOON + 5 * step, 3), sale('new', NOON + 5 * step)])).toEqual(
       receipt({ new: 1, changed: 1 }),
     );
     const rows = await rowsOf(place, stream, source);
     expect(rows.get('moves')).toMatchObject({ timestamp: NOON + 5 * step, sale_amount: 3 });
     expect(await filesOf(source)).toEqual([pathOf(source, NOON), pathOf(source, NOON + 5 * step)].sort());
-    // Of two times that one run reads the newer one counts.
+    // Of two times in one run, the newer counts.
     expect(await writer.commit([sale('moves', NOON + 4 * step, 9)])).toEqual(receipt({ unchanged: 1 }));
     expect(await writer.commit([sale('moves', NOON + 5 * step, 9)])).toEqual(receipt({ changed: 1 }));
-    // A window that was read whole and does not show it marks it, wherever it is.
+    // A completely read window without the event marks it, in any file.
     const spans = [{ ...certified(NOON + 5 * step, NOON + 6 * step, 1), whole: true }];
     await writer.commit([sale('new', NOON + 5 * step)], { spans });
     const marked = [...(await rowsOf(place, stream, source))].filter(([, row]) => row._missing_since !== null);
     expect(marked.map(([id]) => id)).toEqual(['moves']);
   });
 
-  it('lets whoever has seen the old file read it in the new one', async () => {
+  it('lets a reader with the old footer read the new file', async () => {
     const writer = await createWriter(place, stream);
     const path = pathOf(writer.lease.source, NOON);
     const store = createFolderStore(place.folder);
@@ -97,20 +97,20 @@ describe.each(['day', 'hour'] as const)('a lake with a file each %s', (scheme) =
       return { file: file.file, size: file.size, identity: file.identity, rows };
     };
     await writer.commit([sale('a', NOON), sale('b', NOON + 5)]);
-    // Every kind of change: behind the others, between them, of one of them; as often as it takes to fill what was left free.
+    // Every kind of change: after the others, between them, of one of them; often enough to use up the free space.
     for (let i = 1; i < 12; i++) {
       const seen = await look();
       await writer.commit([sale('a', NOON, i + 1), sale(`n${i}`, NOON + (i % 3 === 0 ? 2 : 100 + i))]);
       const open = await store.open(path);
       if (!open) throw new Error('no file');
-      // As long as it was: the new file is the old one as far as that goes.
+      // With the old size: the new file begins with the old one.
       const file = await readFooter({ ...open, size: seen.size });
       const again = await Promise.all(file.groups.map((group) => readGroup(open, file, group)));
       await open.close();
       expect(again).toEqual(seen.rows);
       expect((await look()).rows.flat()).toHaveLength(2 + i);
     }
-    // Once it has come to rest, it is only itself.
+    // After tidying, it has only its own bytes.
     const before = await look();
     await tidy({ ...lakeOf(place), scheme }, at, 0);
     const after = await look();

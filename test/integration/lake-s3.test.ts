@@ -9,7 +9,7 @@ import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 
-/** What is S3's own about the lake: there is no rename, and a request can be cut off at any place. */
+/** What differs in S3: there is no rename, and a request can break off anywhere. */
 const PART = 8 * 1024 * 1024;
 let server: S3Server;
 let store: Store;
@@ -56,7 +56,7 @@ it('replaces an object only if it is the one that was read, also in parts', asyn
   expect(server.uploads()).toEqual([]);
 });
 
-it('knows its own object again when the answer to a request was lost', async () => {
+it('recognizes its own object when the response to a request was lost', async () => {
   const path = 'clicks/date=2026-11-14/lost.parquet';
   const made = await staged(path, Buffer.from('mine'));
   let lost = 0;
@@ -69,7 +69,7 @@ it('knows its own object again when the answer to a request was lost', async () 
   await made.discard();
 });
 
-it('leaves no parts behind when an upload fails, and ends those that others left', async () => {
+it('leaves no parts when an upload fails, and aborts the uploads that others left', async () => {
   const path = 'clicks/date=2026-11-14/fails.parquet';
   const made = await staged(path, Buffer.alloc(2 * PART));
   server.onRequest = (request, response) => {
@@ -87,7 +87,7 @@ it('leaves no parts behind when an upload fails, and ends those that others left
   expect(server.uploads().sort()).toEqual(['a/lake/clicks/theirs.csv', 'a/lake/clicks/young.parquet']);
 });
 
-it('ends what a killed process left of a file that only this one may write, on every page of the list', async () => {
+it('aborts what a killed process left of a file that only this one may write, on every page of the list', async () => {
   const place = await s3Place(server);
   server.uploadsAtOnce = 2;
   const day = `${place.prefix}/clicks/date=2026-11-14`;
@@ -99,7 +99,7 @@ it('ends what a killed process left of a file that only this one may write, on e
     await writer.commit([rowOf(STREAMS.clicks, 'a', NOON)]);
     const left = server.uploads().filter((key) => key.startsWith(place.prefix));
     expect(left.sort()).toEqual([`${day}/killed.parquet.csv`, `${day}/other.parquet`]);
-    // What is to be erased may be in the parts.
+    // The parts may contain data that must be erased.
     server.leaveUpload(`${day}/killed.parquet`, new Date());
     await place.createSink().erase({ source: 'killed', kind: 'click', id: 'nobody' });
     expect(server.uploads()).not.toContain(`${day}/killed.parquet`);
@@ -109,7 +109,7 @@ it('ends what a killed process left of a file that only this one may write, on e
   }
 });
 
-it('ends it where a server lists uploads only by their whole key, before the next one', async () => {
+it('aborts it where a server lists uploads only by complete key, before the next one', async () => {
   server.listsWholeKeysOnly = true;
   const path = 'clicks/date=2026-11-14/minio.parquet';
   server.leaveUpload(`a/lake/${path}`, new Date());
@@ -124,7 +124,7 @@ it('ends it where a server lists uploads only by their whole key, before the nex
   }
 });
 
-it('says of an object that has vanished that it has, and not that there is no bucket', async () => {
+it('reports a deleted object as such, and not as a missing bucket', async () => {
   const path = 'clicks/date=2026-11-14/vanishes.parquet';
   const one = await staged(path, Buffer.from('one'));
   const identity = await one.publish(undefined);
@@ -141,7 +141,7 @@ it('says of an object that has vanished that it has, and not that there is no bu
   for (const each of [one, two]) await each.discard();
 });
 
-it('notices bytes that were bent on the way', async () => {
+it('detects corrupted bytes', async () => {
   const made = await staged('clicks/date=2026-11-14/bent.parquet', Buffer.from('right'));
   server.bend = true;
   await expect(made.publish(undefined)).rejects.toMatchObject({ message: expect.stringContaining('BadDigest') });
@@ -149,7 +149,7 @@ it('notices bytes that were bent on the way', async () => {
   await made.discard();
 });
 
-it('reads the object it has opened, or says that it is gone', async () => {
+it('reads the object that it opened, or reports its deletion', async () => {
   const path = 'clicks/date=2026-11-14/moves.parquet';
   const one = await staged(path, Buffer.from('one'));
   const identity = await one.publish(undefined);
@@ -161,7 +161,7 @@ it('reads the object it has opened, or says that it is gone', async () => {
   for (const each of [one, two]) await each.discard();
 });
 
-it('says what is wrong with a bucket, and never shows the key', async () => {
+it('reports what is wrong with a bucket, and never shows the key', async () => {
   expect(() => createS3Store({ url: 's3://lake/../other', pathStyle: true })).toThrow(/not a place for a lake/);
   const nowhere = createS3Store({ url: 's3://nowhere/lake', pathStyle: true });
   const fault = await writeSmall(await nowhere.stage('x'), 'y').catch((error: unknown) => error);
@@ -172,7 +172,7 @@ it('says what is wrong with a bucket, and never shows the key', async () => {
   });
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'a-foreign', AWS_SECRET_ACCESS_KEY: 'a-wrong-secret' });
   const foreign = createS3Store({ url: `s3://${server.bucket}/lake`, pathStyle: true });
-  // The answer to its first request has no body that could say why.
+  // The response to its first request has no body with the reason.
   const refused = await readSmall(foreign, 'x').catch((error: unknown) => error);
   Object.assign(process.env, server.environment);
   server.onRequest = ({ method }, response) => {
@@ -193,7 +193,7 @@ it('says what is wrong with a bucket, and never shows the key', async () => {
   expect(JSON.stringify(refused) + String(refused)).not.toContain('a-wrong-secret');
 });
 
-it('syncs into a bucket without a word of the S3 client about itself', async () => {
+it('syncs into a bucket without output of the S3 client', async () => {
   const [engine, place, sandbox] = await Promise.all([
     openEngine(),
     freshPlace(),

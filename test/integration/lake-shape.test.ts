@@ -12,12 +12,12 @@ import { certified, createWriter, NOON, newSource, receipt, rowOf, rowsOf } from
 
 const DAY = 86_400_000;
 
-/** What the files know and the state does not, and what the config says now and did not before. */
+/** Differences between files and state, and between the config of now and before. */
 const place = await forThisFile(lakePlace());
 
 const grown = (name: string, kind: Kind) => evolvedStream(STREAMS.leads, [{ path: `click.${name}`, name, kind }]);
 
-it('says which columns hold more than is known here, before anything is written', async () => {
+it('reports columns wider than known here, before anything is written', async () => {
   const wide = grown('click_wide', 'text');
   await place.createSink().prepare(wide);
   const writer = await createWriter(place, wide);
@@ -31,7 +31,7 @@ it('says which columns hold more than is known here, before anything is written'
   expect((await rowsOf(place, wide, writer.lease.source)).size).toBe(1);
 });
 
-it('keeps columns and values that only the file knows', async () => {
+it('keeps columns and values that only the file has', async () => {
   const known = grown('click_lost', 'json');
   const writer = await createWriter(place, known);
   const { source } = writer.lease;
@@ -45,7 +45,7 @@ it('keeps columns and values that only the file knows', async () => {
   expect(rows.get('c')?.click_lost).toBeNull();
 });
 
-it('stays readable by name when a text becomes JSON: files that hold the text are rewritten', async () => {
+it('stays readable by name when text becomes JSON: files with the text are rewritten', async () => {
   const [text, json] = [grown('click_note', 'text'), grown('click_note', 'json')];
   await place.createSink().prepare(text);
   const writer = await createWriter(place, text);
@@ -61,7 +61,7 @@ it('stays readable by name when a text becomes JSON: files that hold the text ar
   expect(rows.map(({ note }) => note)).toEqual(['"plain"', null, '{"x":1}']);
 });
 
-it('has types that others understand, and says of itself whose it is', async () => {
+it('has portable types, and metadata with its source and stream', async () => {
   const writer = await createWriter(place, STREAMS.sales, newSource());
   await writer.commit([rowOf(STREAMS.sales, 'a', NOON, { sale_amount: 1, metadata: { a: 1 }, click_qr: true })]);
   const file = `${place.folder}/sales/date=2026-11-14/${writer.lease.source}.parquet`;
@@ -76,7 +76,7 @@ it('has types that others understand, and says of itself whose it is', async () 
   });
 });
 
-it('is not cut by days and by hours at once', async () => {
+it('is not split by day and by hour at once', async () => {
   const hourly = createParquetSink({ ...lakeOf(place), scheme: 'hour' });
   await expect(hourly.prepare(STREAMS.leads)).rejects.toMatchObject({
     name: 'ConfigError',
@@ -85,14 +85,14 @@ it('is not cut by days and by hours at once', async () => {
   });
 });
 
-it('keeps NUL, which UTF-8 has; what it has not is replaced, and the row says where', async () => {
+it('keeps NUL, which is valid UTF-8; replaces invalid characters, and names the column', async () => {
   await place.createSink().prepare(STREAMS.leads);
   const writer = await createWriter(place, STREAMS.leads);
   const nul = rowOf(STREAMS.leads, 'n\0', NOON, { event_name: 'a\0b', metadata: { 'k\0': 'v\0' } }, { x: 'y\0' });
   const half = rowOf(STREAMS.leads, 'h', NOON, { event_name: 'a\ud800b', metadata: { k: '\udc00' } });
   expect(await writer.commit([nul, half])).toEqual(receipt({ new: 2, sanitized: 2 }));
   const rows = await rowsOf(place, STREAMS.leads, writer.lease.source);
-  // The key is the same in every sink, whatever that can hold.
+  // The key is the same in every sink, whatever the sink can hold.
   expect(rows.get('n\ufffd')).toMatchObject({
     event_name: 'a\0b',
     metadata: { 'k\0': 'v\0' },
@@ -106,7 +106,7 @@ it('keeps NUL, which UTF-8 has; what it has not is replaced, and the row says wh
   expect(await writer.commit([nul, half])).toMatchObject({ unchanged: 2 });
 });
 
-it('takes a text for the same where another sink, or an earlier version, had to replace its NUL', async () => {
+it('treats a text as equal when another sink or an earlier version replaced its NUL', async () => {
   const writer = await createWriter(place, STREAMS.leads);
   const lead = (text: string) =>
     rowOf(STREAMS.leads, `n${text}`, NOON, { event_name: text, customer_id: `c${text}`, metadata: { text } });
@@ -122,7 +122,7 @@ it('takes a text for the same where another sink, or an earlier version, had to 
   });
 });
 
-it('an event that stands twice in a file is found by a comparison, and removed by the next commit of its window', async () => {
+it('a comparison finds an event that is twice in a file, and the next commit of its window removes it', async () => {
   const stream = STREAMS.sales;
   const writer = await createWriter(place, stream, 'twice');
   const events = ['e0', 'e1'].map((id, i) => rowOf(stream, id, NOON + i));

@@ -8,7 +8,7 @@ import { printSchema } from '../../src/sinks/schema-formats.ts';
 import { backfill, configFor, type Engine, openEngine, syncAllDone } from '../support/engine.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** `schema --format duckdb`: the files of a lake answer what the tables answer. */
+/** `schema --format duckdb`: the files of a lake give the same results as the tables. */
 
 let engine: Engine;
 let lake: string;
@@ -25,7 +25,7 @@ beforeAll(async () => {
   const sinks = { warehouse: { type: 'postgres' }, lake: { type: 'parquet', path: lake } };
   const config = configFor(engine, sandbox, { since, sinks });
   await syncAllDone(config);
-  // Up to noon, and another one from there on: together they are whole days.
+  // Up to noon, and from noon on: together they are whole days.
   for (const [from, to] of [
     [12, 10.5],
     [10.5, 9.75],
@@ -75,7 +75,7 @@ it.each([
   ['funnel_by_link', `date::text, link_id, ${PEOPLE}`],
   ['funnel_by_partner', `date::text, partner_id, ${PEOPLE}`],
   ['funnel_by_campaign', `date::text, utm_campaign, ${PEOPLE}`],
-])('%s says the same in DuckDB and in Postgres', async (view, columns) => {
+])('%s is the same in DuckDB and in Postgres', async (view, columns) => {
   const sql = `select ${columns} from attribution.${view}`;
   const sorted = (rows: ReadonlyArray<Record<string, unknown>>) =>
     rows.map((row) => JSON.stringify(Object.values(row))).sort();

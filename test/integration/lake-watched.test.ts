@@ -10,7 +10,7 @@ import { lakePlace } from '../support/lake-place.ts';
 import { filesIn, globOf, queryDuckdb } from '../support/lake-readers.ts';
 import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 
-/** Somebody looks all the time while files are replaced. Each looks as it would: with a glob, knowing nothing of us. */
+/** Readers run continuously while files are replaced. Each uses a glob, and knows nothing of us. */
 const COMMITS = 40;
 const place = await forThisFile(lakePlace({ compression: 'snappy' }));
 
@@ -35,7 +35,7 @@ const READERS: Readonly<Record<string, Look>> = {
 
 const idsOf = (rows: readonly Record<string, unknown>[]): string[] => rows.map((row) => String(row.event_id));
 
-it('is never torn, double or short for whoever reads it while it is written', async () => {
+it('is never torn, duplicated or short for a concurrent reader', async () => {
   const stream = STREAMS.clicks;
   const writer = await createWriter(place, stream);
   const click = (id: string, at: number, country = 'DE') => rowOf(stream, id, at, { click_country: country });
@@ -57,7 +57,7 @@ it('is never torn, double or short for whoever reads it while it is written', as
   };
   const write = async (): Promise<void> => {
     for (let n = 1; n <= COMMITS; n++) {
-      // New ones behind, one that changes in front, and one that wanders between the days.
+      // New ones at the end, a changed one at the start, and one that moves between the days.
       await writer.commit([
         ...rowsOf(n),
         click('changes', NOON, `v${n}`),

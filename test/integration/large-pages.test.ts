@@ -7,7 +7,7 @@ import { freshPlace } from '../support/cli.ts';
 import { serve } from '../support/http-server.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
-/** A service whose rows are large: so many a stream, a second apart, each with so many bytes of metadata. */
+/** A service with large rows: so many per stream, a second apart, with so many bytes of metadata each. */
 interface LargeRows {
   rows: number;
   rowBytes: number;
@@ -36,7 +36,7 @@ function largeRows({ rows, rowBytes, newest }: LargeRows): RequestListener {
   };
 }
 
-/** No two rows are alike, so that nothing that packs or compares texts has it easy. */
+/** All rows differ, so that compression and comparison gain nothing. */
 function rowOf(event: string, i: number, at: number, bytes: number): object {
   const word = `${event} ${i} ${((i * 2_654_435_761) % 2 ** 32).toString(36)} `;
   const text = word.repeat(Math.ceil(bytes / word.length)).slice(0, bytes);
@@ -51,10 +51,10 @@ function rowOf(event: string, i: number, at: number, bytes: number): object {
   };
 }
 
-/** Pages of 25 MB are legal; what is held of them at a time is bounded in bytes, whatever the number of streams and sinks. */
+/** Pages of 25 MB are legal; memory for them is limited in bytes, for any number of streams and sinks. */
 
 const MB = 2 ** 20;
-/** What Node takes by itself in a container with 512 MB. Without it, garbage lies as long as the machine is busy, however little is held. */
+// Node's own choice in a container with 512 MB. Without it, garbage stays as long as the machine is busy, however little is live.
 const HEAP_OF_512_MB = '--max-old-space-size=256';
 const ROWS = 3000;
 

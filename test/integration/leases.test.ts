@@ -21,7 +21,7 @@ const faultOf = (work: Promise<unknown>): Promise<Fault> =>
     (error: Fault) => error,
   );
 
-/** As if so many seconds had passed since the lease was last renewed. */
+/** Ages the lease as if it had been renewed so many seconds ago. */
 const age = (source: string, seconds: number) =>
   db.query({
     text: 'update tributary.leases set expires_at = expires_at - make_interval(secs => $2) where source = $1',
@@ -34,7 +34,7 @@ const secondsLeft = async (source: string): Promise<number> => {
   return (await db.query<{ left: number }>({ text, values: [source] }))[0]?.left ?? Number.NaN;
 };
 
-it('goes to exactly one of many who ask at once', async () => {
+it('goes to exactly one of many concurrent callers', async () => {
   const crowd = Array.from({ length: 6 }, () => connect({ url: url, max: 1 }));
   const source = newSource();
   const asked = await Promise.allSettled(crowd.map((one, i) => acquireLease(one, source, 'clicks', `number ${i}`)));
@@ -49,7 +49,7 @@ it('belongs to one stream of one source', async () => {
   await acquireLease(db, newSource(), 'clicks', 'three');
 });
 
-it('rises in epoch with every holder, and lets only the newest through the fence', async () => {
+it('gets a higher epoch with every holder, and only the newest passes the fence', async () => {
   const source = newSource();
   const first = await acquireLease(db, source, 'sales', 'first');
   await fence(first);
@@ -62,7 +62,7 @@ it('rises in epoch with every holder, and lets only the newest through the fence
   await fence(second);
 });
 
-it('cannot commit once it has expired, even when nobody took it', async () => {
+it('cannot commit once it has expired, even if no other holder took it', async () => {
   const lease = await acquireLease(db, newSource(), 'clicks', 'sleeper');
   await age(lease.source, 61);
   const fault = await faultOf(fence(lease));
@@ -72,31 +72,31 @@ it('cannot commit once it has expired, even when nobody took it', async () => {
   );
 });
 
-it('is renewed by a commit, so that a long one does not lose it halfway', async () => {
+it('is renewed by a commit, so that it does not expire during a long one', async () => {
   const lease = await acquireLease(db, newSource(), 'clicks', 'busy');
   await age(lease.source, 50);
   await fence(lease);
   expect(await secondsLeft(lease.source)).toBeGreaterThan(55);
 });
 
-it('cannot be taken over in the middle of a commit', async () => {
+it('cannot be taken over during a commit', async () => {
   const lease = await acquireLease(db, newSource(), 'clicks', 'slow');
   const commit = await db.begin();
   await checkFence(commit, lease);
-  // The other one waits for the commit, and then finds the lease renewed.
+  // The other waits for the commit, and then finds the lease renewed.
   const other = faultOf(acquireLease(db, lease.source, 'clicks', 'impatient'));
   await commit.commit();
   expect((await other).message).toMatch(/^slow is writing this stream now/);
 });
 
-it('is not taken again by a renewal that the giving back has overtaken', async () => {
+it('is not reacquired by a renewal that is slower than the release', async () => {
   const source = newSource();
   let goOn = (): void => {};
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
   });
   const renewals: Array<Promise<unknown>> = [];
-  // What is asked while the clock of the test runs is a renewal: it stays on its way until it is let go on.
+  // A query while the test's clock runs is a renewal: it is held until released.
   let isClockRunning = false;
   const slow: Database = {
     ...db,
@@ -123,7 +123,7 @@ it('is not taken again by a renewal that the giving back has overtaken', async (
   expect(await secondsLeft(source)).toBeLessThanOrEqual(0);
 });
 
-it('takes one connection at most to renew, however long a commit holds the row', async () => {
+it('uses at most one connection for renewals, however long a commit locks the row', async () => {
   const few = connect({ url: url, max: 3 });
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(async () => {
@@ -133,7 +133,7 @@ it('takes one connection at most to renew, however long a commit holds the row',
   const lease = await acquireLease(few, newSource(), 'clicks', 'slow');
   const commit = await few.begin();
   await checkFence(commit, lease);
-  // A commit of two minutes: with one waiting renewal each, the pool would be used up and this question never answered.
+  // A commit of two minutes: with one waiting renewal each, the pool would be exhausted and this query would hang.
   for (let renewals = 0; renewals < 8; renewals += 1) vi.advanceTimersByTime(15_000);
   const others = Promise.all([1, 2].map(() => few.query({ text: 'select pg_sleep(0.05)' })));
   const answered = await Promise.race([others.then(() => true), sleep(5000, false)]);
@@ -156,7 +156,7 @@ it('is renewed soon after a commit that was longer than the lease', async () => 
     text: 'update tributary.leases set expires_at = expires_at - make_interval(secs => 61) where source = $1',
     values: [long.source],
   });
-  // Who asks in the middle is told so at once, and does not wait at the row to take it over.
+  // A caller meanwhile is refused at once, and does not wait for the row.
   expect((await faultOf(acquireLease(db, long.source, 'clicks', 'impatient'))).message).toMatch(/^slower is writing/);
   await commit.commit();
   vi.advanceTimersByTime(5000);
@@ -166,10 +166,10 @@ it('is renewed soon after a commit that was longer than the lease', async () => 
   await lease.release();
 });
 
-it('of another container that shares our host name is not guessed to be dead, nor given back as our own', async () => {
+it('of another container with our host name is neither presumed dead nor released as our own', async () => {
   const source = newSource();
   const [, ours = ''] = /(process \d+ on .*)\)$/.exec(holderOf('worker')) ?? [];
-  // The same host name and a process id that is not to be found here: its machine has other processes than ours.
+  // The same host name, and a process id that does not exist here: its machine has other processes.
   const elsewhere = `tributary worker (${ours.replace(/process \d+/, 'process 4194304').replace(/[0-9a-f]/g, '0')})`;
   await acquireLease(db, source, 'clicks', `tributary worker (process 4194304 on ${hostname()})`);
   await expect(acquireLease(db, source, 'clicks', 'x')).rejects.toThrow(/is writing/);
@@ -177,7 +177,7 @@ it('of another container that shares our host name is not guessed to be dead, no
   await expect(acquireLease(db, source, 'leads', 'x')).rejects.toThrow(/is writing/);
 });
 
-it('has a holder of its own in every process, whatever its host name and process id', async () => {
+it('has a distinct holder in every process, even with equal host name and process id', async () => {
   const script = `import { holderOf } from '${new URL('../../src/cursor/database/holders.ts', import.meta.url)}';
     Object.defineProperty(process, 'pid', { value: 1 }); console.log(holderOf('worker'));`;
   const names = [1, 2].map(() =>
@@ -187,7 +187,7 @@ it('has a holder of its own in every process, whatever its host name and process
   expect(new Set(names).size).toBe(2);
 });
 
-it('of a process that was killed on this machine is taken over at once; of a living one it is not', async () => {
+it('of a killed local process is taken over at once; of a running one it is not', async () => {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   await once(child, 'spawn');
   const source = newSource();
@@ -207,12 +207,12 @@ it('of a process that was killed on this machine is taken over at once; of a liv
   await expect(fence(held)).rejects.toThrow(RetryLater);
 });
 
-it('that was given away is not taken back by its own renewal, which would wait for itself for ever', async () => {
+it('that was given away is not reacquired by its own renewal, which would deadlock', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const lease = await acquireLease(db, newSource(), 'clicks', holderOf('backfill'), { givesWay: true });
   const before = lease.epoch;
-  // Nobody takes it: whoever asked for it was killed.
+  // No other holder takes it: the one that requested it was killed.
   const away = lease.giveWay(AbortSignal.timeout(10_000));
   while ((await secondsLeft(lease.source)) > 0);
   vi.advanceTimersByTime(15_000);
@@ -222,7 +222,7 @@ it('that was given away is not taken back by its own renewal, which would wait f
   await lease.release();
 });
 
-it('says who holds it and what to do', async () => {
+it('names its holder, and a remedy', async () => {
   const source = newSource();
   await acquireLease(db, source, 'leads', holderOf('sync'));
   await age(source, 20);

@@ -12,7 +12,7 @@ import { certified, MINUTE, NOON, newSource } from '../support/sink-harness.ts';
 
 const { db } = await forThisFile(openEngine());
 
-/** A feed of its own, and what moves it. */
+/** A separate feed, and functions that advance it. */
 async function openFeed(sinks = ['warehouse']) {
   const lease = await acquireLease(db, newSource(), 'clicks', 'test');
   const [sink = ''] = sinks;
@@ -46,7 +46,7 @@ const unproven = (start: number, end: number, note?: string): Span => ({
   note,
 });
 
-describe('whatever comes, in whatever order', () => {
+describe('any sequence of windows', () => {
   /** Six hours a step, so that days are crossed; every other bound has microseconds. */
   const bound = (step: number): number => NOON + step * 360 * MINUTE + (step % 2 === 1 ? 0.123 : 0);
   const STEPS = 16;
@@ -64,7 +64,7 @@ describe('whatever comes, in whatever order', () => {
     },
   );
 
-  /** Which neighbours have grown together depends on the order; what is covered, and how, does not. */
+  /** Which neighbours were merged depends on the order; what is covered, and how, does not. */
   const stretches = (entries: readonly Entry[]) =>
     entries.reduce<Array<{ start: number; end: number; isProven: boolean }>>(
       (all, { start, end, certified: isProven }) => {
@@ -76,7 +76,7 @@ describe('whatever comes, in whatever order', () => {
       [],
     );
 
-  it('the database agrees with the ledger in memory and with a count of the cells', async () => {
+  it('gives the same result in the database, the ledger in memory and a count of the cells', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (advances) => {
         const { advance, cursor, ledger } = await openFeed();
@@ -101,8 +101,8 @@ describe('whatever comes, in whatever order', () => {
           let reached = since;
           while (cells[reached] === true) reached += 1;
           const through = reached > since ? bound(reached) : undefined;
-          const stands = { since: bound(since), completeThrough: through };
-          expect([await cursor(), model.cursor()]).toMatchObject([stands, stands]);
+          const expected = { since: bound(since), completeThrough: through };
+          expect([await cursor(), model.cursor()]).toMatchObject([expected, expected]);
           expect(through ?? Number.NEGATIVE_INFINITY).toBeGreaterThanOrEqual(before);
           before = through ?? before;
         }
@@ -112,7 +112,7 @@ describe('whatever comes, in whatever order', () => {
   });
 });
 
-it('never moves the watermark back: not by doubt, not by an older window, not by a later since', async () => {
+it('never moves the watermark back: not for an unproven or older window, or a later since', async () => {
   const { advance, cursor, ledger, feed } = await openFeed();
   await advance({ spans: [certified(at(0), at(30))] });
   await advance({ spans: [unproven(at(10), at(20), 'could not be read again')] });
@@ -120,13 +120,13 @@ it('never moves the watermark back: not by doubt, not by an older window, not by
   await advance({ since: at(20), spans: [] });
   expect(await cursor()).toMatchObject({ since: at(0), completeThrough: at(30) });
   expect(await ledger()).toMatchObject([{ start: at(0), end: at(30), certified: true }]);
-  // Nor by somebody who tidies up the ledger.
+  // Nor after somebody deletes ledger rows.
   await db.query({ text: 'delete from tributary.windows where source = $1', values: [feed.source] });
   await advance({ spans: [unproven(at(10), at(20))] });
   expect(await cursor()).toMatchObject({ completeThrough: at(30) });
 });
 
-it('grows neighbours of one day together, so that polling leaves one entry a day', async () => {
+it('merges neighbours of one day, so that polling leaves one entry a day', async () => {
   const { advance, ledger, cursor } = await openFeed();
   for (let minute = 0; minute < 10; minute++) await advance({ spans: [certified(at(minute), at(minute + 1), 2)] });
   expect(await ledger()).toMatchObject([{ start: at(0), end: at(10), rows: 20 }]);
@@ -139,7 +139,7 @@ it('grows neighbours of one day together, so that polling leaves one entry a day
   expect(await cursor()).toMatchObject({ completeThrough: midnight + MINUTE });
 });
 
-it('keeps apart what differs in state or note, and the note as it was said', async () => {
+it('keeps entries with different states or notes apart, and the text of the note', async () => {
   const { advance, ledger } = await openFeed();
   const note = 'the service said "nö\0"';
   await advance({ spans: [certified(at(0), at(1)), unproven(at(1), at(2), note), unproven(at(2), at(3), 'other')] });
@@ -150,7 +150,7 @@ it('keeps apart what differs in state or note, and the note as it was said', asy
   ]);
 });
 
-it('keeps newest at its greatest, to the microsecond', async () => {
+it('keeps the maximum of newest, to the microsecond', async () => {
   const { advance, cursor } = await openFeed();
   await advance({ newestSeen: at(7) + 0.456 });
   await advance({ newestSeen: undefined });
@@ -158,7 +158,7 @@ it('keeps newest at its greatest, to the microsecond', async () => {
   expect(await cursor()).toMatchObject({ newestSeen: at(7) + 0.456 });
 });
 
-it('keeps two sinks apart, and tells how far they have come together', async () => {
+it('keeps two sinks apart, and reports their common progress', async () => {
   const { advance, cursor, ledger, feed } = await openFeed(['warehouse', 'lake']);
   const together = () => lowestCursor(db, { ...feed, sinks: ['warehouse', 'lake'] });
   expect(await together()).toBeUndefined();

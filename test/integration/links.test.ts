@@ -25,7 +25,7 @@ import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-/** All links, not only those that were clicked: a snapshot, in every sink. */
+/** All links, clicked or not: a snapshot in every sink. */
 
 let engine: Engine;
 let elsewhere: TestDatabase;
@@ -89,7 +89,7 @@ const truth = ({ service }: Sandbox): string[] =>
 const open = (options = {}): Promise<Sandbox> =>
   smallSandbox({ rows: { clicks: 200, leads: 20, sales: 10 }, days: 5, requestsPerMinute: null, ...options });
 
-it('lists quiet, archived and expired links, and marks those that are gone until they are back', async () => {
+it('lists quiet, archived and expired links, and marks deleted ones until they return', async () => {
   const sandbox = await open({ quietLinks: 60 });
   const config = configWith(sandbox);
   const [outcome] = await syncDone(config);
@@ -109,7 +109,7 @@ it('lists quiet, archived and expired links, and marks those that are gone until
   const [since] = await linksOf(config, '_missing_since is not null');
   await syncDone(config);
   expect((await linksOf(config, '_missing_since is not null'))[0]?._missing_since).toEqual(since?._missing_since);
-  // Not one of the sandbox's controls: the same link, shown again.
+  // Not through the sandbox's controls: the same link is listed again.
   const { body } = {
     body: JSON.stringify([
       { id, domain: 'd.test', key: 'k', url: 'https://a.test', createdAt: '2020-01-01T00:00:00Z' },
@@ -117,12 +117,12 @@ it('lists quiet, archived and expired links, and marks those that are gone until
   };
   sandbox.service.faults.add({ path: '/links', body, match: { page: '1' }, times: 3 });
   const [back] = await sync(config);
-  // One page of one link, and everything else is gone: such a listing proves nothing, and what it shows is taken over.
+  // One page with one link, and all others missing: such a listing proves nothing, but its link is stored.
   expect(back?.report?.state).toBe('incomplete');
   expect(await linksOf(config, '_missing_since is not null')).toEqual([]);
 });
 
-it('merges what events and the listing say: by updatedAt, and counters by the newest reading', async () => {
+it('merges events and the listing: by updatedAt, and counters by the newest reading', async () => {
   const sandbox = await open();
   const config = configWith(sandbox);
   await syncDone(config, ['clicks']);
@@ -152,7 +152,7 @@ it('merges what events and the listing say: by updatedAt, and counters by the ne
   expect(await stored()).toMatchObject({ link_url: 'https://new.test/', link_updated_at: new Date(at + DAY) });
 });
 
-it('has a budget of its own, which all processes share: it takes nothing from that of events', async () => {
+it('has a separate budget, shared by all processes, that takes nothing from that of events', async () => {
   const sandbox = await open({ apiKey: 'a-key-of-its-own' });
   const config = configWith(sandbox);
   await syncDone(config, ['leads', 'links']);
@@ -168,7 +168,7 @@ it('has a budget of its own, which all processes share: it takes nothing from th
   ]);
 });
 
-it('keeps what links were, where history is on', async () => {
+it('keeps earlier versions of links if history is on', async () => {
   const sandbox = await open();
   const config = configWith(sandbox);
   await syncDone(config);
@@ -198,7 +198,7 @@ it('keeps what links were, where history is on', async () => {
   expect((await versions()).at(-1)?.t).not.toBeNull();
 });
 
-it('makes the table of versions once, whichever of several sources comes first', async () => {
+it('creates the table of versions once for several concurrent sources', async () => {
   const sandbox = await open();
   const first = configWith(sandbox);
   const [source] = Object.values(first.sources);
@@ -275,16 +275,16 @@ describe('every sink', () => {
   });
 });
 
-describe('what is no listing is a fault of this stream alone', () => {
+describe('an invalid listing', () => {
   const ANSWERS: ReadonlyArray<[string, FaultRule, RegExp]> = [
     ['an object', { body: '{"links":[]}' }, /JSON that is not a list/],
-    ['a list of texts', { body: '["a","b"]' }, /not a link, on page 1: a link is not an object/],
+    ['a list of strings', { body: '["a","b"]' }, /not a link, on page 1: a link is not an object/],
     ['links without an id', { body: '[{"url":"https://a.test"}]' }, /not a link, on page 1: a link has no id/],
     ['404', { status: 404 }, /404[\s\S]*next: the service has no GET \/links at this baseUrl/],
     ['401', { status: 401 }, /401[\s\S]*next: check apiKey/],
     ['403', { status: 403 }, /403[\s\S]*next: give this key permission to read links/],
   ];
-  it.each(ANSWERS)('%s', async (_name, fault, message) => {
+  it.each(ANSWERS)('stops only this stream: %s', async (_name, fault, message) => {
     const sandbox = await open();
     const config = configWith(sandbox);
     await syncDone(config);
@@ -299,7 +299,7 @@ describe('what is no listing is a fault of this stream alone', () => {
     expect(await linksOf(config, '_listed_at is not null')).toEqual(before.filter(({ _listed_at }) => _listed_at));
   });
 
-  it('but for single records: they leave the listing unproven, and the links beside them are stored', async () => {
+  it('with unusable records stays uncertified, and its other links are stored', async () => {
     const sandbox = await open();
     const config = configWith(sandbox);
     await syncDone(config);
@@ -322,7 +322,7 @@ describe('what is no listing is a fault of this stream alone', () => {
     expect(findings.map(({ level, says }) => [level, says]).at(-1)).toEqual(['ok', 'lists its links']);
   });
 
-  it('and doctor names it', async () => {
+  it('is named by doctor', async () => {
     const sandbox = await open();
     sandbox.service.faults.add({ path: '/links', status: 404, times: 1 });
     const findings = await checkService(serviceOf(configWith(sandbox)), new AbortController().signal);
@@ -332,7 +332,7 @@ describe('what is no listing is a fault of this stream alone', () => {
     });
   });
 
-  it('HTML, and a service that fails: events go on, and it is tried again later', async () => {
+  it('is retried later after HTML or a server error, and events continue', async () => {
     const faults = [{ body: '<html>maintenance</html>' }, { status: 500 }];
     const states = await Promise.all(
       faults.map(async (fault) => {
@@ -349,7 +349,7 @@ describe('what is no listing is a fault of this stream alone', () => {
       ]);
   });
 
-  it('asks for page 0 once: a service that fails there counts from 1', async () => {
+  it('on page 0 is requested once: a service that fails there counts from 1', async () => {
     const sandbox = await open();
     const config = configWith(sandbox);
     sandbox.service.faults.add({ status: 500, path: '/links', match: { page: '0' }, times: 100 });
@@ -358,7 +358,7 @@ describe('what is no listing is a fault of this stream alone', () => {
     expect(sandbox.service.requests.filter(({ query }) => query.page === '0')).toHaveLength(1);
   });
 
-  it('of a worker, too: a 401 of the listing parks the listing, and not the source', async () => {
+  it('with a 401 parks the listing in a worker, and not the source', async () => {
     const sandbox = await open();
     const config = configWith(sandbox);
     sandbox.service.faults.add({ status: 401, path: '/links', times: 100 });

@@ -4,8 +4,8 @@ import { readOverview } from '../../src/http/routes/overview.ts';
 import { checkNewBackfills, enqueueBackfills } from '../../src/jobs/backfills.ts';
 import { stateDatabase } from '../support/postgres.ts';
 
-/** Backfills of several streams with so many windows in all, of a ledger that is not small either. */
-it('the overview does not wait for 20,000 windows that are queued', async () => {
+/** Backfills of several streams with so many windows in total, and a large ledger. */
+it('the overview does not wait for 20,000 queued windows', async () => {
   const home = await stateDatabase();
   const db = connect({ url: home.url, max: 4 });
   await db.query({
@@ -44,10 +44,10 @@ it('the overview does not wait for 20,000 windows that are queued', async () => 
   const count = {
     text: 'select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id',
   };
-  // In counts of the windows, whatever the machine is busy with: it was 350 of them.
+  // Relative to counting the windows, to be independent of load: it was 350 times.
   const ratios: number[] = [];
   for (let i = 0; i < 7; i++) ratios.push((await timed(overview)) / (await timed(() => db.query(count))));
-  // The median is about 4; with a look at each backfill's windows by itself it is 11.
+  // The median is about 4; with one query per backfill it is 11.
   expect(ratios.sort((a, b) => a - b)[3]).toBeLessThan(7);
   await expect(
     checkNewBackfills(db, [{ source: 'other', stream: 'clicks', window: { start: 0, end: 1 }, force: false }]),
@@ -56,7 +56,7 @@ it('the overview does not wait for 20,000 windows that are queued', async () => 
   await home.drop();
 });
 
-it('of backfills that ask for the same in the same moment one is added, whoever asks, and none for a part of it', async () => {
+it('adds one of several concurrent backfills of the same range, and none for a part of it', async () => {
   const home = await stateDatabase();
   const db = connect({ url: home.url, max: 5 });
   const queue = { flow: async () => {}, enqueue: async () => {}, promote: async () => {} };
@@ -70,7 +70,7 @@ it('of backfills that ask for the same in the same moment one is added, whoever 
   const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []));
   for (const reason of refused) expect(reason).toContain('already reads this range and has not ended');
   await expect(add({ ...window, end: window.end - 1 })).rejects.toThrow('already reads this range');
-  // More of it is something else, and so is what is proven already; which then is read in any case.
+  // A larger range is another backfill, and so is a forced one of a certified range.
   await add({ ...window, end: window.end + 1 });
   await add(window, true);
   await expect(add()).rejects.toThrow('already reads this range');

@@ -14,7 +14,7 @@ import { stateDatabase } from '../support/postgres.ts';
 import type { SinkPlace } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
 
-/** The sink of the simulations, with the state where it is for every other sink. */
+/** The sink of the simulations, with the same state as every other sink. */
 
 const booksIn =
   (state: Database, table: MemoryTable): Books =>

@@ -24,7 +24,7 @@ const tables = async (schema: string) =>
     })
   ).map(({ name }) => name);
 
-it('applies what is missing, in order, once', async () => {
+it('applies missing migrations, in order, once', async () => {
   const schema = 'odd "name"';
   expect(await migrate(db, STEPS.slice(0, 1), { schema })).toEqual([1]);
   expect(await migrate(db, STEPS.toReversed(), { schema })).toEqual([2, 3]);
@@ -36,7 +36,7 @@ it('applies what is missing, in order, once', async () => {
   expect(rows).toEqual(STEPS.map(({ version, name }) => ({ version, name, applied_at: expect.any(Date) })));
 });
 
-it('is safe for many at once, each on its own connections', async () => {
+it('is safe for concurrent processes, each with its own connections', async () => {
   const crowd = Array.from({ length: 6 }, () => connect({ url: home.url, max: 1 }));
   const done = await Promise.all(crowd.map((one) => migrate(one, STEPS, { schema: 'crowd' })));
   expect(done.flat().sort()).toEqual([1, 2, 3]);
@@ -44,14 +44,14 @@ it('is safe for many at once, each on its own connections', async () => {
   await Promise.all(crowd.map((one) => one.close()));
 });
 
-it('keeps the steps before a failing one, and nothing of that one', async () => {
+it('keeps the migrations before a failing one, and nothing of that one', async () => {
   const broken = { ...table(2, 'second'), sql: (s: string) => `${table(2, 'second').sql(s)}; SELECT no_such_column` };
   await expect(migrate(db, [table(1, 'first'), broken], { schema: 'half' })).rejects.toThrow(/no_such_column/);
   expect(await tables('half')).toEqual(['first', 'migrations']);
   expect(await migrate(db, STEPS, { schema: 'half' })).toEqual([2, 3]);
 });
 
-it('refuses a step that was changed after it was applied; layout does not count', async () => {
+it('refuses a migration that was changed after it was applied; layout does not count', async () => {
   await migrate(db, STEPS, { schema: 'changed' });
   const reindented = { ...table(1, 'first'), sql: (s: string) => table(1, 'first').sql(s).replace('\n  ', '\r\n') };
   expect(await migrate(db, [reindented, ...STEPS.slice(1)], { schema: 'changed' })).toEqual([]);
@@ -61,7 +61,7 @@ it('refuses a step that was changed after it was applied; layout does not count'
   expect(error.describe()).toMatch(/another migration 1 \(first\)[\s\S]*nothing was changed/);
 });
 
-it('refuses a database that a newer tributary wrote', async () => {
+it('refuses a database of a newer tributary', async () => {
   await migrate(db, STEPS, { schema: 'newer' });
   const error: Fault = await migrate(db, STEPS.slice(0, 2), { schema: 'newer' }).catch((fault) => fault);
   expect(error).toBeInstanceOf(ConfigError);

@@ -9,12 +9,12 @@ import { monthsPlace, partsOf, SALES, saleAt } from '../support/months.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { certified, createWriter, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-/** What happens to partitions over the years: retention, new columns, people who are forgotten, a setting that is changed. */
+/** Partitions over the years: retention, new columns, erased people, a changed setting. */
 
 const place = monthsPlace();
 
-it('keeps a month that was dropped from coming back with the next sweep, until its keys are deleted', async () => {
-  // As docs/warehouse.md says it.
+it('a dropped month does not return with the next sweep, until its keys are deleted', async () => {
+  // As described in docs/warehouse.md.
   const [dropMonth = '', deleteKeys = '', ...others] = docsSql().filter(isAboutPartitions);
   expect(others).toEqual([]);
   const writer = await createWriter(place(), SALES);
@@ -25,7 +25,7 @@ it('keeps a month that was dropped from coming back with the next sweep, until i
   await place().db.query({ text: dropMonth });
   expect(await writer.commit([...old, kept])).toEqual(receipt({ unchanged: 3 }));
   expect(await partsOf(place(), source)).toEqual(['c in sales_2025_02']);
-  // What was never seen before is new, whatever its month.
+  // A new event is stored, whatever its month.
   const late = saleAt('late', '2025-01-07T00:00:00Z');
   expect(await writer.commit([late, ...old])).toEqual(receipt({ new: 1, unchanged: 2 }));
   expect(await partsOf(place(), source)).toEqual(['c in sales_2025_02', 'late in sales_2025_01']);
@@ -36,7 +36,7 @@ it('keeps a month that was dropped from coming back with the next sweep, until i
   expect(await partsOf(place(), source)).toHaveLength(4);
 });
 
-it('says so when a month that it needs was detached and is in the way', async () => {
+it('reports that a required month is detached and in the way', async () => {
   const writer = await createWriter(place(), SALES);
   await writer.commit([saleAt('a', '2020-05-05T00:00:00Z')]);
   await place().db.query({ text: 'alter table attribution.sales detach partition attribution.sales_2020_05' });
@@ -47,7 +47,7 @@ it('says so when a month that it needs was detached and is in the way', async ()
   expect(await writer.commit([saleAt('b', '2020-05-06T00:00:00Z')])).toEqual(receipt({ new: 1 }));
 });
 
-it('gives new and wider columns to every month, also to those that come later', async () => {
+it('adds new and wider columns to every month, also to later ones', async () => {
   const { send, source } = await openFeed({ state: place().state, sinks: [place().createSink()], stream: 'sales' });
   const at = (month: string, fields: object) => ({
     ...recordOf(month, fields as Record<string, unknown>),
@@ -68,7 +68,7 @@ it('gives new and wider columns to every month, also to those that come later', 
   ]);
 });
 
-it('marks what vanished in every month of a window, and in no other', async () => {
+it('marks deleted events in every month of a window, and in no other', async () => {
   const writer = await createWriter(place(), SALES);
   const days = ['2018-01-31', '2018-02-28', '2018-03-31', '2018-04-30'].map((day) => `${day}T12:00:00Z`);
   await writer.commit(days.map((day, i) => saleAt(`e${i}`, day)));
@@ -84,7 +84,7 @@ it('marks what vanished in every month of a window, and in no other', async () =
   ).toEqual(['e0', 'e2']);
 });
 
-it('forgets the key of a click with the click, and all keys of a source with the source', async () => {
+it('removes the key of a click with the click, and all keys of a source with the source', async () => {
   const [one, two] = [await createWriter(place(), STREAMS.clicks), await createWriter(place(), STREAMS.clicks)];
   const click = (id: string, day: number) => rowOf(STREAMS.clicks, id, Date.UTC(2017, day, 1));
   for (const writer of [one, two]) await writer.commit([click('gone', 0), click('kept', 1)]);
@@ -104,7 +104,7 @@ it('forgets the key of a click with the click, and all keys of a source with the
 });
 
 it.each(['none', 'month'] as const)(
-  'refuses to change over a table of the other form to %s, and says how',
+  'refuses to change a table of the other form to %s, with a remedy',
   async (partition) => {
     const options = { name: 'warehouse', db: place().db, schema: `form_${partition}`, state: place().state };
     const other = partition === 'none' ? 'month' : 'none';
@@ -117,7 +117,7 @@ it.each(['none', 'month'] as const)(
   },
 );
 
-it('is complete after a whole sync over several months, and a second one changes nothing', async () => {
+it('is complete after a full sync over several months, and a second one changes nothing', async () => {
   const engine = await openEngine();
   try {
     const sandbox = await smallSandbox({ rows: { clicks: 200, leads: 60, sales: 40 }, days: 120 });

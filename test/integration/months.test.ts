@@ -6,11 +6,11 @@ import { untilWaiting } from '../support/locks.ts';
 import { keysOf, monthsPlace, partsOf, SALES, saleAt } from '../support/months.ts';
 import { createWriter, newSource, receipt, rowOf, rowsOf } from '../support/sink-harness.ts';
 
-/** Monthly partitions: where a row goes, that it is there only once, and that nobody waits. Every test has months of its own. */
+/** Monthly partitions: rows go to their month, exist once, and block nothing. Every test has its own months. */
 
 const place = monthsPlace();
 
-it('makes a partition for each UTC month when its first row comes', async () => {
+it('creates a partition for each UTC month with its first row', async () => {
   const writer = await createWriter(place(), SALES);
   const first = [saleAt('a', '2021-01-31T23:59:59.999Z'), saleAt('b', '2021-02-01T00:00:00Z')];
   expect(await writer.commit(first)).toEqual(receipt({ new: 2 }));
@@ -39,7 +39,7 @@ it('puts an instant where Postgres will hold it, in whole microseconds', async (
   expect(await partsOf(place(), writer.lease.source)).toEqual(['edge in sales_2021_04']);
 });
 
-it('takes times far out, without a partition for each of their months', async () => {
+it('accepts extreme times, without a partition for each of their months', async () => {
   const writer = await createWriter(place(), SALES);
   const times = ['1970-01-01T00:00:00Z', '1999-12-31T23:59:59Z', '2000-01-01T00:00:00Z', '2099-12-31T23:59:59Z'];
   const late = ['2100-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'];
@@ -57,7 +57,7 @@ it('takes times far out, without a partition for each of their months', async ()
     'e4 in sales_from_2100',
     'e5 in sales_from_2100',
   ]);
-  // To the microsecond, though a double no longer tells them apart out there.
+  // To the microsecond, although a double cannot distinguish them out there.
   const [last] = await place().db.query({
     text: `select to_char(max("timestamp") at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') as at from attribution.sales
       where _source = $1`,
@@ -79,7 +79,7 @@ it('keeps one row of an event whose time moves to another month, and finds it th
   expect(after).toMatchObject({ sale_amount: 2, _first_synced_at: before?._first_synced_at });
 
   expect(await writer.commit([moved])).toEqual(receipt({ unchanged: 1 }));
-  // The reading of a later run counts, also where it says an earlier time.
+  // The later run counts, even if its time is earlier.
   const back = await writer.commit([saleAt('moves', '2022-03-31T23:00:00Z', 1)], { runId: '20261114T120000-00000002' });
   expect(back).toEqual(receipt({ changed: 1 }));
   expect(await partsOf(place(), source)).toEqual(['moves in sales_2022_03', 'stays in sales_2022_03']);
@@ -88,7 +88,7 @@ it('keeps one row of an event whose time moves to another month, and finds it th
   expect(await partsOf(place(), source)).toEqual(['moves in sales_2022_06', 'stays in sales_2022_03']);
 });
 
-it('refuses an event that is there already, at whatever time, even to a writer that did not see it come', async () => {
+it('refuses a duplicate event at any time, even from a writer that missed the first', async () => {
   const writer = await createWriter(place(), SALES);
   const { source } = writer.lease;
   await writer.commit([saleAt('other', '2022-08-01T00:00:00Z')]);
@@ -109,7 +109,7 @@ it('refuses an event that is there already, at whatever time, even to a writer t
   expect(await partsOf(place(), source)).toEqual(['other in sales_2022_08']);
 });
 
-it('lets several processes make the same months at once', async () => {
+it('lets several processes create the same months at once', async () => {
   const writers = await Promise.all(Array.from({ length: 6 }, () => createWriter(place(), SALES)));
   const rows = Array.from({ length: 8 }, (_, i) => saleAt(`e${i}`, `2023-0${i + 1}-15T00:00:00Z`));
   const receipts = await Promise.all(writers.map((writer) => writer.commit(rows)));
@@ -117,15 +117,15 @@ it('lets several processes make the same months at once', async () => {
   for (const { lease } of writers) expect(await partsOf(place(), lease.source)).toHaveLength(8);
 });
 
-it('waits for no reader when a month begins, and no reader waits for it', async () => {
+it('readers and a writer that starts a month do not block each other', async () => {
   const writer = await createWriter(place(), SALES);
   const report = await place().db.begin();
   try {
-    // Should the writer wait for it after all, the server ends it, and the test fails instead of hanging.
+    // If the writer waits after all, the server cancels it, and the test fails instead of hanging.
     await report.query({ text: "set local idle_in_transaction_session_timeout = '3s'" });
     await report.query({ text: 'select count(*) from attribution.sales' });
     expect(await writer.commit([saleAt('a', '2023-11-01T00:00:00Z')])).toEqual(receipt({ new: 1 }));
-    // A report sees a month that began while it ran: it reads what is committed.
+    // A report sees a month that began during it: it reads what is committed.
     const seen = { text: 'select 1 from attribution.sales where _source = $1', values: [writer.lease.source] };
     expect(await report.query(seen)).toHaveLength(1);
   } finally {
@@ -139,7 +139,7 @@ const planOf = async (text: string, values: readonly unknown[]): Promise<string[
   return [...new Set(tables)].sort();
 };
 
-it('reads only the months that are asked for: reports, the merge, and the marks of what vanished', async () => {
+it('prunes to the requested months: reports, the merge, and the marks of deleted events', async () => {
   const source = newSource();
   const writer = await createWriter(place(), SALES, source);
   const times = ['2024-01-10', '2024-02-10', '2024-03-10', '2024-04-10'].map((day) => `${day}T00:00:00Z`);

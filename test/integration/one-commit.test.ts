@@ -20,7 +20,7 @@ import {
   type SinkPlace,
 } from '../support/sink-harness.ts';
 
-/** Data and cursor, whatever breaks between them. Both databases are reached through proxies that cut the line on demand. */
+/** Data and cursor stay consistent, whatever fails between them. Both databases are behind proxies that cut connections on demand. */
 
 const stream = STREAMS.sales;
 const schema = 'attribution';
@@ -76,11 +76,11 @@ describe.each([
   afterAll(() => home.close());
 
   it.each(['data', 'cursors'] as const)(
-    'looks up a commit whose answer was lost (%s), and does not repeat it',
+    'looks up a commit whose response was lost (%s), and does not repeat it',
     async (which) => {
       const writer = await createWriter(home, stream);
       const { source } = writer.lease;
-      // With rejected records elsewhere, the state is told of those first.
+      // With rejected records elsewhere, the state gets those first.
       const letThrough = isElsewhere && which === 'cursors' ? REJECTED_ROWS : 0;
       await home[which].fail({ kind: 'commit', lost: 'answer', letThrough });
       expect(await writer.commit(rows, { spans }, rejected)).toEqual(receipt({ new: 2 }));
@@ -93,7 +93,7 @@ describe.each([
     },
   );
 
-  it('says so when a commit never arrived; nothing is told that is not there', async () => {
+  it('reports a commit that never arrived, and records nothing for it', async () => {
     const writer = await createWriter(home, stream);
     await home.data.fail({ kind: 'commit', lost: 'question', letThrough: 0 });
     await expect(writer.commit(rows, { spans })).rejects.toThrow(RetryLater);
@@ -103,7 +103,7 @@ describe.each([
   });
 });
 
-it('is one transaction where data and state share a database', async () => {
+it('is one transaction if data and state share a database', async () => {
   const home = await openHome(false);
   try {
     const writer = await createWriter(home, stream);
@@ -122,14 +122,14 @@ it('is one transaction where data and state share a database', async () => {
   }
 });
 
-describe('data that is there, and a state that was never told', () => {
+describe('data that was committed, and a state that missed it', () => {
   let home: Home;
   beforeAll(async () => {
     home = await openHome(true);
   });
   afterAll(() => home.close());
 
-  /** The process dies after the data was committed: of the state's transaction nothing arrives. */
+  /** The process dies after the data was committed: nothing of the state's transaction arrives. */
   async function crash() {
     const writer = await createWriter(home, stream);
     const noted = [{ ...certified(NOON, NOON + MINUTE), note: 'a note with \0 and \ud800' }];
@@ -149,15 +149,15 @@ describe('data that is there, and a state that was never told', () => {
     };
   }
 
-  it('is told by recover, once, and the rows are known', async () => {
+  it('is recorded by recover, once, and the rows are known', async () => {
     const { next, source, recover } = await crash();
     await recover();
-    const told = { completeThrough: NOON + MINUTE, newestSeen: NOON + 0.125, since: NOON };
-    expect(await readCursor(home.state, next.advance())).toMatchObject(told);
+    const recorded = { completeThrough: NOON + MINUTE, newestSeen: NOON + 0.125, since: NOON };
+    expect(await readCursor(home.state, next.advance())).toMatchObject(recorded);
     expect(await readLedger(home.state, next.advance(), 0)).toMatchObject([
       { ...asEntries(spans)[0], note: 'a note with \ufffd and \ufffd' },
     ]);
-    // Records that were set aside are not lost either: no receipt holds them.
+    // Quarantined records are not lost either, although no receipt holds them.
     expect(await quarantined(home, source)).toHaveLength(1);
     const versions = { text: 'select xmin::text from tributary.cursors where source = $1', values: [source] };
     const before = await home.state.query(versions);
@@ -166,14 +166,14 @@ describe('data that is there, and a state that was never told', () => {
     expect(await next.commit(rows, { spans })).toEqual(receipt({ unchanged: 2 }));
   });
 
-  it('is not told by somebody who has lost the stream', async () => {
+  it('is not recorded by a holder that lost the lease', async () => {
     const { next, feed } = await crash();
     const recovery = home.createSink().recover({ ...feed, epoch: next.lease.epoch - 1 });
     await expect(recovery).rejects.toThrow(/lost its lease on the stream/);
     expect(await readCursor(home.state, next.advance())).toBeUndefined();
   });
 
-  it('is not told again once a run has settled: a cursor that is reset stays reset', async () => {
+  it('is not recorded again after a run has settled: a reset cursor stays reset', async () => {
     const writer = await createWriter(home, stream);
     const { source } = writer.lease;
     const feed = { source, stream: stream.name };
@@ -188,7 +188,7 @@ describe('data that is there, and a state that was never told', () => {
     expect(await readLedger(home.state, writer.advance(), 0)).toEqual([]);
   });
 
-  it('keeps the receipt of a commit that the state was not told of, even when a run settles', async () => {
+  it('keeps the receipt of a commit that the state missed, even when a run settles', async () => {
     const { next, feed, recover } = await crash();
     await home.createSink().publishProgress(feed);
     await recover();

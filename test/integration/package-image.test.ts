@@ -11,12 +11,12 @@ import { hasRedis, startRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
 /**
- * What the Dockerfile does, done in an empty folder: the package unpacked over the lock file's dependencies, and then the
- * image's own command line, with the environment that compose gives it.
+ * The steps of the Dockerfile in an empty folder: the package unpacked over the lock file's dependencies, then the image's own
+ * command line, with the environment from compose.
  */
 
 const image = readDockerfile().at(-1);
-/** In a container 7070 is always free; here another test, or another program, may have it. */
+/** A container always has 7070 free; here another process may use it. */
 const PORT = 20_000 + (process.pid % 20_000);
 
 let root: string;
@@ -39,12 +39,12 @@ afterAll(() => home.drop());
 function environment(): Record<string, string> {
   const { environment: given } = readCompose(filledEnvExample()).services.tributary ?? {};
   const ofImage = Object.fromEntries((said(image, 'ENV') ?? '').split(' ').map((pair) => pair.split('=')));
-  // Where compose has servers of its own, these are ours; the queue's place is then the state database.
+  // Compose has its own servers, these replace them; the queue is then in the state database.
   const servers = { DATABASE_URL: home.url, REDIS_URL: '', TRIBUTARY_BASE_URL: sandbox.baseUrl };
   return { ...given, ...ofImage, ...servers, TRIBUTARY_API_KEY: sandbox.apiKey, TMPDIR: join(root, 'tmp') };
 }
 
-/** A command of the image, as the engine starts it: without a shell, in the image's working folder. */
+/** Runs a command of the image, as the engine starts it: without a shell, in the image's working folder. */
 function started([program = '', ...args]: readonly string[], more: Record<string, string> = {}): Running {
   expect(program).toBe('node');
   const moved = args.map((part) => part.replace(/^\/app\//, join(root, 'app/')).replace(':7070/', `:${PORT}/`));
@@ -56,12 +56,12 @@ function started([program = '', ...args]: readonly string[], more: Record<string
 const inContainer = (...args: string[]): Promise<Finished> =>
   started([...argv(said(image, 'ENTRYPOINT')), ...args]).done;
 
-it('is the version of this package', async () => {
+it('has the version of this package', async () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
   expect(await inContainer('--version')).toMatchObject({ code: 0, stdout: `${version}\n` });
 });
 
-it('finds its config, which is sound, and everything behind it', async () => {
+it('finds a valid config, and every service that it names', async () => {
   expect(await inContainer('config', 'check')).toMatchObject({ code: 0, stderr: '' });
   const { code, stdout, text } = await inContainer('doctor', '--json');
   expect(code, text).toBe(0);
@@ -81,7 +81,7 @@ it('syncs without the optional packages, and writes to no file of its own', asyn
   expect(await listing(root)).toEqual(before);
 });
 
-it.skipIf(!hasRedis)('works until it is told to stop, and says that it is healthy', async () => {
+it.skipIf(!hasRedis)('works until it is stopped, and reports that it is healthy', async () => {
   const { command = [] } = readCompose(filledEnvExample()).services.redis ?? {};
   const flags = command
     .slice(1)

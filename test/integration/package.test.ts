@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type Finished, startProcess } from '../support/cli.ts';
 import { emptyFolder, npmInstall, pack, type Tarball } from '../support/package.ts';
 
-/** What npm would publish, used by a foreign: installed into an empty folder, without install scripts. */
+/** The published package as a user gets it: installed into an empty folder, without install scripts. */
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
 
@@ -22,7 +22,7 @@ const typed = (file: string, ...args: string[]): Promise<Finished> => startProce
 const node = (code: string): Promise<Finished> => typed(process.execPath, '--input-type=module', '--eval', `${code}\n`);
 
 describe('the tarball', () => {
-  it('holds the program, its types, the schema and the docs', () => {
+  it('contains the program, its types, the schema and the docs', () => {
     expect(tarball.files).toEqual(
       expect.arrayContaining([
         'dist/cli/main.js',
@@ -40,7 +40,7 @@ describe('the tarball', () => {
     );
   });
 
-  it('holds nothing else: no tests, no sources, no state, no secrets', () => {
+  it('contains nothing else: no tests, no sources, no state, no secrets', () => {
     const expected =
       /^(dist\/.+\.(js|d\.ts|html|css|svg)|dist\/cli\/help\.json|dist\/bundle\/(package\.json|LICENSES\.txt|.+\.(js\.map|bin))|config\/tributary\.(yaml|schema\.json)|docs\/.+\.(md|svg|png|json|ya?ml)|dbt\/.+\.(sql|yml|md))$/;
     const atTheTop = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
@@ -50,14 +50,14 @@ describe('the tarball', () => {
 });
 
 describe('installed into an empty folder', () => {
-  it('is there by its name', async () => {
+  it('is found by its name', async () => {
     expect(await typed('npx', '--no-install', 'tributary', '--version')).toMatchObject({
       code: 0,
       stdout: `${manifest.version}\n`,
     });
   });
 
-  it('syncs, with the Postgres that came along', async () => {
+  it('syncs, with the bundled Postgres', async () => {
     const { code, stdout, text } = await typed('npx', '--no-install', 'tributary', 'demo', '--json');
     expect(code, text).toBe(0);
     const { streams } = JSON.parse(stdout) as { streams: Array<{ new: number; state: string }> };
@@ -68,7 +68,7 @@ describe('installed into an empty folder', () => {
     ]);
   });
 
-  it('names the lines of its sources in a stack, where Node is told to', async () => {
+  it('shows source lines in a stack, with the option of Node', async () => {
     const program = join(folder, 'node_modules/tributary-sync/dist/cli/main.js');
     const printer = `process.stdout.write = () => { console.error(new Error('printed').stack); return true; };`;
     const args = ['--enable-source-maps', '--import', `data:text/javascript,${encodeURIComponent(printer)}`];
@@ -86,7 +86,7 @@ describe('installed into an empty folder', () => {
     expect(closed.stdout).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
   });
 
-  it('brings types that stand on their own, strictly and without skipLibCheck', async () => {
+  it('has self-contained types, for strict mode without skipLibCheck', async () => {
     const use = (verb: string): string =>
       `import { createTributary } from 'tributary-sync';\nexport const done = createTributary({ config: { sources: {} } }).${verb}();\n`;
     await writeFile(join(folder, 'good.mts'), use('sync'));

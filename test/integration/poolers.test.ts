@@ -34,7 +34,7 @@ describe.runIf(hasPgBouncer)('PgBouncer in transaction mode', () => {
   const write = (state: { url: string; directUrl?: string }) =>
     place.config(JSON.stringify({ ...JSON.parse(configText(state, sandbox, { name: 'main' })), state }));
 
-  it('syncs completely, several streams at once, and status tells of it', async () => {
+  it('syncs completely, several streams at once, and status reports it', async () => {
     await write({ url: bouncer.url });
     const synced = await place.run(['sync', '--config', 't.yaml']);
     expect(synced.code, synced.text).toBe(0);
@@ -42,7 +42,7 @@ describe.runIf(hasPgBouncer)('PgBouncer in transaction mode', () => {
     expect(await place.run(['status', '--config', 't.yaml'])).toMatchObject({ code: 0 });
   });
 
-  it('gives the locks of a process that stands still back, and leaves no setting on a shared connection', async () => {
+  it('releases the locks of a process that hangs, and leaves no setting on a shared connection', async () => {
     const show = { text: 'show idle_in_transaction_session_timeout' };
     expect(await pooled.transaction((tx) => tx.query(show))).toEqual([{ idle_in_transaction_session_timeout: '5min' }]);
     const direct = connect({ url: home.url });
@@ -59,7 +59,7 @@ describe.runIf(hasPgBouncer)('PgBouncer in transaction mode', () => {
     for (const [row] of seen) expect([{ synchronous_commit: row?.synchronous_commit }]).toEqual(usual);
   });
 
-  it('is refused at the start by a worker whose queue would be behind it, and by the doctor', async () => {
+  it('is refused at startup by a worker whose queue would be behind it, and by doctor', async () => {
     await write({ url: bouncer.url });
     const refused = await place.run(['worker', '--config', 't.yaml']);
     expect(refused.code, refused.text).toBe(2);
@@ -79,7 +79,7 @@ describe.runIf(hasPgBouncer)('PgBouncer in transaction mode', () => {
     expect(code, text).toBe(0);
   });
 
-  it('refuses a setting of the URL for good: the fault is named, and nobody is told to try again', async () => {
+  it('rejects a setting of the URL: the fault is named, and not retryable', async () => {
     await write({ url: withSetting(bouncer.url) });
     const refused = await place.run(['sync', '--config', 't.yaml']);
     expect(refused.code, refused.text).toBe(2);
@@ -87,7 +87,7 @@ describe.runIf(hasPgBouncer)('PgBouncer in transaction mode', () => {
     expect(refused.text).not.toContain('run again');
   });
 
-  it('is known for a pooler also where it ignores settings, by a worker and by the doctor', async () => {
+  it('is detected by a worker and by doctor even where it ignores settings', async () => {
     const lenient = await startPgBouncer(home.url, { ignores: ['options', 'statement_timeout', 'lock_timeout'] });
     try {
       await write({ url: withSetting(lenient.url) });

@@ -8,11 +8,11 @@ import { startStock, stockPostgres } from '../support/servers.ts';
 import { createWriter, receipt } from '../support/sink-harness.ts';
 import { sinkSuite } from '../support/sink-suite.ts';
 
-/** The oldest server that we promise to run on, as the distribution ships it. */
+/** The oldest supported server, as the distribution ships it. */
 
 const bin = stockPostgres(15);
 if (bin === undefined) {
-  it('Postgres 15 is not installed here: nothing was tried on it', () => expect(bin).toBeUndefined());
+  it('Postgres 15 is not installed: nothing was tested on it', () => expect(bin).toBeUndefined());
 } else {
   describe('stock Postgres 15', () => {
     let server: Awaited<ReturnType<typeof startStock>>;
@@ -21,7 +21,7 @@ if (bin === undefined) {
     });
     afterAll(() => server.close());
 
-    it('is what it says', async () => {
+    it('has its version', async () => {
       const db = connect({ url: server.url, max: 1 });
       const [version] = await db.query<{ server_version: string }>({ text: 'show server_version' });
       await db.close();

@@ -11,7 +11,7 @@ import type { PostgresSink } from '../../src/sinks/postgres/postgres-sink.ts';
 import { ODD_SCHEMA, type PostgresPlace, postgresPlace } from '../support/postgres-place.ts';
 import { certified, createWriter, MINUTE, NOON, receipt, rowOf, type Writer } from '../support/sink-harness.ts';
 
-/** Rows with what is hard to carry in every column, for comparing two ways to the same table. */
+/** Rows with difficult values in every column, to compare two ways of writing the same table. */
 
 const words = (text: string): string[] => text.split(/\s+/);
 
@@ -32,7 +32,7 @@ const ODD: Readonly<Record<Kind, readonly Value[]>> = {
 };
 const KINDS = Object.keys(ODD) as Kind[];
 
-/** Fields that nobody declared: odd ones, and words that a statement may use itself. */
+/** Undeclared fields: odd ones, and words that a statement may use itself. */
 const FIELDS =
   words(`n s t r k id at row value ordinality changed new select user __proto__ constructor odd"name;-- $1 ü
   link.odd customer.n click.${'long'.repeat(20)} stored known data`);
@@ -46,7 +46,7 @@ const withFields = (name: StreamName): Stream => {
   );
 };
 
-/** Draws odd rows: the same for the same seed. */
+/** Draws odd rows, reproducible by seed. */
 function drawer(stream: Stream, seed: number) {
   let state = seed;
   const below = (n: number): number => {
@@ -69,7 +69,7 @@ function drawer(stream: Stream, seed: number) {
   return { below, redraw, rows };
 }
 
-/** Few rows reach the server another way than many. Nobody may be able to tell: in pieces or in one, tables and receipts are the same. */
+/** Few rows reach the server by another path than many. Tables and receipts must be the same for one commit and for small ones. */
 const EVENTS = 120;
 const PIECES = [1, 3, 50, 51, 2, 13];
 const DAY = 24 * 60 * MINUTE;
@@ -80,7 +80,7 @@ function cut<T>(list: readonly T[]): T[][] {
   return pieces;
 }
 
-/** Which rows and columns differ; not by `toEqual`, which would compare and print megabytes. */
+/** Which rows and columns differ; `toEqual` would compare and print megabytes. */
 function differing(some: readonly string[], others: readonly string[]): string[] {
   const pairs = some.map((row, i) => [row, others[i] ?? '{}']).filter(([a, b]) => a !== b);
   const names = pairs.slice(0, 3).map((pair) => {
@@ -119,9 +119,9 @@ describe.each([
     return found.map(({ row }) => row);
   };
 
-  /** Two writers of the same rows: one commits all at once, the other piece by piece. Groups stay together. */
+  /** Two writers of the same rows: one commits all at once, the other in pieces. Groups stay together. */
   async function twoWriters(stream: Stream) {
-    const [whole, pieces] = [await createWriter(place, stream), await createWriter(place, stream)];
+    const [atOnce, pieces] = [await createWriter(place, stream), await createWriter(place, stream)];
     const commit = async (writer: Writer, writes: readonly Row[][], runId: string) => {
       const batch = await sink.open(stream);
       for (const rows of writes) await batch.write(rows);
@@ -134,20 +134,20 @@ describe.each([
         const few = await commit(pieces, [part.slice(0, 1), part.slice(1)], runId);
         for (const key of ['new', 'changed', 'unchanged', 'sanitized'] as const) sum[key] += few[key];
       }
-      expect(await commit(whole, parts, runId)).toEqual(sum);
+      expect(await commit(atOnce, parts, runId)).toEqual(sum);
       for (const table of [stream.name, 'links', 'customers'])
-        expect(differing(await stored(table, pieces), await stored(table, whole))).toEqual([]);
+        expect(differing(await stored(table, pieces), await stored(table, atOnce))).toEqual([]);
       return sum;
     };
-    return { whole, pieces, both };
+    return { atOnce, pieces, both };
   }
   const alone = (rows: readonly Row[]): Row[][] => rows.map((row) => [row]);
 
-  it.each(STREAM_NAMES)('%s of any values: read again, changed, moved, vanished and shown again', async (name) => {
+  it.each(STREAM_NAMES)('%s with any values: read again, changed, moved, deleted and restored', async (name) => {
     const stream = streams[name];
     const property = fc.asyncProperty(fc.integer(), async (seed) => {
       const { below, redraw, rows } = drawer(stream, seed);
-      const { whole, pieces, both } = await twoWriters(stream);
+      const { atOnce, pieces, both } = await twoWriters(stream);
       const first = rows(EVENTS);
       await both(alone(first.filter((_, i) => i % 2 === 0)), '20261114T120000-00000001');
       expect(await both(alone(first), '20261114T120000-00000001')).toMatchObject({
@@ -167,7 +167,7 @@ describe.each([
       });
       const compare = async (of: readonly Row[]): Promise<string[]> => {
         const window = { start: EARLIEST, end: LATEST };
-        const found = await sink.compare({ stream, source: whole.lease.source, window, rows: of, isWhole: false });
+        const found = await sink.compare({ stream, source: atOnce.lease.source, window, rows: of, isWhole: false });
         return found.map(({ kind, id, at, columns }) => [kind, id, at, ...columns].join(' '));
       };
       const found = await compare(moved);
@@ -176,7 +176,7 @@ describe.each([
       expect(found.length).toBeGreaterThan(EVENTS / 2);
 
       const spans = [{ ...certified(NOON, NOON + 60 * MINUTE), whole: true }];
-      for (const writer of [whole, pieces]) await writer.commit([], { spans, runId: '20261114T120000-00000004' });
+      for (const writer of [atOnce, pieces]) await writer.commit([], { spans, runId: '20261114T120000-00000004' });
       expect((await compare(moved)).length).toBeGreaterThan(10);
       await both(alone(moved.filter((_, i) => i % 3 > 0)), '20261114T120000-00000005');
       await both(alone(moved), '20261114T120000-00000005');
@@ -217,22 +217,19 @@ describe.each([
     }
   });
 
-  it.each([3, EVENTS])(
-    'refuses %i known rows of a writer who lost the stream after they were written',
-    async (count) => {
-      const { redraw, rows } = drawer(streams.sales, count);
-      const old = await createWriter(place, streams.sales);
-      const first = rows(count);
-      await old.commit(first);
-      const all = async () => (await Promise.all(['sales', 'links'].map((table) => stored(table, old, [])))).flat();
-      const before = await all();
-      const batch = await sink.open(streams.sales);
-      await batch.write(first.map((row) => redraw(row, () => true)));
-      await old.lease.release();
-      const next = await createWriter(place, streams.sales, old.lease.source);
-      await expect(batch.commit(old.advance({ runId: 'late' }))).rejects.toThrow(/lost its lease on the stream/);
-      expect(differing(await all(), before)).toEqual([]);
-      expect(await next.commit(first)).toMatchObject({ unchanged: count });
-    },
-  );
+  it.each([3, EVENTS])('refuses %i known rows of a writer who lost the lease after writing them', async (count) => {
+    const { redraw, rows } = drawer(streams.sales, count);
+    const old = await createWriter(place, streams.sales);
+    const first = rows(count);
+    await old.commit(first);
+    const all = async () => (await Promise.all(['sales', 'links'].map((table) => stored(table, old, [])))).flat();
+    const before = await all();
+    const batch = await sink.open(streams.sales);
+    await batch.write(first.map((row) => redraw(row, () => true)));
+    await old.lease.release();
+    const next = await createWriter(place, streams.sales, old.lease.source);
+    await expect(batch.commit(old.advance({ runId: 'late' }))).rejects.toThrow(/lost its lease on the stream/);
+    expect(differing(await all(), before)).toEqual([]);
+    expect(await next.commit(first)).toMatchObject({ unchanged: count });
+  });
 });

@@ -8,7 +8,7 @@ import { forThisFile } from '../support/for-this-file.ts';
 import { ODD_SCHEMA, postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, NOON, receipt, rowOf } from '../support/sink-harness.ts';
 
-/** What is Postgres' own about the sink: the tables it makes, and how it leaves them alone. */
+/** What is specific to the Postgres sink: the tables that it creates and then leaves alone. */
 
 const place = await forThisFile(postgresPlace());
 
@@ -54,7 +54,7 @@ it.each(STREAM_NAMES)('gives %s every column of its stream, with its type and a 
   expect(found.filter((column) => column.comment?.startsWith('Deprecated'))).not.toEqual([]);
 });
 
-it('requires a value only where every row has one: what it is, when it was, and what we write ourselves', async () => {
+it('requires a value only if every row has one: the id, the time, and our own columns', async () => {
   await sinkIn('columns').prepare(STREAMS.sales);
   const required = (await columnsOf('columns', STREAMS.sales)).filter((column) => column.required);
   expect(required.map((column) => column.name).sort()).toEqual(
@@ -62,7 +62,7 @@ it('requires a value only where every row has one: what it is, when it was, and 
   );
 });
 
-it('brings an older table up to date without losing its rows or its columns', async () => {
+it('updates an older table without losing its rows or its columns', async () => {
   const { columns } = STREAMS.sales;
   const older: Stream = { ...STREAMS.sales, columns: columns.filter(({ name }) => !/^sale_|^customer_/.test(name)) };
   // As an older version left it: without the views, which a newer one adds.
@@ -86,7 +86,7 @@ it('brings an older table up to date without losing its rows or its columns', as
   expect(await next.commit([same])).toEqual(receipt({ changed: 1 }));
 });
 
-it('puts back a column that somebody dropped, even one that is never empty', async () => {
+it('restores a dropped column, even one that is never empty', async () => {
   await sinkIn('repaired').prepare(STREAMS.clicks);
   await place.db.query({
     text: `
@@ -102,7 +102,7 @@ it('puts back a column that somebody dropped, even one that is never empty', asy
   ]);
 });
 
-it('leaves a table that is up to date alone, even while somebody reads it', async () => {
+it('does not touch a current table, even while it is being read', async () => {
   const sink = sinkIn('calm');
   await sink.prepare(STREAMS.leads);
   const versions = (): Promise<object[]> =>
@@ -114,7 +114,7 @@ it('leaves a table that is up to date alone, even while somebody reads it', asyn
         order by 1, 2`,
     });
   const before = await versions();
-  // A report that runs for hours holds this lock; an ALTER or COMMENT would wait behind it, and every reader behind that.
+  // A report holds this lock for hours; an ALTER or COMMENT would wait for it, and every reader for that.
   const reader = await place.db.begin();
   try {
     await reader.query({ text: 'lock table calm.leads in access share mode' });
@@ -141,7 +141,7 @@ it('uses no name as SQL: the schema is exactly what the config says', async () =
   expect(found.map(({ name }) => name)).toEqual(expect.arrayContaining([schema, 'columns']));
 });
 
-it('prints a definition that a DBA can run, and that prepare then has nothing to add to', async () => {
+it('prints a definition that a DBA can run, to which prepare has nothing to add', async () => {
   await place.db.query({ text: 'create schema by_hand' });
   for (const name of STREAM_NAMES)
     await place.db.query({ text: tableDefinition('by_hand', streamTable(STREAMS[name])) });

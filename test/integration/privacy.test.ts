@@ -8,7 +8,7 @@ import { forThisFile } from '../support/for-this-file.ts';
 import type { SandboxService } from '../support/odd-service/service.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** From the service's HTTP to everything that is stored: what the settings hide is nowhere. */
+/** From the service's HTTP to everything stored: what the settings hide is nowhere. */
 
 const SMALL = { rows: { clicks: 30, leads: 10, sales: 6 }, days: 5 };
 const SALT = 'a salt of the tests';
@@ -16,7 +16,7 @@ const IP = '203.0.113.77';
 
 const engine = await forThisFile(openEngine());
 
-/** Records with personal data in every place that a record has, one of them of no use. */
+/** Records with personal data in every place that a record has, one of them invalid. */
 function plant(service: SandboxService): void {
   const [lead] = service.events('leads');
   if (!lead) throw new Error('the sandbox is empty');
@@ -61,14 +61,14 @@ async function syncedWith(
 
 const hashed = (text: string): string => createHmac('sha256', SALT).update(text).digest('hex');
 
-it('by default the password of a link is nowhere, and the rest is kept', async () => {
+it('by default omits the password of a link everywhere, and keeps the rest', async () => {
   const { lines, row } = await syncedWith({});
   expect(lines(/secret-/)).toEqual([]);
   expect(row).toMatchObject({ link_password: null, click_ip: IP, ip: IP, customer_name: 'CANARY' });
   expect(lines(/^links /).length).toBeGreaterThan(0);
 });
 
-it('whoever wants the password finds it in its column, and in no record that was set aside', async () => {
+it('keeps the password in its column on request, and in no quarantined record', async () => {
   const { lines, row } = await syncedWith({ linkPassword: 'keep' });
   expect(row.link_password).toBe('secret-word');
   expect(lines(/^quarantine .*secret-/)).toEqual([]);

@@ -29,7 +29,7 @@ async function keep(
 
 const why = (record: unknown, reason = 'the record has no time'): Rejected => ({ record, reason });
 
-it('keeps a record as it came, with its reason', async () => {
+it('keeps a record as received, with its reason', async () => {
   const record = { event: 'lead', eventId: 'e1', metadata: { n: 9007199254740993n, list: [1, null] } };
   const [kept, ...more] = await keep(newSource(), [why(record)]);
   expect(more).toEqual([]);
@@ -37,7 +37,7 @@ it('keeps a record as it came, with its reason', async () => {
   expect(kept?.record).toBe('{"event":"lead","eventId":"e1","metadata":{"n":9007199254740993,"list":[1,null]}}');
 });
 
-it('keeps it once, however often it is read and however its link and customer move meanwhile', async () => {
+it('keeps it once, however often it is read and however its link and customer change', async () => {
   const source = newSource();
   const read = (clicks: number) =>
     why({ eventId: 'e1', link: { id: 'l1', clicks }, customer: { id: 'c1', name: `made up ${clicks}` } });
@@ -65,18 +65,18 @@ it('keeps different records apart: another event, another link, another source',
 it.each<[string, unknown]>([
   ['in its place', { link: { id: 'l', password: 'CANARY' } }],
   ['in a list of links', { link: [{ password: 'CANARY' }] }],
-  ['in a link that came as text', { link: '{"id":"l","password":"CANARY"}' }],
-  ['in a link that came as text in text', { link: '"{\\"password\\":\\"CANARY\\"}"' }],
+  ['in a link sent as text', { link: '{"id":"l","password":"CANARY"}' }],
+  ['in a link sent as text in text', { link: '"{\\"password\\":\\"CANARY\\"}"' }],
   ['under another name', { linkPassword: 'CANARY', link: { Password: ['CANARY'], password_plain: { is: 'CANARY' } } }],
   ['in a record that is a list', [{ link: { password: 'CANARY' } }]],
-  ['deep down', { data: { events: [{ link: { nested: { password: 'CANARY' } } }] } }],
+  ['deeply nested', { data: { events: [{ link: { nested: { password: 'CANARY' } } }] } }],
 ])('never keeps the password of a link: %s', async (_where, record) => {
   const [kept] = await keep(newSource(), [why(record)]);
   expect(kept?.record).toBeDefined();
   expect(JSON.stringify(kept)).not.toContain('CANARY');
 });
 
-it('says that a link has no password, as the service did', async () => {
+it('records that a link has no password, like the service', async () => {
   expect((await keep(newSource(), [why({ link: { password: null } })]))[0]?.record).toBe('{"link":{"password":null}}');
 });
 
@@ -90,21 +90,21 @@ it.each<[string, unknown]>([
   ['an integer beyond 2^53', 9007199254740993n],
   ['a key called __proto__', JSON.parse('{"__proto__":{"admin":true}}')],
   ['a megabyte', { blob: 'x'.repeat(1_100_000) }],
-])('can keep anything: %s', async (_what, record) => {
+])('accepts any value: %s', async (_what, record) => {
   const source = newSource();
   await keep(source, [why(record, 'a reason with \0 and \ud800')]);
   const kept = await keep(source, [why(record, 'a reason with \0 and \ud800')]);
   expect(kept.map(({ reason }) => reason)).toEqual(['a reason with \ufffd and \ufffd']);
 });
 
-it('keeps the top of a record that has no bottom', async () => {
+it('keeps the top of an infinitely deep record', async () => {
   let record: unknown = 'bottom';
   for (let level = 0; level < 20_000; level++) record = { down: record };
   const [kept] = await keep(newSource(), [why({ eventId: 'deep', record })]);
   expect(kept?.record).toMatch(/^\{"eventId":"deep","record":\{"down":.*too deep/);
 });
 
-it('is gone with the batch that is rolled back', async () => {
+it('is rolled back with its batch', async () => {
   const source = newSource();
   const failing = db.transaction(async (tx) => {
     await quarantine(tx, { source, stream: 'leads', runId: '20261114T120000-00000001' }, [why({ eventId: 'e1' })]);

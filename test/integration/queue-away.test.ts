@@ -12,8 +12,8 @@ import { type RedisServer, startRedisServer } from '../support/servers.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { until } from '../support/workers.ts';
 
-/** People ask for backfills and syncs while Redis is away: the state takes them down, and the queue is told when it is back. */
-describe.skipIf(!hasRedis)('while Redis is away', () => {
+/** Backfills and syncs requested during an outage of Redis: the state records them, and the queue gets them when Redis is back. */
+describe.skipIf(!hasRedis)('during an outage of Redis', () => {
   const today = startOfDay(Date.now());
   const window = { start: today - DAY_MS, end: today };
   const clicks = { source: 'main', stream: 'clicks' } as const;
@@ -36,7 +36,7 @@ describe.skipIf(!hasRedis)('while Redis is away', () => {
     await home.drop();
   });
 
-  it('whatever is asked of the queue fails as a server that is away, not as a bug', async () => {
+  it('every call to the queue fails as an unreachable server, not as a bug', async () => {
     const job = syncJob(clicks);
     const asked = [
       () => queue.enqueue('sync', job),
@@ -52,7 +52,7 @@ describe.skipIf(!hasRedis)('while Redis is away', () => {
     }
   });
 
-  it('a backfill and a sync are taken down, and the queue has them when it is back', async () => {
+  it('a backfill and a sync are recorded, and reach the queue afterwards', async () => {
     const request = { ...clicks, window, force: true, chunks: [window] };
     const [id] = await enqueueBackfills({ state: db, queue }, [request]);
     expect(await readBackfills(db, id)).toMatchObject([{ state: 'queued', windows: { queued: 1 } }]);

@@ -7,11 +7,11 @@ import { silentLog } from '../support/silent-log.ts';
 const AT_ONCE = 5;
 const ROUNDS = 20;
 
-it('is scheduled once by workers that start in the same moment, and none of them fails', async () => {
+it('a stream is scheduled once by workers that start at the same time, without errors', async () => {
   const home = await freshDatabase();
   onTestFinished(() => home.drop());
   const open = () => createQueue({ url: undefined, stateUrl: home.url, log: silentLog });
-  // The first alone: it makes the tables of the queue.
+  // The first alone, to create the tables of the queue.
   const queues = [await open(), ...(await Promise.all(Array.from({ length: AT_ONCE - 1 }, open)))];
   onTestFinished(async () => void (await Promise.all(queues.map((queue) => queue.close()))));
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -7,7 +7,7 @@ import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { type StockPostgres, startStock, stockPostgres } from '../support/servers.ts';
 
-/** A database that can be read and not written: the doctor says so, and a sync ends as something that may pass. */
+/** A read-only database: doctor reports it, and a sync ends as retryable. */
 
 let place: Place;
 let sandbox: Sandbox;

@@ -16,7 +16,7 @@ afterAll(async () => {
   for (const close of closers) await close();
 });
 
-it('tells an untrusted certificate of Redis from a Redis that is away', async () => {
+it('distinguishes an untrusted certificate of Redis from an unreachable Redis', async () => {
   const authority = createAuthority();
   closers.push(() => rm(authority.folder, { recursive: true, force: true }));
   const { key, cert } = authority.sign({ isSelfSigned: true });
@@ -50,7 +50,7 @@ it('notes connections to other machines that are not encrypted, and only those',
   expect(subjects('')).toEqual([]);
 });
 
-it('a worker says so when it starts', async () => {
+it('makes a worker say so at startup', async () => {
   const place = await freshPlace();
   await place.config(
     `sources: { main: { baseUrl: "http://127.0.0.1:9", apiKey: k, plan: pro } }

@@ -17,18 +17,18 @@ const sql = (config: Config, text: string) => engine.db.query({ text, values: [s
 const kinds = async (config: Config): Promise<string[]> =>
   (await listRuns(engine.db, { source: sourceOf(config), stream: 'clicks', limit: 100 })).map(({ kind }) => kind);
 
-it('the history, metrics and traces say of each run what it was: a sync, a re-sweep, a repair', async () => {
+it('the history, metrics and traces show the kind of each run: a sync, a re-sweep, a repair', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
-  const told: unknown[] = [];
+  const observed: unknown[] = [];
   const unwatch = observe(({ name, attributes }) => () => {
-    if (name === 'run' && attributes.stream === 'clicks') told.unshift(attributes.kind);
+    if (name === 'run' && attributes.stream === 'clicks') observed.unshift(attributes.kind);
   });
   await syncAllDone(config);
   await syncAllDone(config);
   expect(await kinds(config)).toEqual(['sync', 'sync']);
 
-  // As if a day had been proven when it was young: it is due to be read again.
+  // As if a day had been certified when it was young: it is due to be read again.
   const day = new Date(TODAY - 5 * DAY_MS).toISOString();
   await sql(
     config,
@@ -44,5 +44,5 @@ it('the history, metrics and traces say of each run what it was: a sync, a re-sw
   );
   expect(await kinds(config)).toEqual(['repair', 're-sweep', 'sync', 'sync']);
   unwatch();
-  expect(told).toEqual(['repair', 're-sweep', 'sync', 'sync']);
+  expect(observed).toEqual(['repair', 're-sweep', 'sync', 'sync']);
 });

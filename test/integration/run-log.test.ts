@@ -15,7 +15,7 @@ const engine = await forThisFile(openEngine());
 
 const log = heard(silentLog);
 
-it('is of its own run alone, where runs of one key take turns; with every request, each failed one too', async () => {
+it('has only lines of its own run when runs share a key, and every request, failed ones included', async () => {
   const sandbox = await smallSandbox();
   sandbox.service.faults.add({ status: 503, message: 'down for a moment', times: 1 });
   const signal = new AbortController().signal;
@@ -47,7 +47,7 @@ async function begin(everyMs?: number) {
 const ask = () =>
   observed('request', { start: 0, end: 1, sortOrder: 'asc', page: 1, limit: 1000, rows: 7 }, async () => {});
 
-it('can be read while the run goes on, and is gone with it', async () => {
+it('can be read during the run, and is deleted with it', async () => {
   const { id, keeper } = await begin(20);
   await observed('run', { run: id }, async () => {
     await ask();
@@ -59,7 +59,7 @@ it('can be read while the run goes on, and is gone with it', async () => {
   expect(await readRunLog(engine.db, id)).toEqual({ line: [], request: [] });
 });
 
-it('keeps the last of both kinds, however long the run, and no secret and nothing of others', async () => {
+it('keeps the last lines and requests of a long run, and no secret and nothing of others', async () => {
   const { id, keeper } = await begin();
   for (const part of [0, 1]) {
     await observed('run', { run: id }, async () => {

@@ -21,7 +21,7 @@ async function begin(source: string, stream: StreamName = 'clicks'): Promise<str
 const runOf = async (id: string): Promise<Record<string, unknown> | undefined> =>
   (await engine.db.query({ text: 'select * from tributary.runs where id = $1', values: [id] }))[0];
 
-it('is running from its beginning to its end, and then says what it did', async () => {
+it('is running from start to end, and then has its results', async () => {
   const id = await begin(newSource());
   expect(await runOf(id)).toMatchObject({ kind: 'sync', state: 'running', finished_at: null, rows_read: 0 });
   const counts = { read: 9, new: 1, changed: 2, unchanged: 6, quarantined: 3, requests: 4, tooManyRequests: 5 };
@@ -43,13 +43,13 @@ it('is running from its beginning to its end, and then says what it did', async 
   });
 });
 
-it('ends whatever the message holds: it may be the words of the service', async () => {
+it('ends with any message, which may be text of the service', async () => {
   const id = await begin(newSource());
   await finishRun(engine.db, id, { state: 'refused', message: 'a\0b\ud800' }, emptyTally());
   expect(await runOf(id)).toMatchObject({ state: 'refused', message: 'a\ufffdb\ufffd' });
 });
 
-it('closes the run of a process that died, when the next one begins on the same stream', async () => {
+it('closes the run of a dead process when the next one starts on the same stream', async () => {
   const source = newSource();
   const [dead, otherStream, otherSource] = [
     await begin(source),
@@ -62,7 +62,7 @@ it('closes the run of a process that died, when the next one begins on the same 
   for (const id of [otherStream, otherSource, next]) expect(await runOf(id)).toMatchObject({ state: 'running' });
 });
 
-it('keeps what a run that ended said about itself', async () => {
+it('keeps the results of a run that has ended', async () => {
   const source = newSource();
   const done = await begin(source);
   await finishRun(engine.db, done, { state: 'done' }, emptyTally());
@@ -70,7 +70,7 @@ it('keeps what a run that ended said about itself', async () => {
   expect(await runOf(done)).toMatchObject({ state: 'done', message: null });
 });
 
-it('throws what stopped it, also where its end cannot be written down', async () => {
+it('throws the original error, even if its end cannot be recorded', async () => {
   const config = configFor(engine, await smallSandbox());
   let isAway = false;
   await withSyncApp(
@@ -103,14 +103,14 @@ it('throws what stopped it, also where its end cannot be written down', async ()
   );
 });
 
-it('has ids that sort by time and do not repeat', () => {
+it('has unique ids that sort by time', () => {
   const times = [Date.UTC(2026, 10, 14, 10), Date.UTC(2026, 10, 14, 10, 0, 1), Date.UTC(2027, 0, 1)];
   const ids = times.map((time) => newRunId(time));
   expect([...ids].sort()).toEqual(ids);
   expect(new Set(Array.from({ length: 100 }, () => newRunId(0))).size).toBe(100);
 });
 
-it('is kept for its retention, and no longer; what still runs or lasts stays', async () => {
+it('is deleted after its retention, except running ones and open incidents', async () => {
   const source = newSource();
   const [old, young, running] = [await begin(source), await begin(source, 'leads'), await begin(source, 'sales')];
   await finishRun(engine.db, old, { state: 'done' }, emptyTally());

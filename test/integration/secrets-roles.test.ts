@@ -7,7 +7,7 @@ import { configFor, expectComplete, syncAllDone } from '../support/engine.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** The writer of docs/warehouse.md, as it stands there: enough for a sync, and for nothing else. */
+/** The writer role of docs/warehouse.md, unmodified: sufficient for a sync, and for nothing else. */
 
 const RECIPE = docsSql().find((sql) => sql.startsWith('create role tributary_writer')) ?? '';
 const role = `writer_${randomBytes(6).toString('hex')}`;
@@ -43,7 +43,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-it('syncs, with unknown fields and all', async () => {
+it('syncs, including unknown fields', async () => {
   const sandbox = await sandboxWith(['unknownFields', 'dirty'], { rows: { clicks: 40, leads: 10, sales: 5 }, days: 3 });
   const config = configFor({ url }, sandbox);
   await syncAllDone(config);
@@ -66,7 +66,7 @@ it.each([
   );
 });
 
-it('owns its schemas and nothing beside them', async () => {
+it('owns its schemas and nothing else', async () => {
   const found = await admin.query<{ nspname: string }>({
     text: `select distinct nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where c.relowner = $1::regrole and nspname !~ '^pg_' order by 1`,

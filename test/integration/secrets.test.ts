@@ -22,9 +22,9 @@ import { recordCase } from '../support/proof.ts';
 import { hasRedis, startRedis, type TestRedis } from '../support/redis.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** Canaries go through every command, failure and log level; then every byte that was written or said is searched. */
+/** Canaries go through every command, failure and log level; then every byte that was written or printed is searched. */
 
-/** Everything else is a leak. With `ip: keep` and `customer: keep`, which is the default, these are for the reader of the tables. */
+/** Any other canary is a leak. With `ip: keep` and `customer: keep`, the defaults, these are for readers of the tables. */
 const ALLOWED = {
   ip: [/^table (clicks|leads|sales)(_|$)/, /^table quarantine$/, /^file work\/lake\//, /^file work\/out\.ndjson$/],
   email: [/^table (leads|sales|customers)(_|$)/, /^table quarantine$/, /^file work\/lake\//],
@@ -36,7 +36,7 @@ const LEAVES = levelsOf(program)
   .map(({ path }) => path);
 
 const WINDOW = ['--from', '3d', '--to', 'now'];
-/** What a command needs besides `--config`. One that is not named here, and every one that comes, is run as it is. */
+/** The arguments of a command besides `--config`. A command that is not listed, including any new one, is run without. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   backfill: ['leads', ...WINDOW, '--queue'],
   verify: ['leads', ...WINDOW],
@@ -51,7 +51,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(['pause', 'resume', 'cancel', 'retry'].map((verb) => [`backfills ${verb}`, ['1']])),
 };
 const WITHOUT_CONFIG = ['demo', 'completion', 'sandbox', 'init'];
-/** These go on until they are told to stop; so is any other that takes too long. */
+/** These run until they are stopped; any other that takes too long is stopped too. */
 const LINGERING = ['worker', 'start', 'sandbox'];
 const longestMs = ([command = '']: readonly string[]): number => (LINGERING.includes(command) ? 3000 : 40_000);
 
@@ -83,12 +83,12 @@ beforeAll(async () => {
   await place.config(configOf(sandbox.baseUrl));
 });
 afterAll(async () => {
-  await db.query({ text: `drop owned by canary_${process.pid}` }).catch(() => {}); // It owns the tables of this database only.
+  await db.query({ text: `drop owned by canary_${process.pid}` }).catch(() => {}); // It owns only tables of this database.
   await db.close();
   await database.drop();
 });
 
-/** As it stands in a config: the environment fills it in. */
+/** As in a config: the environment fills it in. */
 const variable = (name: string): string => `\${${name}}`;
 
 function configOf(baseUrl: string, change: object = {}): string {
@@ -103,7 +103,7 @@ function configOf(baseUrl: string, change: object = {}): string {
   });
 }
 
-/** Runs a command and keeps what it said. */
+/** Runs a command and keeps its output. */
 async function said(
   args: readonly string[],
   more: Record<string, string> = {},
@@ -117,16 +117,16 @@ async function said(
 }
 
 describe.skipIf(!hasRedis)('every command', () => {
-  it('syncs what the others look at', async () => {
+  it('sync writes the data for the others', async () => {
     const { code, text } = await said(['sync', '--config', 't.yaml']);
     expect({ code, text }).toEqual({ code: 0, text: expect.stringContaining('set aside') });
   });
 
-  // The demo brings its own service, database and key: nothing of ours goes in.
+  // The demo brings its own service, database and key: none of our canaries goes in.
   it.each(LEAVES.filter((path) => path !== 'demo').map((path) => [path]))('%s', async (path) => {
     const config = WITHOUT_CONFIG.includes(path) ? [] : ['--config', 't.yaml'];
     const { code } = await said([...path.split(' '), ...(ARGUMENTS[path] ?? []), ...config]);
-    // Refused for what was asked for is fine here; a bug is not.
+    // A refusal of the arguments is fine here; a bug is not.
     expect(code).not.toBe(1);
   });
 });
@@ -134,27 +134,27 @@ describe.skipIf(!hasRedis)('every command', () => {
 describe.skipIf(!hasRedis)('every failure', () => {
   const closed = 'http://127.0.0.1:9';
   const failing: Array<[what: string, args: string[], config: () => string, more?: Record<string, string>]> = [
-    ['a service that is not there', ['doctor'], () => configOf(closed)],
+    ['an unreachable service', ['doctor'], () => configOf(closed)],
     [
-      'a key that is refused and echoed',
+      'a refused key that is echoed',
       ['doctor'],
       () => configOf(sandbox.baseUrl),
       { TRIBUTARY_API_KEY: `${CANARIES.apiKey}-wrong` },
     ],
     [
-      'a database that is not there',
+      'an unreachable database',
       ['status'],
       () => configOf(sandbox.baseUrl),
       { DATABASE_URL: `postgresql://u:${CANARIES.databasePassword}@127.0.0.1:9/d` },
     ],
     [
-      'a database URL that is none',
+      'an invalid database URL',
       ['sync'],
       () => configOf(sandbox.baseUrl),
       { DATABASE_URL: `postgresql://u:${CANARIES.databasePassword}#@h/d` },
     ],
     [
-      'a Redis that is not there',
+      'an unreachable Redis',
       ['doctor'],
       () => configOf(sandbox.baseUrl),
       { REDIS_URL: `redis://:${CANARIES.redisPassword}@127.0.0.1:9` },
@@ -169,11 +169,11 @@ describe.skipIf(!hasRedis)('every failure', () => {
 
   it.each(failing)('%s', async (what, args, config, more) => {
     const name = `${what.replaceAll(' ', '-')}.yaml`;
-    // The one with the key in it is a person's own mistake: it is searched for in what we say, not in what they wrote.
+    // The key in this config is the user's own mistake: our output is searched for it, not the config.
     const text = config();
     await place.config(text, name);
     const { code } = await said([...args, '--config', name], more);
-    // 130: it was still trying.
+    // 130: it was still retrying.
     expect([2, 3, 4, 130]).toContain(code);
     await place.config('', name);
   });
@@ -190,7 +190,7 @@ describe.skipIf(!hasRedis)('every failure', () => {
   });
 });
 
-it.skipIf(!hasRedis)('is found nowhere but where it may be', async () => {
+it.skipIf(!hasRedis)('no canary is found where it may not be', async () => {
   const kept = [...(await filesAsText(dirname(place.dir))), ...(await tablesAsText(db)), ...(await redisAsText(redis))];
   const all = [...traces, ...kept];
   const leaks = found(all, ALLOWED);
@@ -198,7 +198,7 @@ it.skipIf(!hasRedis)('is found nowhere but where it may be', async () => {
     recordCase({ suite: 'secrets', name, survived: !leaks.some((leak) => leak.endsWith(` in ${name}`)) });
   }
   expect(leaks).toEqual([]);
-  // The search itself sees: what may be found there is there.
+  // The search works: it finds the canaries that are allowed.
   const everywhere = found(all, {});
   for (const hit of [
     'ip in table leads',

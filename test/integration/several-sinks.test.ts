@@ -31,7 +31,7 @@ it('one reading feeds all sinks', async () => {
   expect(await storedIds(engine.db, two, 'clicks', 'second_sink')).toEqual(ids);
 });
 
-it('a sink that is added later catches up by itself, and the other is not written to', async () => {
+it('a sink that is added later catches up, and the other is not written to', async () => {
   const sandbox = await smallSandbox({ rows: { clicks: 3500, leads: 1, sales: 1 } });
   const name = 'catching-up';
   const one = configFor(engine, sandbox, { name, sinks: FIRST });
@@ -46,7 +46,7 @@ it('a sink that is added later catches up by itself, and the other is not writte
   const { sinks, ...total } = outcomes[0]?.report?.tally ?? emptyTally();
   expect(total).toMatchObject({ new: 3500 });
   expect(sinks).toMatchObject({ first: { new: 0 }, second: { new: 3500 } });
-  // What only the new one lacked was not even sent to the other.
+  // What only the new one lacked was not sent to the other.
   expect(sinks.first?.unchanged).toBeLessThan(2500);
   const [run] = await listRuns(engine.db, { source: name, limit: 1 });
   expect(run).toMatchObject({ new: 3500, sinks });
@@ -55,11 +55,11 @@ it('a sink that is added later catches up by itself, and the other is not writte
   expect((await listRuns(engine.db, { source: name, limit: 1 }))[0]?.sinks).toBeNull();
 });
 
-it('a sink that fails stays behind alone, is told of, and catches up', async () => {
+it('a failing sink falls behind alone, is reported, and catches up', async () => {
   const sandbox = await smallSandbox({ rows: { clicks: 900, leads: 1, sales: 1 } });
   const name = 'half-broken';
   const both = configFor(engine, sandbox, { name, sinks: BOTH });
-  // A table in the way that is not ours.
+  // A table of another owner is in the way.
   await engine.db.query({ text: 'alter schema second_sink rename to second_aside' });
   await engine.db.query({ text: 'create schema second_sink create table clicks (_source text, event_id bytea)' });
   const [outcome] = await sync(both, clicks);
@@ -75,7 +75,7 @@ it('a sink that fails stays behind alone, is told of, and catches up', async () 
   expect(await storedIds(engine.db, both, 'clicks', 'second_sink')).toHaveLength(900);
 });
 
-it('changed filters count completeness again: what they let through is read, however old', async () => {
+it('changed filters restart the certification: newly matching events are read, of any age', async () => {
   const sandbox = await smallSandbox({ rows: { clicks: 3500, leads: 1, sales: 1 } });
   const name = 'filtered';
   const countries = (list: string[]) =>

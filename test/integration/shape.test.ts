@@ -11,7 +11,7 @@ import { stateDatabase } from '../support/postgres.ts';
 import { postgresPlace } from '../support/postgres-place.ts';
 import { createWriter, NOON, rowOf } from '../support/sink-harness.ts';
 
-/** Tables that change under the feet of those who write them. Binary COPY would store other values without a word. */
+/** Tables that change during writes. Binary COPY would silently store wrong values. */
 
 const schema = 'attribution';
 const VIEWS = viewsOf({ schema, sink: 'warehouse', isStateHere: true })
@@ -30,7 +30,7 @@ const valuesOf = async (stream: string, source: string, name: string): Promise<u
     })
   ).map(({ value }) => value);
 
-/** A sink that does something else between prepare and commit, once. */
+/** A sink that runs `meanwhile` between prepare and commit, once. */
 function withMeanwhile(meanwhile: () => Promise<unknown>, sink: Sink = place.createSink()): Sink {
   let isDone = false;
   return {
@@ -48,7 +48,7 @@ function withMeanwhile(meanwhile: () => Promise<unknown>, sink: Sink = place.cre
 it.each([
   ['an integer into numeric', 's1', 7, 0.5],
   ['an integer into text', 's2', 7, 'many'],
-  ['truth into text', 's3', true, 'maybe'],
+  ['a boolean into text', 's3', true, 'maybe'],
   ['text into JSON', 's4', 'x', { deep: 1 }],
   ['a time into text', 's5', '2026-11-14T10:00:00Z', 'never'],
 ])(
@@ -69,7 +69,7 @@ it.each([
   },
 );
 
-it('puts back a column that somebody drops between prepare and commit', async () => {
+it('restores a column that is dropped between prepare and commit', async () => {
   const drop = { text: `alter table ${schema}.sales drop column dropped` };
   await (await feedInto(place.createSink(), 'sales')).send([recordOf('a', { dropped: 1 })]);
   const late = await feedInto(
@@ -80,7 +80,7 @@ it('puts back a column that somebody drops between prepare and commit', async ()
   expect(await valuesOf('sales', late.source, 'dropped')).toEqual(['2']);
 });
 
-it('sees what another process did to tables that this one prepared long ago', async () => {
+it('notices what another process did to tables that this one prepared long ago', async () => {
   const sink = place.createSink();
   const other = await feedInto(place.createSink(), 'clicks');
   const mine = await feedInto(sink, 'clicks');
@@ -91,7 +91,7 @@ it('sees what another process did to tables that this one prepared long ago', as
   expect(await valuesOf('clicks', late.source, 'grown')).toEqual(['2']);
 });
 
-it('makes tables and views again that somebody dropped, in a process that made them before', async () => {
+it('creates dropped tables and views again, in a process that created them before', async () => {
   const own = await postgresPlace({ schema });
   try {
     const feed = await openFeed({ state: own.state, sinks: [own.createSink()], stream: 'leads' });
@@ -104,7 +104,7 @@ it('makes tables and views again that somebody dropped, in a process that made t
     await feed.send([recordOf('a')]);
     const all = await names();
     await own.db.query({ text: `drop view ${schema}.coverage` });
-    // The first commit after that notices, the next run looks closely.
+    // The first commit after that notices, the next run checks closely.
     for (const id of ['b', 'c']) await feed.send([recordOf(id)]);
     expect(await names()).toEqual(all);
     for (const gone of [`table ${schema}.leads`, `schema ${schema}`]) {
@@ -118,7 +118,7 @@ it('makes tables and views again that somebody dropped, in a process that made t
   }
 });
 
-it('gets on with a table that knows more than a state that is new', async () => {
+it('handles a table with more columns than a new state knows', async () => {
   await (await feedInto(place.createSink(), 'leads')).send([recordOf('a', { lost: 1 }), recordOf('b', { lost: 'x' })]);
   const home = await stateDatabase();
   const state = connect({ url: home.url });
@@ -137,7 +137,7 @@ it('gets on with a table that knows more than a state that is new', async () => 
 it.each([
   ['when the table is prepared', 'prepare'],
   ['when a batch is written', 'commit'],
-])('names a column to which somebody gave another type, %s', async (_name, moment) => {
+])('names a column whose type was changed, %s', async (_name, moment) => {
   const odd = await postgresPlace({ schema });
   try {
     const sink = odd.createSink();

@@ -6,13 +6,13 @@ import { inLake, inTables, type LakeScene, ROWS, sinkScenes } from '../support/s
 import { isDeep } from '../tiers.ts';
 
 /**
- * Somebody changes a sink behind the program's back. The next sync says so, exits 0 only once every row is back, and never claims more
+ * Another program changes a sink. The next sync says so, exits 0 only once every row is back, and never claims more
  * than the sink holds. State and tables in one database, and in two.
  */
 
 const scenes = sinkScenes();
 
-/** The first tier tries one of each kind. */
+/** The first tier tests one of each kind. */
 const some = <T>(all: readonly T[]): readonly T[] => (isDeep ? all : all.slice(0, 1));
 
 const WHOLE: ReadonlyArray<readonly [name: string, sql: string]> = [
@@ -31,7 +31,7 @@ const WHOLE: ReadonlyArray<readonly [name: string, sql: string]> = [
 describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
   'tables, state elsewhere: $isElsewhere',
   (options) => {
-    it.each(some(WHOLE))('%s: the next sync says so and brings every row back', async (_name, sql) => {
+    it.each(some(WHOLE))('%s: the next sync says so and restores every row', async (_name, sql) => {
       const scene = await inTables(scenes, { ...options, isBuilt: isDeep });
       expect(await scene.rows()).toBe(ROWS);
       await scene.query(sql);
@@ -42,7 +42,7 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
       expect(await scene.tributary('verify', '--from', '40d', '--to', 'now')).toMatchObject({ code: 0 });
     });
 
-    it.runIf(isDeep)('a file of its own for the same rows reopens nothing', async () => {
+    it.runIf(isDeep)('rewritten storage of the same rows reopens nothing', async () => {
       const scene = await inTables(scenes, options);
       const before = await scene.through();
       await scene.query('vacuum full @.clicks');
@@ -51,7 +51,7 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
       expect(await scene.requests()).toBeLessThan(4);
     });
 
-    it('what a backfill brought from before `since` is lost: it is read again, too', async () => {
+    it('backfilled rows from before `since` are lost: they are read again, too', async () => {
       const scene = await inTables(scenes, { ...options, since: '10d' });
       expect(await scene.tributary('backfill', 'clicks', '--from', '25d', '--to', '10d')).toMatchObject({ code: 0 });
       const all = await scene.rows();
@@ -83,7 +83,7 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
     });
 
     it.runIf(isDeep)(
-      'rows of another writer are named, not counted and not removed; --repair removes them',
+      'rows of another writer are reported, not counted and not removed; --repair removes them',
       async () => {
         const scene = await inTables(scenes, options);
         await scene.query(`
@@ -104,7 +104,7 @@ describe.each(some([{ isElsewhere: false }, { isElsewhere: true }]))(
 
 const TWICE: ReadonlyArray<readonly [name: string, sql: string]> = [
   [
-    'a table that inherits',
+    'a table with a child',
     'create table @.child () inherits (@.clicks); insert into @.child select * from @.clicks limit 3',
   ],
   [
@@ -113,8 +113,8 @@ const TWICE: ReadonlyArray<readonly [name: string, sql: string]> = [
   ],
 ];
 
-describe.runIf(isDeep)('tables that are no longer as we made them', () => {
-  it.each(TWICE)('%s holds events twice: named, not certified; --repair leaves one of each', async (_name, sql) => {
+describe.runIf(isDeep)('tables that others changed', () => {
+  it.each(TWICE)('%s holds events twice: reported, not certified; --repair leaves one of each', async (_name, sql) => {
     const scene = await inTables(scenes);
     await scene.query(sql);
     for (let i = 0; i < 2; i++) {
@@ -125,7 +125,7 @@ describe.runIf(isDeep)('tables that are no longer as we made them', () => {
     expect([(await scene.tributary('sync', '--recount')).code, await scene.rows()]).toEqual([0, ROWS]);
   });
 
-  it('rows that no run claims are not ours', async () => {
+  it('rows without a run id count as another writer’s', async () => {
     const scene = await inTables(scenes);
     await scene.query(`
       alter table @.clicks alter column _run_id drop not null; create table @.copy as select * from @.clicks limit 2;
@@ -134,14 +134,14 @@ describe.runIf(isDeep)('tables that are no longer as we made them', () => {
     expect([code, text]).toEqual([4, expect.stringContaining('2 rows of another writer (_run_id null')]);
   });
 
-  it('a view in the place of the table is refused in words', async () => {
+  it('a view in place of the table is refused with a reason', async () => {
     const scene = await inTables(scenes);
     await scene.query('alter table @.clicks rename to elsewhere; create view @.clicks as select * from @.elsewhere');
     expect(await scene.tributary('sync')).toMatchObject({ code: 2, text: expect.stringContaining('is not a table') });
   });
 });
 
-it.runIf(isDeep)('a file in the place of the lake is refused, and reopens nothing', async () => {
+it.runIf(isDeep)('a file in place of the lake is refused, and reopens nothing', async () => {
   const scene = await inLake(scenes);
   const before = await scene.through();
   await rename(join(scene.place.dir, 'lake'), join(scene.place.dir, 'elsewhere'));
@@ -159,7 +159,7 @@ const LOST: ReadonlyArray<readonly [name: string, change: (scene: LakeScene) => 
   ['the whole lake is deleted', async ({ place }) => rm(join(place.dir, 'lake'), { recursive: true })],
   ['a file is deleted', async ({ days, file }) => rm(join((await days())[4] ?? '', file))],
   [
-    'the file of one day is put in the place of another',
+    'the file of one day replaces another',
     async ({ days, file }) => {
       const [one = '', two = ''] = (await days()).slice(6, 8);
       await rename(join(one, file), join(two, file));
@@ -168,7 +168,7 @@ const LOST: ReadonlyArray<readonly [name: string, change: (scene: LakeScene) => 
 ];
 
 describe('a lake', () => {
-  it.each(some(LOST))('%s: the next sync says so and brings every row back', async (_name, change) => {
+  it.each(some(LOST))('%s: the next sync says so and restores every row', async (_name, change) => {
     const scene = await inLake(scenes, isDeep);
     expect(await scene.rows()).toBe(ROWS);
     await change(scene);
@@ -189,13 +189,13 @@ describe('a lake', () => {
     expect(await scene.requests()).toBeLessThan(4);
   });
 
-  const STRAYS: ReadonlyArray<readonly [name: string, path: (scene: LakeScene) => Promise<string>]> = [
-    ['beside ours', async ({ days }) => join((await days())[3] ?? '', 'theirs.parquet')],
-    ['in the place of ours', async ({ days, file }) => join((await days())[3] ?? '', file)],
+  const FOREIGN: ReadonlyArray<readonly [name: string, path: (scene: LakeScene) => Promise<string>]> = [
+    ['next to ours', async ({ days }) => join((await days())[3] ?? '', 'theirs.parquet')],
+    ['in place of ours', async ({ days, file }) => join((await days())[3] ?? '', file)],
   ];
 
-  it.runIf(isDeep).each(STRAYS)(
-    'a file of another writer %s is named and stays; --repair removes it',
+  it.runIf(isDeep).each(FOREIGN)(
+    'a file of another writer %s is reported and stays; --repair removes it',
     async (_name, at) => {
       const scene = await inLake(scenes);
       const path = await at(scene);
@@ -211,14 +211,17 @@ describe('a lake', () => {
     },
   );
 
-  it.runIf(isDeep)('a file of ours that is copied into another day is named; --repair removes the copy', async () => {
-    const scene = await inLake(scenes);
-    const [one = '', two = ''] = (await scene.days()).slice(6, 8);
-    await cp(join(one, scene.file), join(two, scene.file));
-    const { code, text } = await scene.tributary('sync');
-    expect([code, text]).toEqual([4, expect.stringMatching(/holds \d+ events that another file holds too/)]);
-    const fixed = await scene.tributary('verify', '--from', '40d', '--to', 'now', '--repair');
-    expect([fixed.code, fixed.text]).toEqual([0, expect.anything()]);
-    expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
-  });
+  it.runIf(isDeep)(
+    'a file of ours that is copied into another day is reported; --repair removes the copy',
+    async () => {
+      const scene = await inLake(scenes);
+      const [one = '', two = ''] = (await scene.days()).slice(6, 8);
+      await cp(join(one, scene.file), join(two, scene.file));
+      const { code, text } = await scene.tributary('sync');
+      expect([code, text]).toEqual([4, expect.stringMatching(/holds \d+ events that another file holds too/)]);
+      const fixed = await scene.tributary('verify', '--from', '40d', '--to', 'now', '--repair');
+      expect([fixed.code, fixed.text]).toEqual([0, expect.anything()]);
+      expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
+    },
+  );
 });

@@ -5,7 +5,7 @@ import { lookAtTable, relationOf } from '../support/iceberg-place.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
 import { ROWS, type Scene, sinkScenes, synced, tablesOf } from '../support/sink-scene.ts';
 
-/** `keep` deletes old events on purpose: the coverage begins later, nothing is reopened, and nothing is read for the bin. */
+/** `keep` deletes old events on purpose: the coverage starts later, nothing is reopened, and nothing is read only to be deleted. */
 
 const scenes = sinkScenes();
 const DAY_MS = 86_400_000;
@@ -58,7 +58,7 @@ const since = async ({ source }: Scene): Promise<number> => {
 };
 
 describe.each(KINDS)('keep, %s', (_name, sink, times) => {
-  it('deletes what is older, moves since with it, and reopens and reads nothing', async () => {
+  it('deletes older events, moves since with it, and reopens and reads nothing', async () => {
     const scene = await synced(scenes, `sink: { ${sink(scenes.databases[1]?.url ?? '')} }`);
     const before = await times(scene);
     expect(before).toHaveLength(ROWS);
@@ -80,7 +80,7 @@ describe.each(KINDS)('keep, %s', (_name, sink, times) => {
   });
 });
 
-it('a longer keep lets a backfill bring events back; a shorter one deletes them again', async () => {
+it('a longer keep lets a backfill restore events; a shorter one deletes them again', async () => {
   const scene = await synced(scenes, 'sink: { type: postgres, schema: SOURCE, keep: 10d }', { syncs: 1 });
   const file = join(scene.place.dir, 't.yaml');
   const keep = async (from: string, to: string): Promise<void> =>
@@ -97,7 +97,7 @@ it('a longer keep lets a backfill bring events back; a shorter one deletes them 
   expect(await inTables(false)(scene)).toEqual(all.filter((at) => at >= cut() - 2 * DAY_MS));
 });
 
-it('a price, a comparison of two sinks and a cursor before what is kept are refused, and change nothing', async () => {
+it('a price, a comparison of two sinks and a cursor from before keep are refused, and change nothing', async () => {
   const keep = `keep: ${KEPT_DAYS}d`;
   const scene = await synced(
     scenes,
@@ -116,7 +116,7 @@ it('a price, a comparison of two sinks and a cursor before what is kept are refu
   expect(await scene.through()).toBe(through);
 });
 
-it('a first sync reads only what is kept, and each sink by itself', async () => {
+it('a first sync reads only what is kept, separately for each sink', async () => {
   const keep = `keep: ${KEPT_DAYS}d`;
   const scene = await synced(
     scenes,
@@ -130,7 +130,7 @@ it('a first sync reads only what is kept, and each sink by itself', async () => 
   expect(await scene.requests()).toBeLessThan(4);
 });
 
-it('is refused where it is shorter than what is read again', async () => {
+it('is refused if shorter than the time that is re-read', async () => {
   const scene = await synced(scenes, 'sink: { type: postgres, schema: SOURCE }', { syncs: 0 });
   await keeping(scene, '2d');
   expect(await scene.tributary('sync')).toMatchObject({ code: 2, text: expect.stringContaining('at least 4d') });

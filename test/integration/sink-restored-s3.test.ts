@@ -4,13 +4,13 @@ import { forThisFile } from '../support/for-this-file.ts';
 import { startS3 } from '../support/s3-server.ts';
 import { sinkScenes, synced } from '../support/sink-scene.ts';
 
-/** A bucket keeps versions: somebody puts an earlier one back. */
+/** A bucket keeps versions, and an earlier one is restored. */
 
 const scenes = sinkScenes();
 const server = await forThisFile(startS3());
 Object.assign(process.env, server.environment);
 
-it('an object of an earlier version is found by the daily listing, and what it lacks is read again', async () => {
+it('the daily listing finds an object of an earlier version, and its missing rows are read again', async () => {
   const scene = await synced(scenes, `sink: { type: parquet, path: "s3://${server.bucket}/SOURCE" }`, {
     env: server.environment,
   });

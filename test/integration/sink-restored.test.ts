@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { copyDatabase, freshDatabase } from '../support/postgres.ts';
 import { inLake, inTables, ROWS, rowsIn, sinkScenes, synced, tablesOf } from '../support/sink-scene.ts';
 
-/** What else happens to sinks in a year: partitions are dropped, one of two is emptied, backups of the one or the other come back, or one is away. */
+/** Other faults of sinks: dropped partitions, one of two emptied, restored backups of state or sink, or one unreachable. */
 
 const scenes = sinkScenes();
 const VERIFY = ['verify', '--from', '40d', '--to', 'now'] as const;
 
-it('a partition that is dropped comes back, with the rows that its keys remember', async () => {
+it('a dropped partition is restored, with the rows that its keys name', async () => {
   const scene = await inTables(scenes, { more: ', partition: month' });
   const [oldest] = await scene.query<{ part: string }>(
     'select tableoid::regclass::text as part from @.clicks order by timestamp limit 1',
@@ -25,7 +25,7 @@ it('a partition that is dropped comes back, with the rows that its keys remember
 const TWO = (url: string): string =>
   `tables: { type: postgres, schema: SOURCE, url: "${url}" }, lake: { type: parquet, path: ./lake }`;
 
-it('of two sinks one is emptied: it alone is filled again, and the other keeps its watermark', async () => {
+it('of two sinks one is emptied: only that one is filled again, and the other keeps its watermark', async () => {
   const scene = await synced(scenes, TWO(scenes.databases[1]?.url ?? ''));
   const through = async (sink: string): Promise<string> => {
     const [row] = await scenes.state.query<{ at: Date }>({
@@ -44,7 +44,7 @@ it('of two sinks one is emptied: it alone is filled again, and the other keeps i
   expect(await rowsIn(join(scene.place.dir, 'lake/clicks'))).toBe(ROWS);
 });
 
-it('backfill reads what the sink no longer holds, and says nothing else', async () => {
+it('a backfill reads what the sink lost, and succeeds', async () => {
   const scene = await inTables(scenes);
   await scene.query(
     `delete from @.clicks where timestamp between now() - interval '20 days' and now() - interval '15 days'`,
@@ -56,7 +56,7 @@ it('backfill reads what the sink no longer holds, and says nothing else', async 
   expect(await scene.rows()).toBe(ROWS);
 });
 
-it('a table that is dropped right after the first sync, or again after it was filled, is missed at once', async () => {
+it('a table that is dropped right after the first sync, or again after it was filled, is noticed at once', async () => {
   const scene = await inTables(scenes, { syncs: 1 });
   for (let i = 0; i < 2; i++) {
     await scene.query('drop table @.clicks cascade');
@@ -81,7 +81,7 @@ it.each([
   expect([(await scene.tributary('sync', '--recount')).code, await scene.rows()]).toEqual([0, ROWS]);
 });
 
-it('a row that somebody moved to another month is one row again', async () => {
+it('a row that was moved to another month is one row again', async () => {
   const scene = await inTables(scenes, { more: ', partition: month' });
   await scene.query(`update @.clicks set timestamp = timestamp - interval '25 days' where event_id in (
     select event_id from @.clicks where timestamp < now() - interval '2 days' order by timestamp desc limit 3)`);
@@ -92,7 +92,7 @@ it('a row that somebody moved to another month is one row again', async () => {
   expect(await scene.tributary(...VERIFY)).toMatchObject({ code: 0 });
 });
 
-it('rows that somebody else has marked as theirs are taken back, and verify --repair leaves nothing open', async () => {
+it('rows with a changed run id are recovered, and verify --repair leaves nothing open', async () => {
   const scene = await inTables(scenes);
   await scene.query(
     `update @.clicks set _run_id = 'etl' where event_id in (select event_id from @.clicks order by timestamp limit 3)`,
@@ -102,7 +102,7 @@ it('rows that somebody else has marked as theirs are taken back, and verify --re
   expect([(await scene.tributary('sync')).code, await scene.rows()]).toEqual([0, ROWS]);
 });
 
-it('rows that a trigger drops are not called stored', async () => {
+it('rows that a trigger drops are not reported as stored', async () => {
   const scene = await inTables(scenes);
   await scene.query(`create function @.f() returns trigger language plpgsql as $$begin return null; end$$;
     create trigger t before insert on @.clicks for each row execute function @.f(); truncate @.clicks`);
@@ -113,7 +113,7 @@ it('rows that a trigger drops are not called stored', async () => {
 });
 
 it.each(['backup/copy.parquet', 'x.parquet', 'date=foo/copy.parquet', '.hidden.parquet'])(
-  'a copy of a file at %s is named, and --repair removes it',
+  'a copy of a file at %s is reported, and --repair removes it',
   async (path) => {
     const scene = await inLake(scenes);
     const [from = ''] = (await scene.days()).slice(5);
@@ -125,13 +125,13 @@ it.each(['backup/copy.parquet', 'x.parquet', 'date=foo/copy.parquet', '.hidden.p
   },
 );
 
-it('doctor says that a sink was replaced', async () => {
+it('doctor reports a replaced sink', async () => {
   const scene = await inTables(scenes);
   await scene.query('truncate @.clicks');
   expect((await scene.tributary('doctor')).text).toMatch(/clicks is not the one that was last counted/);
 });
 
-/** Backups of the state and of both sinks, three new events that came since, and each of the backups put back. */
+/** Backups of the state and of both sinks, then three new events, and each of the backups restored. */
 describe('a backup', () => {
   const CASES = [
     { of: 'the state', isState: true, isSink: false },
@@ -139,7 +139,7 @@ describe('a backup', () => {
     { of: 'both', isState: true, isSink: true },
   ];
 
-  it.each(CASES)('of $of comes back: sync alone ends exact, without doubles', async ({ isState, isSink }) => {
+  it.each(CASES)('of $of is restored: sync alone ends exact, without duplicates', async ({ isState, isSink }) => {
     const live = await freshDatabase();
     const scene = await synced({ ...scenes, databases: [live] }, TWO(scenes.databases[1]?.url ?? ''));
     const { query, rows } = tablesOf(scenes.other, scene.source);
@@ -160,7 +160,7 @@ describe('a backup', () => {
     expect([await rows(), await rowsIn(`${lake}/clicks`)]).toEqual([events + 3, events + 3]);
 
     if (isSink) {
-      // As a copy of the whole server would: the same tables and files, with what was in them then.
+      // Like a copy of the complete server: the same tables and files, with their earlier contents.
       await query(`delete from @.clicks where event_id not in (select event_id from @.backup);
         delete from @._receipts; insert into @._receipts select * from @.receipts`);
       await rm(lake, { recursive: true });
@@ -174,7 +174,7 @@ describe('a backup', () => {
   });
 });
 
-it('a sink that cannot be asked is a fault of that sink: nothing is certified in it, and nothing reopened', async () => {
+it('an unreachable sink is a fault of that sink: nothing in it is certified or reopened', async () => {
   const away = await freshDatabase();
   const scene = await synced(scenes, TWO(away.url));
   const windows = (sink: string): Promise<Array<{ certified: string; at: Date; read: Date }>> =>
@@ -184,12 +184,12 @@ it('a sink that cannot be asked is a fault of that sink: nothing is certified in
       values: [scene.source, sink],
     });
   const before = await windows('tables');
-  // A server that refuses connections, as one that starts or stops does.
+  // A server that refuses connections, as while it starts or stops.
   await scenes.other.query({ text: `alter database ${new URL(away.url).pathname.slice(1)} allow_connections false` });
   const { code, text } = await scene.tributary('sync', '--recount');
   expect([code, text]).toEqual([4, expect.stringContaining('tables')]);
   expect(await windows('tables')).toEqual(before);
   await away.drop();
-  // The other goes on.
+  // The other continues.
   expect((await windows('lake'))[0]?.read.valueOf()).toBeGreaterThan(before[0]?.read.valueOf() ?? 0);
 });

@@ -7,7 +7,7 @@ import type { Sandbox } from '../support/odd-service/service.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** A name is one service: another one under it is refused until somebody says that it is the same. */
+/** A name belongs to one service: another one under it is refused until a user adopts it. */
 
 const rows = { clicks: 30, leads: 10, sales: 10 };
 const [place, home, one, other] = await Promise.all([
@@ -26,7 +26,7 @@ async function run(sandbox: Sandbox, baseUrl: string, ...args: string[]) {
 const rowsStored = async (): Promise<object[]> =>
   db.query({ text: 'select event_id, _missing_since from attribution.leads order by 1' });
 
-it('every command refuses a key of another workspace, until it is adopted; a new key of the same one is fine', async () => {
+it('every command refuses a key of another workspace, until it is adopted; a new key of the same one is accepted', async () => {
   const name = 'spaces';
   const own = await freshDatabase();
   const state = connect({ url: own.url, max: 1 });
@@ -69,7 +69,7 @@ it('every command refuses another service under the same name, until it is adopt
   // Mistyped at first, and corrected: nothing was read from there.
   expect((await run(one, `${one.baseUrl}/v9`, 'sync')).code).not.toBe(0);
   expect((await run(one, one.baseUrl, 'sync')).code).toBe(0);
-  // The same address, written otherwise.
+  // The same address in another spelling.
   expect((await run(one, `${one.baseUrl.replace('http://', 'HTTP://')}/`, 'sync')).code).toBe(0);
   const before = await rowsStored();
 

@@ -11,8 +11,8 @@ import { ODD_SCHEMA, type PostgresPlace, postgresPlace } from '../support/postgr
 import { createWriter, MINUTE, NOON, rowOf } from '../support/sink-harness.ts';
 
 /**
- * A source that is new in an old table: the statistics say that it has no rows, and the planner believes them for a long time. A batch
- * must read what it is about all the same, and not all that the source has by now.
+ * A new source in an old table: the statistics say that it has no rows, and the planner uses them for a long time. A batch
+ * must still read only the rows that it needs, not all that the source has by now.
  */
 
 const ROWS = 4000;
@@ -36,7 +36,7 @@ describe.each(['none', 'month'] as const)('partition: %s', (partition: Partition
   });
   afterAll(() => place.close());
 
-  /** How many rows the statement handled on all its way: brought up, joined, or thrown away again. */
+  /** The rows that the plan handles in total: read, joined, or filtered out. */
   async function effort(statement: (tx: Transaction) => Promise<Sql> | Sql): Promise<number> {
     const tx = await place.db.begin();
     try {
@@ -68,17 +68,17 @@ describe.each(['none', 'month'] as const)('partition: %s', (partition: Partition
     expect(await effort(async (tx) => followStage(target(), await changed(tx)))).toBeLessThan(few);
   });
 
-  it('marks what vanished from a small window by its time', async () => {
+  it('marks deleted events of a small window by time', async () => {
     const window = { start: NOON, end: NOON + 10 * MINUTE };
-    // Rows of other sources in the same window are met, and no others.
+    // Rows of other sources in the same window are read, and no others.
     expect(await effort(() => markMissing(target(), window, ['e1', 'e2']))).toBeLessThan(3 * FEW);
   });
 
-  it('compares what a window shows with what it has without a join, which a planner gets wrong in a large table', async () => {
+  it('compares a window without a join, which a planner gets wrong in a large table', async () => {
     const count = 300;
     const window = { start: NOON, end: NOON + count * MINUTE };
     const ids = Array.from({ length: count }, (_, i) => `e${i}`);
-    // What it takes for cheap there.
+    // The join that the planner takes for cheap there.
     const nestedLoops = ['hashjoin', 'mergejoin'].map((way) => ({ text: `set local enable_${way} = off` }));
     const mark = markMissing(target(), window, ids);
     const withoutHashes = async (tx: Transaction) => {

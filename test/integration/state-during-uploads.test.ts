@@ -21,7 +21,7 @@ interface Place {
   stateUrl: string;
 }
 
-/** Looks at the state's connections during every upload and deletion. Returns the requests during which a transaction was open. */
+/** Checks the state's connections during every upload and deletion. Returns the requests during which a transaction was open. */
 async function watchUploads(
   { stateUrl }: Place,
   work: () => Promise<unknown>,
@@ -55,8 +55,8 @@ const sale = (id: string, day: number, amount: number) =>
   });
 const DAYS = [0, 1, 2];
 
-describe('while files are sent, no transaction of the state is open', () => {
-  it('in a lake: commits, links, erasure, retention', async () => {
+describe('no transaction of the state is open during uploads', () => {
+  it('to a lake: commits, links, erasure, retention', async () => {
     const place = await s3Place(server);
     try {
       const writer = await createWriter(place, stream, 'one');
@@ -82,7 +82,7 @@ describe('while files are sent, no transaction of the state is open', () => {
     }
   });
 
-  it('in Iceberg tables: commits, links, joins, erasure, retention', async () => {
+  it('to Iceberg tables: commits, links, joins, erasure, retention', async () => {
     const place = await icebergS3Place(server);
     try {
       const writer = await createWriter(place, stream, 'one');
@@ -134,7 +134,7 @@ describe.each([
   });
   afterAll(() => place.close());
 
-  it('is waited for by who forgets, and brings nothing back', async () => {
+  it('delays a forget, and restores nothing that it erased', async () => {
     const writer = await createWriter(place, stream, 'forgetful');
     let forgetting: Promise<unknown> | undefined;
     let first = '';
@@ -149,7 +149,7 @@ describe.each([
     expect((await rowsOf(place, stream, 'forgetful')).get('e0')).toMatchObject({ customer_id: null });
   });
 
-  it('may take longer than a lock lasts: it is renewed meanwhile', async () => {
+  it('may take longer than the timeout of its lock, which it renews', async () => {
     const writer = await createWriter(place, stream, 'slow');
     const held = `source = 'locked files' and expires_at > now()`;
     during('PUT', async () => {
@@ -163,7 +163,7 @@ describe.each([
     expect((await rowsOf(place, stream, 'slow')).size).toBe(1);
   });
 
-  it('of a process that has lost its lock is not recorded, and the next commit stores each event once', async () => {
+  it('of a process that lost its lock is not recorded, and the next commit stores each event once', async () => {
     const writer = await createWriter(place, stream, 'late');
     await writer.commit([sale('e0', 0, 1)]);
     during('PUT', () =>
@@ -189,7 +189,7 @@ describe.each([
   });
 });
 
-describe('a lake: a process that was overtaken', () => {
+describe('a lake: a process that lost its lock', () => {
   let place: Awaited<ReturnType<typeof s3Place>>;
   const elsewhere: Database[] = [];
   beforeAll(async () => {
@@ -202,7 +202,7 @@ describe('a lake: a process that was overtaken', () => {
   });
   afterAll(() => place.close());
 
-  /** Another process takes the lock, as if its holder had been stopped, and commits a sale. */
+  /** Another process takes the lock, as if the holder had stopped, and commits a sale. */
   async function overtake(writer: Awaited<ReturnType<typeof createWriter>>, row: Row): Promise<void> {
     const state = connect({ url: place.stateUrl, name: 'another process' });
     elsewhere.push(state);
@@ -213,7 +213,7 @@ describe('a lake: a process that was overtaken', () => {
     await batch.commit(writer.advance());
   }
 
-  it('between looking an event up and writing it stores nothing twice', async () => {
+  it('between looking an event up and writing it duplicates nothing', async () => {
     const writer = await createWriter(place, stream, 'reading');
     await writer.commit([sale('e0', 0, 1)]);
     during('HEAD', () => overtake(writer, sale('e1', 0, 1)));
@@ -228,7 +228,7 @@ describe('a lake: a process that was overtaken', () => {
     expect([...(await rowsOf(place, stream, 'between')).keys()].sort()).toEqual(['e0', 'other']);
   });
 
-  it('and goes on sending while the other does stores nothing twice either', async () => {
+  it('and uploads while the new holder does duplicates nothing', async () => {
     const writer = await createWriter(place, stream, 'both');
     await writer.commit([sale('e0', 0, 1)]);
     let [other, sent]: Promise<void>[] = [];
@@ -254,7 +254,7 @@ describe('a lake: a process that was overtaken', () => {
     expect([...(await rowsOf(place, stream, 'both')).keys()].sort()).toEqual(['e0', 'e1', 'other']);
   });
 
-  it('while it sent a file stores nothing twice, if an event in it comes again with the time of another day', async () => {
+  it('during an upload duplicates nothing, even if an event in it returns with the time of another day', async () => {
     const writer = await createWriter(place, stream, 'sending');
     await writer.commit([sale('e0', 0, 1)]);
     during('PUT', () => overtake(writer, sale('other', 2, 1)));

@@ -14,7 +14,7 @@ import {
 import { forThisFile } from '../support/for-this-file.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** What stops a sync halfway, and what is there afterwards: all that was read, and a cursor that does not lie about it. */
+/** Interrupted syncs: everything read so far is stored, and the cursor agrees. */
 
 const engine = await forThisFile(openEngine());
 
@@ -53,7 +53,7 @@ const after = (requests: number): { when: (request: { query: Readonly<Record<str
   return { when: ({ query }) => query.event === 'clicks' && ++seen > requests };
 };
 
-it('writes into runs what each stream read, changed and asked for', async () => {
+it('records in runs what each stream read, changed and requested', async () => {
   const { sandbox, service, config } = await open();
   service.add('leads', { event: 'lead', eventId: 'timeless', timestamp: 'once', link: { id: 'l' } });
   const outcomes = await syncAllDone(config);
@@ -64,14 +64,14 @@ it('writes into runs what each stream read, changed and asked for', async () => 
     expect(run).toMatchObject({ state: 'done', message: null, finished_at: expect.any(Date) });
     expect(run).toMatchObject({ rows_read: tally?.read, rows_new: tally?.new, requests: tally?.requests });
     expect(run.rows_new).toBe(small.rows[run.stream as keyof typeof small.rows]);
-    // Of every page: the tail's rows may come again in the sweep.
+    // Of every page: the sweep may return the tail's rows again.
     expect(run.rows_new + run.rows_changed + run.rows_unchanged).toBeLessThanOrEqual(run.rows_read);
     expect(run.requests).toBe(sandbox.service.requests.filter(({ query }) => query.event === run.stream).length);
     expect(run.rows_quarantined > 0).toBe(run.stream === 'leads');
   }
 });
 
-it('keeps rows and cursor when the service refuses halfway, and goes on from there', async () => {
+it('keeps rows and cursor when the service refuses midway, and resumes there', async () => {
   const { sandbox, service, config } = await open();
   service.faults.add({ status: 403, message: 'The monthly usage is exceeded \0', times: 1000, ...after(16) });
   const outcomes = await sync(config);
@@ -92,7 +92,7 @@ it('keeps rows and cursor when the service refuses halfway, and goes on from the
   expect(clicks?.report?.tally.new).toBe(small.rows.clicks - kept.length);
 });
 
-it('keeps the cursor where it was when the service refuses at once', async () => {
+it('keeps the cursor when the service refuses immediately', async () => {
   const { sandbox, service, config } = await open();
   const [before] = await syncAllDone(config);
   service.arrive('clicks', 5);
@@ -105,7 +105,7 @@ it('keeps the cursor where it was when the service refuses at once', async () =>
   await expectComplete(engine.db, config, sandbox);
 });
 
-it('leaves no table and no cursor behind where the very first request is refused', async () => {
+it('leaves no table and no cursor when the first request is refused', async () => {
   const own = await openEngine();
   try {
     const sandbox = await smallSandbox(small);
@@ -120,7 +120,7 @@ it('leaves no table and no cursor behind where the very first request is refused
   }
 });
 
-it('loses nothing when it is interrupted, and says so', async () => {
+it('loses nothing when interrupted, and says so', async () => {
   const { sandbox, service, config } = await open();
   for (const requests of [2, 7, 4]) {
     const interrupt = new AbortController();

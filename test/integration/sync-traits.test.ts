@@ -13,12 +13,12 @@ import {
 import { forThisFile } from '../support/for-this-file.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
-/** Every trait of the field notes, over real HTTP into real tables: nothing is lost, nothing comes twice, nothing flickers. */
+/** Every trait of the field notes, over real HTTP into real tables: nothing is lost, duplicated or unstable. */
 
 const engine = await forThisFile(openEngine());
 
 const rows = { clicks: 150, leads: 60, sales: 40 };
-/** Less than a stream has, so that every trait is met across pages. */
+/** Smaller than a stream, so that every trait occurs across pages. */
 const PAGE = 20;
 
 const TRAITS = [
@@ -53,7 +53,7 @@ const TRAITS = [
 ];
 
 describe.each(TRAITS.map((traits) => [traits.join(' '), traits] as const))('%s', (_name, traits) => {
-  it('is complete, and changes nothing when it is read again', async () => {
+  it('is complete, and changes nothing when read again', async () => {
     const sandbox = await sandboxWith([...traits], { rows, days: 12 });
     const config = configFor(engine, sandbox);
     await withSmallPages(engine.db, config, PAGE);
@@ -73,7 +73,7 @@ describe.each(TRAITS.map((traits) => [traits.join(' '), traits] as const))('%s',
   });
 });
 
-it('writes into the run which columns came, once', async () => {
+it('records new columns in the run, once', async () => {
   const own = await openEngine();
   try {
     const config = configFor(own, await sandboxWith(['unknownFields'], { rows, days: 12 }));

@@ -18,7 +18,7 @@ const engine = await forThisFile(openEngine());
 const ROWS = { clicks: 240, leads: 60, sales: 30 };
 const small = { rows: ROWS, days: 20 };
 
-it('brings every event of all three streams, each once', async () => {
+it('stores every event of all three streams, each once', async () => {
   const clicks = 1200; // More than the largest page.
   const sandbox = await smallSandbox({ ...small, rows: { ...ROWS, clicks } });
   const config = configFor(engine, sandbox);
@@ -30,13 +30,13 @@ it('brings every event of all three streams, each once', async () => {
     [ROWS.sales, 0],
   ]);
   for (const { report } of outcomes) {
-    // Nothing younger than the settle time is called complete.
+    // No time younger than the settle time is certified.
     expect(Date.now() - (report?.cursor?.completeThrough ?? 0)).toBeGreaterThan(9 * 60_000);
     expect(Date.now() - (report?.cursor?.completeThrough ?? 0)).toBeLessThan(12 * 60_000);
   }
 });
 
-it('changes no row the second time, although everything joined has moved', async () => {
+it('changes no row the second time, although every joined field has changed', async () => {
   const sandbox = await smallSandbox(small);
   const { service } = sandbox;
   const config = configFor(engine, sandbox);
@@ -47,7 +47,7 @@ it('changes no row the second time, although everything joined has moved', async
   service.touchCounters();
   for (const link of service.links) service.renameLink(link.id, { domain: 'renamed.test', key: `new-${link.id}` });
   service.traits = { volatile: true, deletedCustomers: 0.5, unknownFields: false };
-  // All of it again, not only the tail: as if nothing had been proven.
+  // Everything is read again, not only the tail: all progress is reset.
   await forgetProofs(engine.db, config);
   const outcomes = await syncAllDone(config);
   expect(tallies(outcomes)).toEqual([
@@ -62,7 +62,7 @@ it('changes no row the second time, although everything joined has moved', async
   expect(await versionsOf(engine.db, config)).toEqual(before);
 });
 
-it('has what is new after the next sync, wherever the cursor stands', async () => {
+it('stores new events with the next sync, wherever the cursor is', async () => {
   const sandbox = await smallSandbox(small);
   const { service } = sandbox;
   const config = configFor(engine, sandbox);
@@ -77,11 +77,11 @@ it('has what is new after the next sync, wherever the cursor stands', async () =
     [3, 0],
   ]);
   await expectComplete(engine.db, config, sandbox);
-  // A poll of what is known costs a request or two a stream.
+  // A poll without new events costs a request or two per stream.
   for (const { report } of outcomes) expect(report?.tally.requests).toBeLessThanOrEqual(4);
 });
 
-it('reads only the streams that were asked for', async () => {
+it('reads only the given streams', async () => {
   const sandbox = await smallSandbox(small);
   const config = configFor(engine, sandbox);
   const outcomes = await sync(config, { streams: ['sales'] });
@@ -89,7 +89,7 @@ it('reads only the streams that were asked for', async () => {
   expect(new Set(sandbox.service.requests.map(({ query }) => query.event))).toEqual(new Set(['sales']));
 });
 
-it.each(['00:00', '12:00'])('finds the beginning of everything by itself: since all, founded at %s', async (time) => {
+it.each(['00:00', '12:00'])('finds the first event with since all, founded at %s', async (time) => {
   const founded = `${daysAgo(50)}T${time}Z`;
   const sandbox = await sandboxWith([`founded=${founded}`], { ...small, days: 45 });
   const config = configFor(engine, sandbox, { since: 'all' });
@@ -103,7 +103,7 @@ it.each(['00:00', '12:00'])('finds the beginning of everything by itself: since 
   ]);
 });
 
-it('opens older time when since moves back', async () => {
+it('reads older time when since moves back', async () => {
   const sandbox = await smallSandbox({ ...small, days: 60 });
   const name = 'moved-back';
   await syncAllDone(configFor(engine, sandbox, { name, since: daysAgo(10) }));

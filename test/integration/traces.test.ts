@@ -24,7 +24,7 @@ interface Otlp {
 const engine = await forThisFile(openEngine());
 afterEach(() => vi.unstubAllEnvs());
 
-/** A collector, as far as it takes what is sent. */
+/** A collector that accepts the exported spans. */
 async function collect() {
   const bodies: string[] = [];
   const server = await serve((request, response) => {
@@ -43,7 +43,7 @@ async function collect() {
 }
 
 describe('traces', () => {
-  it('a run holds its windows, a window its requests and commits; and nothing private', async () => {
+  it('a run has its windows, a window its requests and commits; and nothing private', async () => {
     const sandbox = await smallSandbox({ days: 20 });
     const { server, bodies, sent, spans } = await collect();
     const config = configFor(engine, sandbox, { name: 'traced', since: '10d' });
@@ -80,7 +80,7 @@ describe('traces', () => {
       expect(text.includes(secret ?? 'no person')).toBe(false);
   });
 
-  it('an error is told by its kind, not in the words of the service', async () => {
+  it('an error is recorded by its class, not with text of the service', async () => {
     const sandbox = await smallSandbox();
     sandbox.service.faults.add({ status: 403, message: 'Dear Ada Example, upgrade.', times: 9 });
     const { bodies, spans } = await collect();
@@ -94,7 +94,7 @@ describe('traces', () => {
     expect(bodies.join('')).not.toContain('Ada');
   });
 
-  it('a collector that is away costs nothing but the traces', async () => {
+  it('an unreachable collector costs only the traces', async () => {
     const { server } = await collect();
     await server.close();
     const outcomes = await sync(configFor(engine, await smallSandbox(), { name: 'alone' }), { streams: ['leads'] });

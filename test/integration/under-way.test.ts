@@ -6,7 +6,7 @@ import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import { openEngine } from '../support/engine.ts';
 import { forThisFile } from '../support/for-this-file.ts';
 
-/** What the control room says of a sync or a backfill while it reads, from the ledger that it leaves behind. */
+/** How the control room shows a sync or a backfill while it reads, from the ledger that it writes. */
 
 const engine = await forThisFile(openEngine());
 
@@ -42,7 +42,7 @@ const proven = (source: string, sink: string, [from, to]: readonly [number, numb
     ...[source, sink, daysAgo(from), daysAgo(to), rows, runId],
   );
 
-it('a first sync: the share of its time, as far as the slowest sink has it', async () => {
+it('a first sync: its share of the time, according to the slowest sink', async () => {
   await held('first', ['warehouse', 'lake'], daysAgo(40));
   await run('first', 'first-1', 'sync', 100);
   const mine = async () => (await readSyncsUnderWay(engine.db)).filter(({ source }) => source === 'first');
@@ -59,7 +59,7 @@ it('a first sync: the share of its time, as far as the slowest sink has it', asy
   expect(activity?.etaSeconds).toBeGreaterThan(290);
 });
 
-it('a stream that catches up: of what it lacked, and no figures for a poll, a dead run or a backfill', async () => {
+it('a stream that catches up: its share of what it lacked; no figures for a poll, a dead run or a backfill', async () => {
   await held('later', ['warehouse'], daysAgo(100));
   await proven('later', 'warehouse', [100, 10], 90_000, 'before');
   await run('later', 'later-1', 'sync', 10);
@@ -76,7 +76,7 @@ it('a stream that catches up: of what it lacked, and no figures for a poll, a de
   expect(names).not.toContain('other');
 });
 
-it('a backfill: by its priced rows, the window that is being read included; by time without a price', async () => {
+it('a backfill: by its priced rows, including the current window; by time without a price', async () => {
   await held('old', ['warehouse'], daysAgo(30));
   const window = { start: TODAY - 60 * DAY_MS, end: TODAY - 40 * DAY_MS };
   const chunks = [
@@ -108,11 +108,11 @@ it('a backfill: by its priced rows, the window that is being read included; by t
   expect(await read('priced')).toMatchObject({ progress: 0.1, rowsPerSecond: null, etaSeconds: null });
 });
 
-it('progress never goes back, and is not called done before the time is, however wrong the price was', () => {
+it('progress never goes back, and reaches 100% only at the end, however wrong the price was', () => {
   for (const pricedRows of [null, 0, 1, 500, 10_000, 1e9]) {
     let before = -1;
     for (let day = 0; day <= 20; day++) {
-      // Most rows lie in the last days.
+      // Most rows are in the last days.
       const rows = Math.round(10_000 * (day / 20) ** 4);
       const extent: Extent = { doneMs: day, openMs: 20 - day, rows, pricedRows, seconds: day };
       const { progress, etaSeconds } = paceOf(extent);

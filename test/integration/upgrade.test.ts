@@ -8,11 +8,11 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { EARLIER_MIGRATIONS } from './earlier-migrations/index.ts';
 import { DROPPED, ROWS_SINCE_VERSION } from './earlier-state.ts';
 
-/** A state of any earlier version is brought up to date with everything in it, and the next sync goes on from there. */
+/** A state of any earlier version is migrated with all its rows, and the next sync continues from there. */
 
 const DAY_MS = 86_400_000;
 const schema = 'tributary';
-/** Every step that there ever was, the present ones last. */
+/** Every migration of any version, the current ones last. */
 const STEPS = [...EARLIER_MIGRATIONS, ...MIGRATIONS];
 const VERSIONS = STEPS.map(({ version }) => version);
 
@@ -33,7 +33,7 @@ async function held(db: Database): Promise<Held> {
   return all;
 }
 
-/** Columns in their order, with types, defaults and comments; constraints, indexes, functions and options of the tables. */
+/** Columns in order, with types, defaults and comments; constraints, indexes, functions and options of the tables. */
 async function definitions(db: Database, of: string): Promise<string[]> {
   const found = await db.query<{ what: string }>({
     text: `
@@ -52,7 +52,7 @@ async function definitions(db: Database, of: string): Promise<string[]> {
   return found.map(({ what }) => what.replaceAll(`${of}.`, ''));
 }
 
-/** Of a budget only the key and its rate: when the next request may leave is of the moment. */
+/** Of a budget only the key and its rate: the time of the next request is transient. */
 function lasting(table: string, row: object): object {
   const { key_hash, per_second } = row as Record<string, unknown>;
   return table === 'budgets' ? { key_hash, per_second } : row;
@@ -97,7 +97,7 @@ it.each(VERSIONS.map((version) => [version]))('from version %i on', async (versi
     const config = configFor({ url: home.url }, sandbox, { name: 'kept' });
     await syncAllDone(config);
     expect(await storedIds(db, config, 'clicks')).toEqual(expect.arrayContaining(newer));
-    // It went on from the old watermark: the window that the earlier version had proven is still the first one.
+    // It continued from the old watermark: the window that the earlier version certified is still the first one.
     const [ledger] = await db.query<{ first: string; moved: boolean }>({
       text: `select (select w.run_id from tributary.windows w where w.source = 'kept' and w.stream = 'clicks'
           order by start_at limit 1) as first, complete_through > now() - interval '1 day' as moved

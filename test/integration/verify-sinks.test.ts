@@ -21,7 +21,7 @@ const change = (config: Config, text: string) => engine.db.query({ text, values:
 const places: string[] = [];
 afterAll(() => Promise.all(places.map((path) => rm(path, { recursive: true, force: true }))));
 
-describe('the lake beside the warehouse', () => {
+describe('a lake with a warehouse', () => {
   /** Both filled by one sync. */
   async function filled(): Promise<{ config: Config; sandbox: Sandbox }> {
     const path = await mkdtemp(join(tmpdir(), 'tributary-verify-'));
@@ -39,7 +39,7 @@ describe('the lake beside the warehouse', () => {
       return verifyBetween(deps, job, lately(), [first, second]);
     });
 
-  it('holds the same events, by the service and by each other', async () => {
+  it('holds the same events, compared with the service and with each other', async () => {
     const { config, sandbox } = await filled();
     const result = await verify(config);
     expect(result.sinks.map(totalOf)).toEqual([
@@ -53,11 +53,11 @@ describe('the lake beside the warehouse', () => {
     ] as const) {
       expect(counts(await between(config, from, to))).toEqual({ events: 1300, missing: 0, extra: 0, different: 0 });
     }
-    // By each other: the service is not asked.
+    // With each other: no request to the service.
     expect(sandbox.service.stats().requests).toBe(asked);
   });
 
-  it('shows what one of them lacks, has too much of, or has otherwise; a repair fixes the one that differs', async () => {
+  it('reports missing, extra and different events; a repair fixes the sink that differs', async () => {
     const { config, sandbox } = await filled();
     const [lost, changed, gone = ''] = sandbox.service.ids('clicks').slice(700);
     await change(config, `delete from attribution.clicks where _source = $1 and event_id = '${lost}'`);
@@ -67,7 +67,7 @@ describe('the lake beside the warehouse', () => {
     );
     const ofLake = await between(config, 'warehouse', 'lake');
     expect(counts(ofLake)).toEqual({ events: 1299, missing: 0, extra: 1, different: 1 });
-    // A lake names what differs as the tables do.
+    // A lake names differences like the tables.
     const different = ofLake.sinks[0]?.examples.filter(({ kind }) => kind === 'different');
     expect(different).toMatchObject([{ id: changed, columns: ['click_city'] }]);
     expect(counts(await between(config, 'lake', 'warehouse'))).toEqual({
@@ -88,7 +88,7 @@ describe('the lake beside the warehouse', () => {
   });
 });
 
-describe('an event that moves to another day, after its stream is no longer read again', () => {
+describe('an event that moves to another day after its stream is no longer re-read', () => {
   it('is found by verify in a lake and in Iceberg tables, and stored once after a repair', async () => {
     const path = await mkdtemp(join(tmpdir(), 'tributary-verify-'));
     places.push(path);

@@ -15,7 +15,7 @@ const engine = await forThisFile(openEngine());
 
 const change = (config: Config, text: string) => engine.db.query({ text, values: [sourceOf(config)] });
 
-it('finds everything as it should be after a sync, although all that is joined has moved', async () => {
+it('finds no difference after a sync, although every joined field has changed', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
@@ -30,14 +30,14 @@ it('finds everything as it should be after a sync, although all that is joined h
     const result = await verify(config, stream);
     expect(counts(result)).toEqual({ events, missing: 0, extra: 0, different: 0 });
     expect([isClean(result), result.doubts]).toEqual([true, []]);
-    // Each day of the window; what is too young to be compared is not in it, which may be the whole of today.
+    // Each day of the window, except time too young to compare, which may be all of today.
     const { start, end } = result.window;
     expect(result.sinks[0]?.days).toHaveLength(Math.ceil((end - start) / DAY_MS));
     expect(result.sinks[0]?.days.length).toBeGreaterThanOrEqual(11);
   }
 });
 
-it('leaves no doubt about the end of a stream that has been silent for a while', async () => {
+it('leaves no doubt about the end of a stream without recent events', async () => {
   const sandbox = await tenDays();
   for (const click of await rows(sandbox, { event: 'clicks', sortOrder: 'desc' })) {
     if (Date.parse(String(click.timestamp)) > Date.now() - 40 * MINUTE_MS)
@@ -50,7 +50,7 @@ it('leaves no doubt about the end of a stream that has been silent for a while',
   expect([isClean(result), result.doubts]).toEqual([true, []]);
 });
 
-it('tells what is missing, too much and different, by day and by field; a repair fixes it and proves it', async () => {
+it('reports missing, extra and different events by day and field; a repair fixes and certifies them', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
@@ -83,11 +83,11 @@ it('tells what is missing, too much and different, by day and by field; a repair
   const { after, fault } = await withJob(config, 'clicks', (deps, job) => repairStream(deps, job, result));
   expect(fault).toBeUndefined();
   expect(after && counts(after)).toEqual({ events: 1300, missing: 0, extra: 0, different: 0 });
-  // No run of ours wrote it: it is removed, not marked as vanished.
+  // None of our runs wrote it: it is removed, not marked as deleted.
   expect(await missingIn(engine.db, config)).toBe(0);
 });
 
-it.runIf(isDeep)('what it refutes is no longer certified, and the next sync reads it again', async () => {
+it.runIf(isDeep)('revokes a wrong certification, and the next sync reads the time again', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
@@ -117,7 +117,7 @@ it.runIf(isDeep)('what it refutes is no longer certified, and the next sync read
   expect([isClean((await compared()).before), await promised()]).toEqual([true, held]);
 });
 
-it('rows of another stream, stored by an earlier version that did not look: found, and removed by a repair', async () => {
+it('rows of another stream from an earlier version that did not check: found, and removed by a repair', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
@@ -141,7 +141,7 @@ it('rows of another stream, stored by an earlier version that did not look: foun
   expect(await inSales()).toEqual([{ event: 'sale', rows: 100 }]);
 });
 
-it('an event that vanished from the service is too much until it is marked; one that was forgotten is not missing', async () => {
+it('an event deleted at the service is extra until it is marked; a forgotten one is not missing', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
@@ -189,7 +189,7 @@ it('the progress of a repair never goes back, from the first comparison to the l
   expect(new Set(shares).size).toBeGreaterThan(2);
 });
 
-it('says where a sink was never asked to hold anything', async () => {
+it('reports time that a sink was never meant to hold', async () => {
   const sandbox = await tenDays();
   const since = TODAY - 4 * DAY_MS;
   const config = configFor(engine, sandbox, { since: new Date(since).toISOString().slice(0, 10) });
@@ -199,7 +199,7 @@ it('says where a sink was never asked to hold anything', async () => {
   expect(result.sinks[0]?.neverRead[0]).toEqual({ start: TODAY - 11 * DAY_MS, end: since });
 });
 
-it('what differs only at the first look is no difference: something arrived in between', async () => {
+it('a difference only at the first comparison is none: an event arrived in between', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);

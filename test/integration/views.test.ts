@@ -5,7 +5,7 @@ import { viewsOf } from '../../src/sinks/postgres/views.ts';
 import { configFor, type Engine, openEngine, sourceOf, syncAllDone } from '../support/engine.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** What a BI tool reads first. */
+/** The views for BI tools. */
 
 describe.each([
   ['the database of the state', false],
@@ -29,7 +29,7 @@ describe.each([
     if (isElsewhere) await warehouse.close();
   });
 
-  it('coverage says of every stream how far it is complete, as the cursors do', async () => {
+  it('coverage shows how far every stream is complete, like the cursors', async () => {
     const shown = await warehouse.db.query<{ lag: unknown }>({
       text: `select source, stream, complete_through, newest_seen, updated_at,
         extract(epoch from lag)::float8 as lag from attribution.coverage where source = $1 order by stream`,
@@ -48,9 +48,9 @@ describe.each([
     }
   });
 
-  it('one day of daily_link_performance is looked up, not searched for among all events', async () => {
+  it('one day of daily_link_performance uses an index, not all events', async () => {
     const plan = await warehouse.db.transaction(async (tx) => {
-      // A few hundred rows would be read faster without an index.
+      // Without an index, a few hundred rows would be read faster.
       await tx.query({ text: 'set local enable_seqscan = off' });
       return tx.query<Record<string, string>>({
         text: `explain select * from attribution.daily_link_performance where date = current_date - 3`,
@@ -60,7 +60,7 @@ describe.each([
     for (const stream of STREAM_NAMES) expect(text).toMatch(new RegExp(`(Scan using|Index Scan on) ${stream}_date`));
   });
 
-  it('daily_link_performance adds up to the tables, and counts nothing that is missing', async () => {
+  it('daily_link_performance adds up to the tables, and excludes missing events', async () => {
     const sums = async () =>
       (
         await warehouse.db.query({
@@ -92,7 +92,7 @@ describe.each([
     expect(await sums()).toMatchObject({ clicks: rows.clicks - 5 });
   });
 
-  it('counts a day of a link once, and adds amounts of one currency only, in their own units', async () => {
+  it('counts a day of a link once, and sums amounts per currency, in its own units', async () => {
     const change = (text: string) => warehouse.db.query({ text, values: [source] });
     for (const stream of ['clicks', 'leads', 'sales']) {
       await change(`update attribution.${stream} set link_id = 'one', click_country = 'ZZ', "timestamp" = '2026-01-01'
@@ -156,7 +156,7 @@ describe.each([
     await event('clicks', 'c1', '01 10:00', { link_id: 'A' });
     await event('clicks', 'c2', '05 10:00', { link_id: 'B' });
     await event('clicks', 'c3', '09 10:00', { link_id: 'B' });
-    // Ada: two leads by two links, then two sales. The service puts the time of the lead where that of the click belongs.
+    // Ada: two leads by two links, then two sales. The service puts the time of the lead in the click's field.
     const ada = { customer_id: 'ada' };
     await event('leads', 'l1', '01 12:00', {
       ...ada,
@@ -182,7 +182,7 @@ describe.each([
       link_id: 'B',
       click_timestamp: '2026-03-09 10:00Z',
     });
-    // Two leads whose customer was forgotten are two people, and their clicks are not known any more.
+    // Two leads of forgotten customers are two people, with unknown clicks.
     for (const id of ['l3', 'l4']) await event('leads', id, '09 11:00', { link_id: 'B' });
     const rows = await db.query({
       text: `select date::text, link_id, clicks, leads, customers, last_touch_leads as ll, last_touch_customers as lc,
@@ -200,7 +200,7 @@ describe.each([
       await db.query({ text: `delete from attribution.${stream} where _source = $1`, values: [of] });
   });
 
-  it('mean the time and the currency of a sale, also where the service has fields called date and currency', async () => {
+  it('use the time and currency of a sale, even if the service has fields named date and currency', async () => {
     const { db } = warehouse;
     const sums =
       'select sale_currency, sum(sales)::int as sales from attribution.daily_link_revenue group by 1 order by 1';
@@ -215,7 +215,7 @@ describe.each([
     await db.query({ text: 'alter table attribution.sales drop "date", drop currency' });
   });
 
-  it('are described, column by column', async () => {
+  it('have comments, column by column', async () => {
     const found = await warehouse.db.query<{ view: string; comment: string | null; columns: Array<string | null> }>({
       text: `select c.relname as view, obj_description(c.oid, 'pg_class') as comment,
           array_agg(col_description(c.oid, a.attnum)) as columns
@@ -237,7 +237,7 @@ describe.each([
     }
   });
 
-  it('keep the grants on them when they are prepared again, and when they are recreated', async () => {
+  it('keep their grants when they are prepared again, and when they are recreated', async () => {
     const reader = `reader_${process.pid}_${isElsewhere ? 1 : 0}`;
     const { db } = warehouse;
     await db.query({

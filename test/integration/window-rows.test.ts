@@ -10,14 +10,14 @@ import { forThisFile } from '../support/for-this-file.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { counts, TODAY, tenDays, verify, withJob } from '../support/verifying.ts';
 
-/** `tributary.windows.rows` is the number of rows of that window in the sink, whatever happened to it. */
+/** `tributary.windows.rows` is the number of rows of that window in the sink, after any change. */
 
 const engine = await forThisFile(openEngine());
 
 const sql = <T>(config: Config, text: string): Promise<T[]> =>
   engine.db.query<T & Record<string, unknown>>({ text, values: [sourceOf(config)] });
 
-/** The windows of every stream that say something else than the tables. */
+/** The windows of every stream that disagree with the tables. */
 async function wrong(config: Config): Promise<object[]> {
   const each = ['clicks', 'leads', 'sales'].map(
     (stream) => `
@@ -60,7 +60,7 @@ it('after a first sync, late arrivals, a reset, a moved cursor and a forgotten c
   expect(await wrong(config)).toEqual([]);
 });
 
-it('has a window for each day with rows, so that the rows of a day are known', async () => {
+it('has a window for each day with rows, and thus the rows of each day', async () => {
   const config = configFor(engine, await tenDays());
   await syncAllDone(config);
   const across = await sql(
@@ -71,7 +71,7 @@ it('has a window for each day with rows, so that the rows of a day are known', a
   expect(across).toEqual([]);
 });
 
-it('verify tells where the ledger and the sink disagree, and a repair corrects the ledger', async () => {
+it('verify reports where the ledger and the sink disagree, and a repair corrects the ledger', async () => {
   const sandbox = await tenDays();
   const config = configFor(engine, sandbox);
   await syncAllDone(config);
@@ -82,7 +82,7 @@ it('verify tells where the ledger and the sink disagree, and a repair corrects t
        select source, stream, start_at from tributary.windows where source = $1 and stream = 'clicks' and rows > 0 limit 1)
      returning start_at as start`,
   );
-  // A row that somebody deleted: it is read again, and counts once.
+  // A deleted row: it is read again, and counts once.
   await sql(
     config,
     `delete from attribution.clicks where _source = $1 and "timestamp" >= '${new Date(TODAY - 5 * DAY_MS).toISOString()}'

@@ -41,7 +41,7 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
     ]);
     db = connect({ url: home.url, max: 3 });
     if (backend === 'redis') redis = await freshRedis();
-    // Its syncs begin today: what is older comes by backfills alone.
+    // Syncs begin today: older time is read only by backfills.
     config = workerConfig({
       stateUrl: home.url,
       queueUrl: redis?.url,
@@ -81,7 +81,7 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
   };
   const served = (): number => sandbox.service.ids('clicks').length;
 
-  it('fails a window that cannot be read, alone, and retries that one only', async () => {
+  it('fails only the window that cannot be read, and retries only that one', async () => {
     const bad = CHUNKS[3]?.start ?? 0;
     const isBad = ({ query }: RequestInfo): boolean => Math.abs(Date.parse(query.start ?? '') - bad) < 2000;
     sandbox.service.faults.add({ status: 404, times: 1_000_000, when: isBad });
@@ -99,12 +99,12 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
       const after = await db.query({ text: `select from tributary.runs where kind = 'backfill'` });
       expect(after.length - before.length).toBe(1);
       expect((await read(id)).windows).toEqual({ queued: 0, running: 0, done: DAYS, failed: 0 });
-      // Today's rows are a sync's to bring.
+      // A sync reads today's rows.
       await until('everything is there', async () => (await storedBefore(TODAY + 9 * DAY_MS)) === served());
     });
   });
 
-  it('reads nothing when everything is proven, and all of it when it is forced', async () => {
+  it('reads nothing when everything is certified, and all of it when forced', async () => {
     await withWorker(async (deps) => {
       const [idle, forced] = [await add(deps), await add(deps, true)];
       await isOver(idle, 'done');
@@ -114,7 +114,7 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
     });
   });
 
-  it('is paused, resumed, survives a queue that forgets it, and can be cancelled', async () => {
+  it('is paused and resumed, survives a queue that loses it, and can be cancelled', async () => {
     sandbox.service.faults.add({ delayMs: 150, times: 1_000_000 });
     await withWorker(async (deps) => {
       const id = await add(deps, true);
@@ -153,7 +153,7 @@ describeBackends('a backfill in the queue, in %s', (backend) => {
 it('a retry is not undone by a worker that looks for ended backfills at that moment', async () => {
   const home = await stateDatabase();
   const db = connect({ url: home.url, max: 3 });
-  // Between any two statements, as a worker's tick may come.
+  // Between any two statements, where a tick of the worker may run.
   const state: Database = {
     ...db,
     async query(sql) {

@@ -17,13 +17,13 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { FAST, until, workerConfig } from '../support/workers.ts';
 
-/** What a worker does about an error that is none of ours, and about work that never ends. */
+/** How a worker handles unknown errors, and work that never ends. */
 
 const TODAY = startOfDay(Date.now());
 const CHUNKS = [3, 2, 1].map((days) => ({ start: TODAY - days * DAY_MS, end: TODAY - (days - 1) * DAY_MS }));
 const WINDOW = { start: TODAY - 3 * DAY_MS, end: TODAY };
 
-type Ill = 'throws' | 'throws before its run' | 'hangs' | undefined;
+type Fault = 'throws' | 'throws before its run' | 'hangs' | undefined;
 const never = (): Promise<never> => new Promise(() => {});
 
 const [{ db, url }, sandbox] = await Promise.all([
@@ -32,47 +32,47 @@ const [{ db, url }, sandbox] = await Promise.all([
 ]);
 const config = workerConfig({ stateUrl: url, queueUrl: undefined, sandboxes: { main: sandbox }, streams: ['clicks'] });
 for (const source of Object.values(config.sources)) source.since = new Date(TODAY).toISOString().slice(0, 10);
-/** What is wrong with syncs and with windows now. */
-const ill: { sync: Ill; window: Ill } = { sync: undefined, window: undefined };
+/** The current fault of syncs and windows. */
+const faults: { sync: Fault; window: Fault } = { sync: undefined, window: undefined };
 const errors: Array<{ text: string; err?: unknown }> = [];
 const bugs: string[] = [];
 
 beforeEach(() => {
   errors.length = 0;
   bugs.length = 0;
-  Object.assign(beside, { maintenance: undefined, schedulers: undefined });
+  Object.assign(workerFaults, { maintenance: undefined, schedulers: undefined });
 });
 
-/** A job with an illness: bugs are not at hand in a sound program. */
-const infected = ({ job, ...rest }: ScheduledStream): ScheduledStream => ({
+/** A job with an injected fault: a correct program has no bugs to test with. */
+const faulty = ({ job, ...rest }: ScheduledStream): ScheduledStream => ({
   ...rest,
-  job: infect(job as StreamJob, () => ill.sync),
+  job: withFault(job as StreamJob, () => faults.sync),
 });
-const infect = (job: StreamJob, illness: () => Ill): StreamJob => ({
+const withFault = (job: StreamJob, fault: () => Fault): StreamJob => ({
   ...job,
   requests() {
-    if (illness() === 'throws before its run') throw new TypeError('requests of undefined');
+    if (fault() === 'throws before its run') throw new TypeError('requests of undefined');
     return job.requests();
   },
   async findSince(known, signal) {
-    if (illness() === 'throws') throw new TypeError('since of undefined');
-    return illness() === 'hangs' ? never() : job.findSince(known, signal);
+    if (fault() === 'throws') throw new TypeError('since of undefined');
+    return fault() === 'hangs' ? never() : job.findSince(known, signal);
   },
 });
 
-/** A sink whose maintenance is ill, and a queue whose verbs are: what the worker does beside its runs. */
-const beside: { maintenance: Ill; schedulers: Ill } = { maintenance: undefined, schedulers: undefined };
-const suffer = async (illness: Ill): Promise<void> => {
-  if (illness === 'throws') throw new TypeError('length of undefined');
-  if (illness === 'hangs') await never();
+/** A sink with faulty maintenance, and a queue with faulty calls: the worker's work other than runs. */
+const workerFaults: { maintenance: Fault; schedulers: Fault } = { maintenance: undefined, schedulers: undefined };
+const inject = async (fault: Fault): Promise<void> => {
+  if (fault === 'throws') throw new TypeError('length of undefined');
+  if (fault === 'hangs') await never();
 };
 const maintained = (sink: Sink): Sink => ({
   ...sink,
-  maintain: () => suffer(beside.maintenance).then(() => ({})),
+  maintain: () => inject(workerFaults.maintenance).then(() => ({})),
 });
 const scheduling = (queue: JobQueue): JobQueue => ({
   ...queue,
-  schedule: (...args) => suffer(beside.schedulers).then(() => queue.schedule(...args)),
+  schedule: (...args) => inject(workerFaults.schedulers).then(() => queue.schedule(...args)),
 });
 
 async function withWorker(work: (queue: JobQueue) => Promise<void>): Promise<void> {
@@ -88,13 +88,13 @@ async function withWorker(work: (queue: JobQueue) => Promise<void>): Promise<voi
       signal: stop.signal,
       holder: 'worker of a test',
       backfillHolder: 'backfills of a test',
-      scheduled: scheduledStreamsOf(config, app).map(infected),
+      scheduled: scheduledStreamsOf(config, app).map(faulty),
       webhook: undefined,
       retentionMs: DAY_MS,
       readWindow: (deps, job, request) =>
         backfillStream(
           deps,
-          infect(job, () => ill.window),
+          withFault(job, () => faults.window),
           request,
         ),
       onBug: ({ source, stream }) => void bugs.push(`${source}/${stream}`),
@@ -128,33 +128,33 @@ async function add(queue: JobQueue): Promise<string> {
 }
 const read = async (id: string): Promise<Backfill> => (await readBackfills(db, id))[0] as Backfill;
 
-describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hangs'])('a sync that %s', (illness) => {
-  it('is logged, counted, a trouble and an alert, and heals when its cause is gone', async () => {
-    ill.sync = illness;
+describe.each<Exclude<Fault, undefined>>(['throws', 'throws before its run', 'hangs'])('a sync that %s', (fault) => {
+  it('is logged, counted, an incident and an alert, and recovers when its cause is gone', async () => {
+    faults.sync = fault;
     await withWorker(async () => {
-      await until('it is a trouble', async () => (await troubles()).length > 0);
+      await until('it is an incident', async () => (await troubles()).length > 0);
       expect(await troubles()).toEqual([
         'failing: the last run failed: a bug in tributary ended it; the log says more',
       ]);
-      await until('it is told', () => errors.some(({ text }) => text.startsWith('main/clicks failing')));
+      await until('it is alerted', () => errors.some(({ text }) => text.startsWith('main/clicks failing')));
       expect(errors.filter(({ text }) => text === 'a bug ended this run').map(({ err }) => err)[0]).toBeInstanceOf(
         Error,
       );
       expect(bugs[0]).toBe('main/clicks');
-      ill.sync = undefined;
+      faults.sync = undefined;
       await until('it works again', isDone);
-      await until('the trouble is over', async () => (await troubles()).length === 0);
+      await until('the incident is over', async () => (await troubles()).length === 0);
     });
   });
 });
 
-describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hangs'])('a window that %s', (illness) => {
-  it('is logged and tried again: its claim ends, and the others are read', async () => {
+describe.each<Exclude<Fault, undefined>>(['throws', 'throws before its run', 'hangs'])('a window that %s', (fault) => {
+  it('is logged and retried: its claim ends, and the others are read', async () => {
     await withWorker(async (queue) => {
-      ill.window = illness;
+      faults.window = fault;
       const id = await add(queue);
       await until('a bug was seen', () => bugs.length > 0);
-      ill.window = undefined;
+      faults.window = undefined;
       await until('it is read', async () => (await read(id)).state === 'done');
       expect(errors.filter(({ text }) => text === 'a bug ended this run').length).toBe(bugs.length);
       const windows = await windowsOf(db, id);
@@ -167,37 +167,37 @@ describe.each<Exclude<Ill, undefined>>(['throws', 'throws before its run', 'hang
 describe.each(['maintenance', 'schedulers'] as const)('the worker’s own work (%s)', (part) => {
   const what = { maintenance: 'the maintenance of sink "warehouse"', schedulers: 'looking after the schedulers' }[part];
   it.each(['throws', 'hangs'] as const)(
-    'that %s is logged, a trouble and an alert, and over when it works again',
-    async (illness) => {
+    'that %s is logged, an incident and an alert, and recovers when it works again',
+    async (fault) => {
       await withWorker(async () => {
-        beside[part] = illness;
+        workerFaults[part] = fault;
         const isTrouble = async () => (await troubles()).includes(`failing: a bug ended ${what}; the log says more`);
-        await until('it is a trouble', isTrouble);
-        await until('it is told', () => errors.some(({ text }) => text.startsWith('worker failing: ')));
+        await until('it is an incident', isTrouble);
+        await until('it is alerted', () => errors.some(({ text }) => text.startsWith('worker failing: ')));
         const bug = errors.find(({ text }) => text === `a bug ended ${what}; it is tried again`);
-        expect(String(bug?.err)).toContain(illness === 'hangs' ? 'no sign of life' : 'length of undefined');
-        beside[part] = undefined;
-        await until('the trouble is over', async () => !(await isTrouble()));
+        expect(String(bug?.err)).toContain(fault === 'hangs' ? 'no sign of life' : 'length of undefined');
+        workerFaults[part] = undefined;
+        await until('the incident is over', async () => !(await isTrouble()));
       });
     },
   );
 });
 
-it('trouble of a worker that died is over for one that starts', async () => {
+it('the incident of a dead worker ends when another starts', async () => {
   await recordWorkerTrouble(db, 'a bug ended something');
   const isTrouble = async () => (await troubles()).includes('failing: a bug ended something');
   expect(await isTrouble()).toBe(true);
   await withWorker(async () => until('it is over', async () => !(await isTrouble())));
 });
 
-it('windows that never stop throwing are given up, as a trouble', async () => {
+it('windows that throw every time are given up, as an incident', async () => {
   await withWorker(async (queue) => {
-    ill.window = 'throws';
+    faults.window = 'throws';
     const id = await add(queue);
     await until('it has failed', async () => (await read(id)).state === 'failed');
     expect((await read(id)).windows).toEqual({ queued: 0, running: 0, done: 0, failed: 3 });
-    await until('it is a trouble', async () => (await troubles()).length > 0);
+    await until('it is an incident', async () => (await troubles()).length > 0);
     expect(await troubles()).toEqual([expect.stringMatching(`^failing: backfill ${id} gave up windows: a bug`)]);
-    ill.window = undefined;
+    faults.window = undefined;
   });
 });

@@ -8,7 +8,7 @@ import { hasRedis } from '../support/redis.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { FAST, queueUrl, startWorker, type TestWorker, until, workerConfig } from '../support/workers.ts';
 
-/** Fifty sources on three workers, one of the sources so slow that its requests never come back. */
+/** Fifty sources on three workers, one of the sources so slow that its requests never return. */
 
 const SOURCES = 50;
 let home: TestDatabase;
@@ -45,7 +45,7 @@ const doneBy = (worker: TestWorker, from = 0): number =>
     .slice(from)
     .filter(({ state }) => state === 'done').length;
 
-it.skipIf(!hasRedis)('every other source gets its turn, again and again', async () => {
+it.skipIf(!hasRedis)('every other source is polled repeatedly', async () => {
   await until('each has run twice', async () => {
     const rows = await db.query<{ source: string; runs: number }>({
       text: `select source, count(*) as runs from tributary.runs where state = 'done' group by source having count(*) >= 2`,
@@ -56,23 +56,17 @@ it.skipIf(!hasRedis)('every other source gets its turn, again and again', async 
   expect(stuck.map(({ state }) => state)).toEqual(['running']);
 });
 
-it.skipIf(!hasRedis)(
-  'the work is spread evenly: nobody has more than twice its share, nobody less than half',
-  async () => {
-    // From here on: whoever started first had the first round for itself.
-    const before = workers.map((worker) => worker.runs().length);
-    await until(
-      'a good many runs more',
-      () => workers.reduce((sum, worker, i) => sum + doneBy(worker, before[i]), 0) >= 75,
-    );
-    const counts = workers.map((worker, i) => doneBy(worker, before[i]));
-    const fair = counts.reduce((sum, count) => sum + count, 0) / workers.length;
-    for (const count of counts) {
-      expect(count / fair).toBeGreaterThan(0.5);
-      expect(count / fair).toBeLessThan(2);
-    }
-  },
-);
+it.skipIf(!hasRedis)('the work is distributed evenly: each has between half and twice its share', async () => {
+  // From here on: the first worker to start had the first round alone.
+  const before = workers.map((worker) => worker.runs().length);
+  await until('many more runs', () => workers.reduce((sum, worker, i) => sum + doneBy(worker, before[i]), 0) >= 75);
+  const counts = workers.map((worker, i) => doneBy(worker, before[i]));
+  const fair = counts.reduce((sum, count) => sum + count, 0) / workers.length;
+  for (const count of counts) {
+    expect(count / fair).toBeGreaterThan(0.5);
+    expect(count / fair).toBeLessThan(2);
+  }
+});
 
 it.skipIf(!hasRedis)(
   'three workers with three schedulers and three tickers run a stream no more often than its schedule says',
@@ -82,19 +76,19 @@ it.skipIf(!hasRedis)(
       select count(*) as runs, extract(epoch from max(started_at) - min(started_at))::float8 / 6 as periods
       from tributary.runs where source <> 'slow' group by source`,
     });
-    // The first run is at once, its second at the stream's own second of the period: hence two more than periods.
+    // The first run is immediate, its second at the stream's own second of the period: hence two more than periods.
     expect(rows.filter(({ runs, periods }) => runs > periods + 2.5)).toEqual([]);
   },
 );
 
-it.skipIf(!hasRedis)('a worker may leave and another come, without anybody being told', async () => {
+it.skipIf(!hasRedis)('a worker may leave and another join, without coordination', async () => {
   const [first] = workers;
   const next = startWorker(config, timings);
   first?.child.kill('SIGTERM');
   const { code, stdout } = (await first?.done) ?? {};
   expect(code).toBe(0);
-  // Busy, yes, but never for so long that it could have lost a job.
+  // Busy, but never long enough to lose a job.
   const { longestMs } = JSON.parse(stdout?.trim().split('\n').at(-1) ?? '{}') as { longestMs: number };
   expect(longestMs / TIMINGS.lockMs).toBeLessThan(0.25);
-  await until('the new one has its part', () => doneBy(next) >= 10);
+  await until('the new one has its share', () => doneBy(next) >= 10);
 });

@@ -13,7 +13,7 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { FAST, until, workerConfig } from '../support/workers.ts';
 
-/** What a worker does when the service refuses, and whom it tells. */
+/** What a worker does when the service refuses, and whom it alerts. */
 
 const [{ db, url }, good, strict] = await Promise.all([
   forThisFile(openEngine()),
@@ -23,7 +23,7 @@ const [{ db, url }, good, strict] = await Promise.all([
 const lines: string[] = [];
 const log = { ...silentLog, error: (_fields: object, message: string) => void lines.push(message) };
 
-/** A worker in this process, for as long as the work takes. */
+/** A worker in this process, until `work` ends. */
 async function withWorker<T>(config: Config, work: () => Promise<T>): Promise<T> {
   const stop = new AbortController();
   const worker = runWorkerApp({ config, log, signal: stop.signal, timings: FAST });
@@ -47,25 +47,25 @@ const statusOf = async (source: string): Promise<StreamStatus[]> =>
   (await readStatus(db)).filter((status) => status.source === source);
 const requestsTo = (sandbox: Sandbox): number => sandbox.service.log.entries.length;
 
-describe('a key that is refused', () => {
-  const told: Alert[] = [];
+describe('a refused key', () => {
+  const alerts: Alert[] = [];
 
-  it('parks its source, says why, and is not asked again and again; other sources go on', async () => {
+  it('parks its source with the reason, and is not retried; other sources continue', async () => {
     const hook = await serve((request, response) => {
-      request.setEncoding('utf8').on('data', (text: string) => told.push(JSON.parse(text) as Alert));
+      request.setEncoding('utf8').on('data', (text: string) => alerts.push(JSON.parse(text) as Alert));
       request.on('end', () => response.end());
     });
     await withWorker(configWith('wrong-key', { alerts: { webhook: hook.baseUrl } }), async () => {
       await until('the source is parked', async () => (await statusOf('strict')).some(({ parked }) => parked));
       const seen = requestsTo(good);
-      // Streams that were on their way when the first was refused get there, once.
-      await until('what was under way has ended', () => requestsTo(good) > seen + 6);
+      // Streams that were running when the first was refused send one request each.
+      await until('running streams have ended', () => requestsTo(good) > seen + 6);
       const [asked, polled] = [requestsTo(strict), requestsTo(good)];
-      await until('the other source is polled on', () => requestsTo(good) > polled + 9);
+      await until('the other source is polled again', () => requestsTo(good) > polled + 9);
       expect(requestsTo(strict)).toBe(asked);
-      // Three streams may have been under way together; none comes again.
+      // Three streams may have been running at once; none tries again.
       expect(asked).toBeLessThanOrEqual(3);
-      await until('somebody is told', () => told.length > 0);
+      await until('the webhook is called', () => alerts.length > 0);
     });
     const [status] = await statusOf('strict');
     expect(status?.parked).toMatchObject({
@@ -78,8 +78,10 @@ describe('a key that is refused', () => {
     expect(minutes).toBeLessThan(16);
   });
 
-  it('is told once: to the webhook, and in the log at error level', () => {
-    expect(told).toEqual([expect.objectContaining({ event: 'opened', kind: 'parked', source: 'strict', stream: '*' })]);
+  it('is reported once: to the webhook, and in the log at error level', () => {
+    expect(alerts).toEqual([
+      expect.objectContaining({ event: 'opened', kind: 'parked', source: 'strict', stream: '*' }),
+    ]);
     expect(lines.filter((line) => line.startsWith('strict parked: '))).toHaveLength(1);
   });
 
@@ -90,7 +92,7 @@ describe('a key that is refused', () => {
     expect(requestsTo(strict)).toBe(asked);
   });
 
-  it('is asked once when its probe is due, and left alone for longer', async () => {
+  it('is probed once when due, and then less often', async () => {
     const asked = requestsTo(strict);
     await db.query({ text: `update tributary.parked set next_probe_at = now()` });
     await db.query({ text: `update tributary.schedules set next_run_at = now() where source = 'strict'` });
@@ -107,19 +109,19 @@ describe('a key that is refused', () => {
     expect(requestsTo(strict) - asked).toBe(1);
   });
 
-  it('goes on at once with another key, and the end of it is told once', async () => {
+  it('resumes at once with another key, and reports its recovery once', async () => {
     const ends: Alert[] = [];
     const hook = await serve((request, response) => {
       request.setEncoding('utf8').on('data', (text: string) => ends.push(JSON.parse(text) as Alert));
       request.on('end', () => response.end());
     });
     await withWorker(configWith('right-key', { alerts: { webhook: hook.baseUrl } }), async () => {
-      // Each at some time: on a busy machine one of them is always at its next run.
+      // In any order: on a busy machine one of them is always running.
       await until('all streams are done', async () => {
         const text = `select distinct stream from tributary.runs where source = 'strict' and state = 'done'`;
         return (await db.query({ text })).length === 3;
       });
-      await until('it is told', () => ends.length > 0);
+      await until('the webhook is called', () => ends.length > 0);
     });
     expect(ends).toEqual([
       expect.objectContaining({ event: 'recovered', kind: 'parked', text: 'strict recovered, no longer parked' }),
@@ -134,7 +136,7 @@ describe('a key that is refused', () => {
   });
 });
 
-describe('many workers that look for trouble', () => {
+describe('many workers that check for incidents', () => {
   const troubled = async (webhook: string | undefined, times: number): Promise<void> => {
     const deps = { state: db, log, scheduled: byStreamKey([]), sinks: [{ name: 'warehouse' }], webhook };
     await Promise.all(Array.from({ length: times }, () => watch(deps)));
@@ -145,7 +147,7 @@ describe('many workers that look for trouble', () => {
       values: [source],
     });
 
-  it('keep the words of what lasts up to date: a refusal, then an outage', async () => {
+  it('update the message of an open incident: a refusal, then an outage', async () => {
     const words = async (): Promise<string[]> =>
       (
         await db.query<{ message: string }>({
@@ -189,7 +191,7 @@ describe('many workers that look for trouble', () => {
     expect(seen).toEqual(['opened', 'recovered']);
   });
 
-  it('keep a muted kind in the log, and send text that Slack cannot take for markup', async () => {
+  it('keep a muted kind in the log, and send text without Slack markup', async () => {
     const seen: Alert[] = [];
     const hook = await serve((request, response) => {
       request.setEncoding('utf8').on('data', (text: string) => seen.push(JSON.parse(text) as Alert));
@@ -210,7 +212,7 @@ describe('many workers that look for trouble', () => {
     expect(seen[0]?.message).toContain('says <!channel> & more');
   });
 
-  it('a message that could not be delivered is sent again later', async () => {
+  it('resend a message that could not be delivered', async () => {
     let status = 500;
     const hook = await serve((request, response) => {
       request.resume();
@@ -229,7 +231,7 @@ describe('many workers that look for trouble', () => {
   });
 });
 
-describe('trouble that is no refusal', () => {
+describe('an incident other than a refusal', () => {
   const MINUTE = 60_000;
   const plan: ScheduledStream = {
     job: { source: 'behind', stream: 'leads' } as ScheduledStream['job'],
@@ -249,7 +251,7 @@ describe('trouble that is no refusal', () => {
         on conflict (source, stream, sink) do update set complete_through = excluded.complete_through`,
       values: [sink, minutesAgo],
     });
-  /** In both sinks, by a run that ended well: from then on it can be late. */
+  /** In both sinks, by a successful run: from then on the stream can be late. */
   const caughtUp = async (): Promise<void> => {
     await db.query({
       text: `
@@ -263,7 +265,7 @@ describe('trouble that is no refusal', () => {
     });
   };
 
-  it('a stream is late when the sink that is furthest behind is', async () => {
+  it('a stream is late if its slowest sink is', async () => {
     await db.query({
       text: `insert into tributary.schedules (source, stream, plan, created_at) values ('behind', 'leads', 'x', now() - interval '31 minutes')`,
     });
@@ -283,7 +285,7 @@ describe('trouble that is no refusal', () => {
     await complete('warehouse', 1);
   });
 
-  it('a window is told of when a second run could not prove it either', async () => {
+  it('a window is reported when a second run could not certify it either', async () => {
     const read = (tries: number) =>
       db.query({
         text: `
@@ -298,7 +300,7 @@ describe('trouble that is no refusal', () => {
     expect(await found()).toEqual([
       'uncertified: 2026-11-01 00:00 to 2026-11-02 00:00 UTC (exclusive) could not be proven complete: ties',
     ]);
-    // Nobody reads for a sink that the config no longer names.
+    // A sink that the config no longer names is ignored.
     expect(await found(['lake'])).toEqual([expect.stringMatching(/^late: 4 h behind/)]);
     await read(5);
     const status = (await statusOf('behind')).find(({ sink }) => sink === 'warehouse');

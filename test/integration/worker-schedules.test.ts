@@ -52,7 +52,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
       .map(({ key }) => key)
       .sort();
 
-  it('two workers that start at once make one scheduler a stream, with one job to come', async () => {
+  it('two workers that start at once create one scheduler per stream, with one pending job', async () => {
     const scheduled = [plan('a', 'clicks', 60_000), plan('a', 'leads', 60_000), plan('b', 'clicks', 3_600_000)];
     await Promise.all(queues.map((queue) => apply(queue, ...scheduled)));
     expect(await schedulers()).toEqual([
@@ -64,14 +64,14 @@ describeBackends('schedules with the queue in %s', (backend) => {
     expect(await planned()).toEqual(['a/clicks', 'a/leads', 'b/clicks']);
   });
 
-  it('a config that changed updates them, and takes out what it no longer has', async () => {
+  it('a changed config updates them, and removes those that it no longer has', async () => {
     await apply(queues[1], plan('a', 'clicks', 120_000), plan('b', 'clicks', 3_600_000));
     expect(await schedulers()).toEqual(['sync.a.clicks every 120000 ms', 'sync.b.clicks every 3600000 ms']);
     expect(await delayed()).toBe(2);
     expect(await planned()).toEqual(['a/clicks', 'b/clicks']);
   });
 
-  it('of many who see a stream due, one gets the turn', async () => {
+  it('one of many concurrent callers takes the turn of a due stream', async () => {
     const stream = { source: 'a', stream: 'clicks' } as const;
     const claim = () => claimDue(state, stream, { earlyMs: 1000, forMs: 60_000 });
     const turns = await Promise.all(Array.from({ length: 8 }, claim));
@@ -91,7 +91,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
       handle: async (data) => void seen.push(data),
     });
     await until('the hint is followed', () => seen.length > 0);
-    // Followed and gone: the next one is a new one.
+    // Followed and deleted: the next one is new.
     await until('it is gone', async () => (await queues[0]?.queues.sync.getActiveCount()) === 0);
     await queues[1]?.enqueue('sync', hint);
     await until('the next is followed', () => seen.length > 1);
@@ -99,7 +99,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
     await worker?.close();
   });
 
-  it('a job that is put off comes again later, or at once when it is hurried', async () => {
+  it('a deferred job returns later, or at once when it is promoted', async () => {
     let times = 0;
     const hint = { id: 'backfill.x.1', name: 'x', data: { backfill: 'x', start: 1 } };
     await queues[0]?.enqueue('backfill', hint);
@@ -108,17 +108,17 @@ describeBackends('schedules with the queue in %s', (backend) => {
       lockMs: 5000,
       handle: async () => (++times === 1 ? 3_600_000 : undefined),
     });
-    await until('it is put off', async () => (await queues[0]?.queues.backfill.getDelayedCount()) === 1);
+    await until('it is deferred', async () => (await queues[0]?.queues.backfill.getDelayedCount()) === 1);
     await queues[1]?.promote('backfill', hint.id);
-    await until('it is taken up again', () => times === 2);
+    await until('it is run again', () => times === 2);
     await worker?.close();
   });
 });
 
-describe.skipIf(!hasRedis)('a Redis that cannot be relied on', () => {
+describe.skipIf(!hasRedis)('an unusable Redis', () => {
   const open = (url: string) => createQueue({ url, stateUrl: 'postgresql://nobody@127.0.0.1:1/x', log: silentLog });
 
-  it('is refused where it throws keys away, with the fix, and accepted after it', async () => {
+  it('is refused if it evicts keys, with the remedy, and accepted after it', async () => {
     const redis = await startRedis({ 'maxmemory-policy': 'allkeys-lru' });
     await expect(open(redis.url)).rejects.toMatchObject({
       name: 'ConfigError',
@@ -130,7 +130,7 @@ describe.skipIf(!hasRedis)('a Redis that cannot be relied on', () => {
     await (await open(redis.url)).close();
   });
 
-  it('is refused where the password is wrong, without showing it', async () => {
+  it('is refused with a wrong password, which is not shown', async () => {
     const redis = await startRedis({ requirepass: 'right' });
     const url = redis.url.replace('right', 'wr0ng');
     const error = await open(url).catch((failure: Error) => failure);
@@ -141,7 +141,7 @@ describe.skipIf(!hasRedis)('a Redis that cannot be relied on', () => {
     expect(JSON.stringify(error) + (error as Error).stack).not.toContain('wr0ng');
   });
 
-  it('is waited for by hand where it is not there', async () => {
+  it('is a retryable error if unreachable', async () => {
     await expect(open('redis://127.0.0.1:1')).rejects.toMatchObject({
       name: 'RetryLater',
       message: 'Redis at 127.0.0.1:1 cannot be reached (ECONNREFUSED)',

@@ -38,10 +38,10 @@ ${queue ? `queue: { url: "${queue}" }` : ''}`;
     await place.config(text.replace('RATE', String(rate)));
     return place.start(['worker', '--config', 't.yaml'], { KEY: sandbox.apiKey });
   };
-  const asked = (times: number) => until('it asks', () => sandbox.service.log.entries.length >= times);
+  const asked = (times: number) => until('it sends requests', () => sandbox.service.log.entries.length >= times);
   const held = () => db.query({ text: 'select from tributary.leases where expires_at > clock_timestamp()' });
 
-  it('ends at SIGTERM with what is in hand, gives back the stream, and leaves with code 0', async () => {
+  it('ends at SIGTERM with its current work, releases the stream, and exits with code 0', async () => {
     const worker = await start(2);
     await asked(3);
     expect(await held()).toHaveLength(1);
@@ -52,14 +52,14 @@ ${queue ? `queue: { url: "${queue}" }` : ''}`;
     expect((Date.now() - began) / 25_000).toBeLessThan(1);
     expect(stdout).toMatch(/^\S+Z main\/clicks interrupted · /m);
     expect(await held()).toEqual([]);
-    // What waits is due at once: for another worker, or for this one when it comes back.
+    // Waiting jobs are due at once: for another worker, or for this one after a restart.
     const [{ due } = { due: false }] = await db.query<{ due: boolean }>({
       text: 'select next_run_at <= now() as due from tributary.schedules',
     });
     expect(due).toBe(true);
   });
 
-  it('ends at once at the second signal', async () => {
+  it('ends immediately at the second signal', async () => {
     const worker = await start(1);
     await asked(sandbox.service.log.entries.length + 1);
     worker.child.kill('SIGINT');
@@ -67,7 +67,7 @@ ${queue ? `queue: { url: "${queue}" }` : ''}`;
     expect((await worker.done).code).toBe(130);
   });
 
-  it('nothing was lost either way: the next worker goes on to the end', async () => {
+  it('nothing was lost either way: the next worker finishes the work', async () => {
     const worker = await start(100);
     const config = workerConfig({ stateUrl: home.url, queueUrl: undefined, sandboxes: { main: sandbox } });
     await until(
@@ -82,7 +82,7 @@ ${queue ? `queue: { url: "${queue}" }` : ''}`;
   });
 });
 
-it('runs end when they are told to, whatever they are doing just then', async () => {
+it('runs end on an abort at any point', async () => {
   const [home, sandbox] = await Promise.all([freshDatabase(), smallSandbox()]);
   const config = workerConfig({ stateUrl: home.url, queueUrl: undefined, sandboxes: { a: sandbox, b: sandbox } });
   const late: string[] = [];
@@ -101,18 +101,18 @@ it('runs end when they are told to, whatever they are doing just then', async ()
   await home.drop();
 });
 
-it('a run that does not end in time is given up, and not called a bug when its connections are closed under it', async () => {
+it('a run that does not end in time is abandoned, and is no bug when its connections are closed', async () => {
   const [home, sandbox] = await Promise.all([freshDatabase(), smallSandbox()]);
   const config = workerConfig({ stateUrl: home.url, queueUrl: undefined, sandboxes: { main: sandbox }, every: '1h' });
-  const said: string[] = [];
-  const say = (_fields: object, text: string): void => void said.push(text);
-  const log = { ...silentLog, warn: say, error: say, debug: say };
+  const logged: string[] = [];
+  const record = (_fields: object, text: string): void => void logged.push(text);
+  const log = { ...silentLog, warn: record, error: record, debug: record };
   const db = connect({ url: home.url, max: 2 });
   const stop = new AbortController();
   sandbox.service.faults.add({ delayMs: 300, times: 100 });
   const worker = runWorkerApp({ config, log, signal: stop.signal, timings: { ...FAST, closeMs: 50 } });
-  await until('its runs ask', () => sandbox.service.log.entries.length >= 3);
-  // Whatever they want to write next has to wait, until long after their worker has left.
+  await until('its runs send requests', () => sandbox.service.log.entries.length >= 3);
+  // Every later write of theirs blocks, until long after the worker has exited.
   let lock = await db.begin();
   const locked = (): Promise<boolean> =>
     lock
@@ -120,7 +120,7 @@ it('a run that does not end in time is given up, and not called a bug when its c
         text: 'lock table tributary.runs, tributary.leases, tributary.schedules in access exclusive mode nowait',
       })
       .then(() => true)
-      // Taken one after the other, they can meet a transaction that takes them the other way round.
+      // Locked in turn, they can deadlock with a transaction that locks them in another order.
       .catch(async () => {
         await lock.rollback();
         lock = await db.begin();
@@ -130,12 +130,12 @@ it('a run that does not end in time is given up, and not called a bug when its c
   const waiting = `select from pg_locks where not granted and relation = 'tributary.schedules'::regclass`;
   await until('the ticker waits, too', async () => (await db.query({ text: waiting })).length > 0);
   stop.abort();
-  await until('they are given up', () => said.some((text) => text.includes('did not end in time')));
+  await until('they are abandoned', () => logged.some((text) => text.includes('did not end in time')));
   await sleep(200);
   await lock.rollback();
   await worker;
-  await until('they have ended', () => said.some((text) => text.includes('that was given up has ended')));
-  expect(said.filter((text) => text.includes('bug'))).toEqual([]);
+  await until('they have ended', () => logged.some((text) => text.includes('that was given up has ended')));
+  expect(logged.filter((text) => text.includes('bug'))).toEqual([]);
   await db.close();
   await home.drop();
 });
