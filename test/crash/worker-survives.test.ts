@@ -180,7 +180,10 @@ describeBackends('workers with their queue in %s', (backend) => {
         .find(({ stream }) => stream === 'clicks');
     await until('it notices', () => laterRun() !== undefined);
     // A worker paused in a transaction has lost its connection as well.
-    expect(laterRun()).toMatchObject({ state: 'incomplete', fault: expect.stringMatching(/lost its lease|connection/) });
+    expect(laterRun()).toMatchObject({
+      state: 'incomplete',
+      fault: expect.stringMatching(/lost its lease|connection/),
+    });
   });
 
   it('recover from an emptied queue and a restart of the queue or the database', async () => {

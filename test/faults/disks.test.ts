@@ -44,7 +44,6 @@ function mountSmallDisk(kilobytes: number): SmallDisk | undefined {
   };
 }
 
-
 let sandbox: Sandbox;
 let disk: SmallDisk | undefined;
 const opened: Engine[] = [];

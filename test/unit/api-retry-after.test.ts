@@ -40,17 +40,20 @@ describe('Retry-After', () => {
     'Sat, 14 Nov 2026 10:29:00 GMT',
     String(NOW - 1000),
     '9'.repeat(40),
-  ])('%s says nothing, so the reset decides, and without one nothing does', (header) => {
+  ])('%s is ignored: the reset decides, if there is one', (header) => {
     expect(wait(header)).toBeUndefined();
     expect(wait(header, String(NOW / 1000 + 4))).toBe(4000);
     expect(wait(header, String(NOW + 4000))).toBe(4000);
   });
 
-  it.each(['30', '0', '-1', 'x', String(NOW / 1000 - 1)])('X-RateLimit-Reset %s is no moment to come', (reset) => {
-    expect(wait(undefined, reset)).toBeUndefined();
-  });
+  it.each(['30', '0', '-1', 'x', String(NOW / 1000 - 1)])(
+    'ignores X-RateLimit-Reset %s, which is not in the future',
+    (reset) => {
+      expect(wait(undefined, reset)).toBeUndefined();
+    },
+  );
 
-  it('whatever comes: undefined, or from 1 to 120 seconds', () => {
+  it('gives undefined or 1 to 120 seconds for any header', () => {
     const header = fc.option(
       fc.oneof(
         fc.string(),

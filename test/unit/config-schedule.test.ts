@@ -9,8 +9,8 @@ const clicks = (settings: string, rest = '') =>
   ).config;
 const scheduleOf = (settings: string) => clicks(settings).sources.main?.streams.clicks?.schedule;
 
-describe('when a stream is read', () => {
-  it('every five minutes, unless it says otherwise', () => {
+describe('the schedule of a stream', () => {
+  it('is every five minutes by default', () => {
     expect(scheduleOf('')).toEqual({ every: 300_000 });
     expect(scheduleOf('every: 90s')).toEqual({ every: 90_000 });
     expect(scheduleOf('cron: "0 6 * * *"')).toEqual({ cron: '0 6 * * *', timezone: 'UTC' });
@@ -34,11 +34,11 @@ it.each([
   ['a few polls where those take longer', 'every: 1h', 15_000_000],
   ['a few polls after what settles', 'settle: 3h', 12_000_000],
   ['nothing by itself for a cron line, which may be weekly', 'cron: "0 6 * * 1"', undefined],
-])('how late a stream may be: %s', (_name, settings, ms) => {
+])('the maximal lag of a stream: %s', (_name, settings, ms) => {
   expect(clicks(settings).sources.main?.streams.clicks?.maxLag).toBe(ms);
 });
 
-it('a webhook must be an address, and is not quoted where it is none', () => {
+it('a webhook must be a URL, and an invalid one is not quoted', () => {
   expect(clicks('', 'alerts: { webhook: "https://hooks.example/s3cret" }').alerts.webhook).toBe(
     'https://hooks.example/s3cret',
   );

@@ -8,7 +8,7 @@ import { DAY } from '../support/sandbox-sync.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { createWrittenSync, plainly, spread, type WrittenEvent } from '../support/written-service.ts';
 
-/** Answers that never come to their end, over HTTP: the client's own deadlines and cut connections, not a status, say that it is too much. */
+/** Answers that never end, over HTTP: the client's own timeouts and cut connections, not a status, show that a query is too large. */
 type Respond = (response: ServerResponse, asked: { ms: number; rows: WrittenEvent[] }) => void;
 
 const whole: Respond = (response, { rows }) => response.end(JSON.stringify(rows));

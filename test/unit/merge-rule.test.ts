@@ -24,7 +24,7 @@ it.each([
 });
 
 const cases = [
-  // stored, read → what is stored counts
+  // stored, read → which counts
   ['a newer version of the same run', { at: 2, runId: 'r' }, { at: 1, runId: 'r' }, false, true],
   ['an older version of the same run', { at: 1, runId: 'r' }, { at: 2, runId: 'r' }, false, false],
   ['the same time in the same run', { at: 1, runId: 'r' }, { at: 1, runId: 'r' }, false, false],

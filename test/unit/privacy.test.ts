@@ -7,7 +7,7 @@ import { STREAMS } from '../../src/model/streams.ts';
 const SALT = 'a salt of the tests';
 const hashed = (text: string): string => createHmac('sha256', SALT).update(text).digest('hex');
 
-/** A sale with the given parts, flattened, by column name. */
+/** A sale with these parts, flattened, by column name. */
 function flat(record: object, privacy: Partial<Privacy>): Record<string, unknown> {
   const base = { timestamp: '2026-11-14T10:00:00Z', eventId: 'e1' };
   const row = createFlatten(STREAMS.sales, { ...DEFAULT_PRIVACY, salt: SALT, ...privacy })({ ...base, ...record });
@@ -15,7 +15,7 @@ function flat(record: object, privacy: Partial<Privacy>): Record<string, unknown
   return { ...Object.fromEntries(columns), _extra: row.extra };
 }
 
-describe('addresses cut to their network', () => {
+describe('addresses truncated to their network', () => {
   it.each<[string, string | null]>([
     ['203.0.113.189', '203.0.113.0'],
     ['10.0.0.1', '10.0.0.0'],
@@ -76,26 +76,26 @@ describe('treatments', () => {
     expect(flat({ link: { password: 'secret' } }, { linkPassword }).link_password).toBe(value);
   });
 
-  it('a hash depends on the salt, and without one nothing is hashed', () => {
+  it('a hash depends on the salt, and requires one', () => {
     expect(treat('10.0.0.1', 'hash', SALT)).not.toBe(treat('10.0.0.1', 'hash', `${SALT}!`));
     expect(() => treat('10.0.0.1', 'hash')).toThrow('needs a salt');
   });
 
-  it('none stays none', () => {
+  it('an absent value stays absent', () => {
     for (const treatment of ['keep', 'drop', 'hash', 'truncate'] as const) {
       expect(treat(null, treatment, SALT)).toBeNull();
       expect(treat('', treatment, SALT)).toBe('');
     }
   });
 
-  it('by default the password goes and the rest stays', () => {
+  it('the default drops the password only', () => {
     expect(DEFAULT_PRIVACY).toEqual({ linkPassword: 'drop', ip: 'keep', customer: 'keep' });
     expect(TREATMENTS.linkPassword[0]).toBe('drop');
     expect(TREATMENTS.customer).not.toContain('truncate');
   });
 });
 
-describe('what no column takes is treated too', () => {
+describe('fields without a column are treated too', () => {
   const HIDE: Partial<Privacy> = { ip: 'truncate', customer: 'hash' };
 
   it.each<[string, object]>([
@@ -126,7 +126,7 @@ describe('what no column takes is treated too', () => {
     expect(JSON.stringify(flat(record, HIDE))).not.toContain('secret');
   });
 
-  it('and nothing more than that', () => {
+  it('other fields are unchanged', () => {
     const link = {
       id: 'l1',
       folder: { name: 'ads', password: 'secret' },
@@ -141,14 +141,14 @@ describe('what no column takes is treated too', () => {
     });
   });
 
-  it('who keeps everything keeps everything', () => {
+  it('the setting keep keeps everything', () => {
     const keep: Privacy = { linkPassword: 'keep', ip: 'keep', customer: 'keep' };
     const record = { link: [{ password: 'secret' }], customer: { phone: '1' }, password: 'secret' };
     expect(flat(record, keep)._extra).toEqual(record);
   });
 });
 
-it('the identity of an event does not depend on the privacy of the day', () => {
+it('the identity of an event does not depend on privacy settings', () => {
   const record = {
     timestamp: '2026-11-14T10:00:00Z',
     click: { id: 'c', ip: '10.0.0.1' },

@@ -5,7 +5,7 @@ import { parseConfig } from '../../../src/config/index.ts';
 import { printable } from '../../../src/config/print.ts';
 import { configSchema } from '../../../src/config/schema.ts';
 
-/** docs/configuration.md, made from the schema: a key without a sentence of its own is an error. */
+/** docs/configuration.md from the schema: a key without a description is an error. */
 
 interface Schema {
   description?: string;
@@ -19,7 +19,7 @@ interface Schema {
   additionalProperties?: Schema;
 }
 
-/** Its prose is written there; what is generated are the tables and what stands over them. */
+/** Its prose is written by hand; the tables and their headings are generated. */
 const PAGE = readFileSync('docs/configuration.md', 'utf8');
 const INTRODUCTION = PAGE.slice(0, PAGE.indexOf('## '));
 const FILTER_INTRODUCTION = /^## .*\.filters\n[^#]*?\|---\|---\|---\|---\|$/m.exec(PAGE)?.[0];
@@ -58,7 +58,7 @@ export function configurationPage(): string {
   return INTRODUCTION + sections.join('\n');
 }
 
-/** The three streams have the same keys. Where a sentence differs, by a default, both are shown. */
+/** The three streams have the same keys. Both descriptions are shown if they differ, by a default. */
 function sharedByAll(streams: Schema | undefined): Schema {
   const all = Object.entries(streams?.properties ?? {});
   const [[, first] = ['', {} as Schema]] = all;
@@ -91,7 +91,7 @@ function section(title: string, intro: string, rows: readonly string[]): string 
   return `## ${title}\n\n${intro}\n\n| key | value | default | what it is for |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
 
-/** From the table of the contract's parameters, which also checks them. Those that are used alike share a row. */
+/** From the table of the contract's parameters, which this also checks. Parameters used alike share a row. */
 function filterSection(): string {
   const alike = new Map<string, string[]>();
   for (const { name, type, closed, values: known, form, prefix, streams, advanced, deprecated, doc } of FILTERS) {
@@ -108,7 +108,7 @@ function filterSection(): string {
   return `${FILTER_INTRODUCTION}\n${rows.join('\n')}\n`;
 }
 
-/** `linkId`: "link ID" says nothing that the name does not. */
+/** `linkId`: "link ID" repeats the name. */
 const repeats = (name: string, doc: string): boolean =>
   doc.toLowerCase().replaceAll(' ', '') === name.toLowerCase().replace('_', '');
 
@@ -119,7 +119,7 @@ function told(name: string, part: Schema | undefined): string {
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-/** The schema knows them as text: an editor's idea of a duration is P7D. */
+/** Text in the schema: an editor expects a duration such as P7D. */
 const DURATIONS = ['every', 'maxLag', 'lookback', 'settle', 'resweep'];
 
 function values(key: string, { enum: words, anyOf, type }: Schema): string {
@@ -131,7 +131,7 @@ function values(key: string, { enum: words, anyOf, type }: Schema): string {
   return type === 'object' || anyOf?.some((each) => each.type === 'object') ? 'map' : 'text';
 }
 
-/** As it is understood where nothing was said: the default of the code, not of a description. */
+/** The effective default, from the code rather than from a description. */
 const understood = printable(
   parseConfig(
     JSON.stringify({
@@ -143,7 +143,7 @@ const understood = printable(
   ).config,
 );
 
-/** Where a plan, another key or a connection decides, there is no one default. */
+/** The default depends on a plan, another key or a connection. */
 const DEPENDS = /requestsPerSecond$|\bevery$/;
 
 function defaultAt(path: readonly string[]): string {
