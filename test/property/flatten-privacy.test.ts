@@ -7,7 +7,7 @@ import { stable } from '../support/flat.ts';
 
 const SECRET = 'hunter2';
 
-/** The secret in any shape that a value can have. */
+/** The secret in any shape of a value. */
 const { shape } = fc.letrec((tie) => ({
   shape: fc.oneof(
     { depthSize: 'small' },
@@ -25,7 +25,7 @@ function holder(key: string): fc.Arbitrary<unknown> {
       { depthSize: 'small' },
       plain,
       fc.array(tie('nested'), { minLength: 1, maxLength: 2 }),
-      // Not under the name of a column of its own: text in `link.key` is a slug, whatever it looks like.
+      // Not under the name of a column: text in `link.key` is a slug, whatever its content.
       fc.tuple(fc.string(), tie('nested')).map(([name, inner]) => ({ [`~${name}`]: inner })),
       plain.map((object) => JSON.stringify(object)),
     ),
