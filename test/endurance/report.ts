@@ -5,7 +5,7 @@ import type { DiaryEntry, Sample } from './samples.ts';
 import type { SceneOptions } from './scene.ts';
 import type { Ends } from './unrest.ts';
 
-/** The most that the last third may exceed the first, by ratio and by amount: a running backfill, a starting process. A leak exceeds both. */
+/** The most that the last third may exceed the first, by ratio and by amount: a running backfill, a starting process. Leaks exceed both. */
 const MOST_GROWTH = 1.15;
 const SLACK = { memory: 40, counts: 5, temporary: 10 };
 const MB = 1_048_576;
