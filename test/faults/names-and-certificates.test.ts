@@ -75,7 +75,7 @@ it.each(isProving ? CERTIFICATES : CERTIFICATES.slice(0, 1))(
   },
 );
 
-it.runIf(isProving)('plain HTTP where TLS is expected', async () => {
+it.runIf(isProving)('a sync fails on plain HTTP where TLS is expected', async () => {
   const server = createPlain(passTo(sandbox));
   const syncs = await openSyncs(`https://127.0.0.1:${await listening(server)}`);
   const stopped = await syncs.sync({ hasShortTimeouts: true });
@@ -85,7 +85,7 @@ it.runIf(isProving)('plain HTTP where TLS is expected', async () => {
   expectStopped(stopped, /does not speak TLS as expected \((EPROTO|ERR_SSL_\w+)\)/);
 });
 
-it.runIf(isProving)('a name that nobody knows', async () => {
+it.runIf(isProving)('a sync fails on an unknown host name', async () => {
   const syncs = await openSyncs('https://nowhere.invalid');
   const stopped = await syncs.sync({ hasShortTimeouts: true });
   recordCase({ suite: 'wire', name: 'unknown name: service', survived: stopped.code === 4, lost: 0, doubled: 0 });

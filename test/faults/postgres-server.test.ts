@@ -140,7 +140,7 @@ describe('a server without free connections', () => {
     expect(text).not.toContain(PASSWORD);
   });
 
-  it.runIf(isProving)('a worker at work goes on by itself when there is room again', async () => {
+  it.runIf(isProving)('a running worker recovers when there is room again', async () => {
     const worker = startWorker(config());
     await worker.ready();
     const losses = () => lossesOf(sandbox, idsIn(db));

@@ -45,7 +45,7 @@ const HIDE: readonly [parent: string, key: string, privacy: Privacy][] = [
 ];
 
 describe.each(STREAM_NAMES)('personal data on %s', (stream) => {
-  it.each(HIDE)('%s.%s is nowhere in the row, whatever its shape, with %j', (parent, key, privacy) => {
+  it.each(HIDE)('leaves no trace of %s.%s in the row, in any shape, with %j', (parent, key, privacy) => {
     const flatten = createFlatten(STREAMS[stream], { ...privacy, salt: 'a salt of the tests' });
     fc.assert(
       fc.property(holder(key), shape, (hidden, alias) => {

@@ -54,7 +54,7 @@ async function gaps(count: number): Promise<number> {
   return (now - began) / count / GAP;
 }
 
-it.each([2, 4, 8])('at %d a second: even gaps, a little wider than the budget', async (perSecond) => {
+it.each([2, 4, 8])('spaces requests evenly at %d a second, slightly wider than the budget', async (perSecond) => {
   budget = open(perSecond);
   about((await go()).waited, 0);
   const began = now;

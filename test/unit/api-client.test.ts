@@ -229,7 +229,7 @@ describe('bodies', () => {
   it.each([
     ['with a length', { 'content-length': '5000' }],
     ['in chunks', {}],
-  ])('a body that is cut, %s', async (_name, headers) => {
+  ])('a truncated body, %s', async (_name, headers) => {
     const cut: RequestListener = (request, response) => {
       response.writeHead(200, headers).write('[1,2');
       setTimeout(() => request.socket.destroy(), 50);

@@ -20,7 +20,7 @@ describe('durations', () => {
     expect(parseDuration(text)).toBe(ms);
   });
 
-  it.each(['', 'd', '7', '-7d', '7D', '7 days', '1y', '7d2h', '1e3s', 'Infinityd'])('%j is none', (text) => {
+  it.each(['', 'd', '7', '-7d', '7D', '7 days', '1y', '7d2h', '1e3s', 'Infinityd'])('%j is invalid', (text) => {
     expect(parseDuration(text)).toBeUndefined();
   });
 });
@@ -49,7 +49,7 @@ describe('dates from the command line', () => {
     expect(parseDate(text, Date.parse(now))).toBe(Date.parse(then));
   });
 
-  it.each(['', 'last week', '1mon', '2026-02-30', '2026-11', '999999999d'])('%j is none', (text) => {
+  it.each(['', 'last week', '1mon', '2026-02-30', '2026-11', '999999999d'])('%j is invalid', (text) => {
     expect(parseDate(text, NOW)).toBeUndefined();
   });
 });

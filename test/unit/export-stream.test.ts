@@ -123,7 +123,7 @@ it('writes the first version if rows are streamed', async () => {
   expect(report).toMatchObject({ rows: 3, changed: 2 });
 });
 
-it.each([true, false])('leaves out whoever was forgotten, and does not count them (spooled: %s)', async (spooled) => {
+it.each([true, false])('leaves out and does not count events of forgotten customers (spooled: %s)', async (spooled) => {
   const { ids, report } = await exported(TWICE, { spooled, forgotten: 'a' });
   expect(ids).toEqual(['b', 'c']);
   expect(report).toMatchObject({ rows: 2 });

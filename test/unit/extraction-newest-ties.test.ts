@@ -20,11 +20,11 @@ const worlds: [string, Traits][] = [
   ['bounds widened to days', { widen: 'day' }],
 ];
 
-describe.each(worlds)('a bulk import is the last there is, on %s', (_name, traits) => {
+describe.each(worlds)('a stream that ends with a bulk import, on %s', (_name, traits) => {
   test.each([
     ['after it has settled', HOUR],
     ['days later', 3 * DAY],
-  ])('read by a first sync %s, and certified', async (_when, ms) => {
+  ])('is read by a first sync %s, and certified', async (_when, ms) => {
     const sync = createSandboxSync({ clicks: 1200, traits });
     importInBulk(sync, 1050);
     sync.pass(ms);

@@ -92,7 +92,7 @@ describe('long ranges are cut silently', () => {
     },
   );
 
-  test.each([7 * DAY, 12 * HOUR])('polls six hours apart: the first %i ms of a range', async (ms) => {
+  test.each([7 * DAY, 12 * HOUR])('polls six hours apart see the first %i ms of a range', async (ms) => {
     const events = spread(400, since30, NOON - 10 * DAY);
     const sync = createWrittenSync({ events, answers: plainly });
     await runs(sync, 3);

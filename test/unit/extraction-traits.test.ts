@@ -149,7 +149,7 @@ describe('new and late events', () => {
 });
 
 describe('refusals in the middle of a window', () => {
-  test.each([401, 403, 422])('%i stops the stream; cursor and everything proven are kept', async (status) => {
+  test.each([401, 403, 422])('%i stops the stream, and keeps its cursor and proofs', async (status) => {
     const sync = createSandboxSync({ clicks: 8000 });
     sync.api.onRequest = (_query, count) => {
       if (count > 5) throw serviceError(status);
@@ -164,7 +164,7 @@ describe('refusals in the middle of a window', () => {
     expect(sync.api.queries.length).toBeLessThan(5 + 8 + 12);
   });
 
-  test.each([429, 500, 503])('a window after %i is the same window', async (status) => {
+  test.each([429, 500, 503])('the same window is read again after %i', async (status) => {
     const sync = createSandboxSync({ clicks: 6000 });
     sync.api.onRequest = (_query, count) => {
       if (count === 4) throw serviceError(status);

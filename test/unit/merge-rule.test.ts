@@ -36,7 +36,7 @@ it.each(cases)('stored: %s', (_name, stored, read, isMissing, counts) => {
   expect(outdates({ ...stored, isMissing }, read)).toBe(counts);
 });
 
-it.each(cases)('in the rows of a file, stored: %s', (_name, stored, read, isMissing, counts) => {
+it.each(cases)('stored in a file: %s', (_name, stored, read, isMissing, counts) => {
   const columns = columnsOf(stream);
   const rule = createMergeRule(stream, columns);
   const rowIn = ({ at, runId }: { at: number; runId: string }, amount: number) => {
