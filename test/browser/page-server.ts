@@ -35,7 +35,7 @@ export async function servePage(size: Size, { port = 0 } = {}) {
     baseUrl,
     port: (app.server.address() as AddressInfo).port,
     /** Sends an event to every connected page. */
-    tell(event: string, payload: object) {
+    send(event: string, payload: object) {
       for (const each of listeners) each.write(`event: ${event}\ndata: ${JSON.stringify(payload)}\n\n`);
     },
     close: () => app.close(),

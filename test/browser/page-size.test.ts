@@ -44,7 +44,7 @@ async function measure(size: Size, hash: string): Promise<Measured> {
   const nodes = await countNodes();
   for (let i = 0; i < 5; i++) {
     const asked = page.waitForResponse((response) => response.url().includes('/api/coverage'));
-    server.tell('changed', { topics: ['coverage'] });
+    server.send('changed', { topics: ['coverage'] });
     await asked;
     await settled(page);
   }

@@ -151,7 +151,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await whole.waitFor();
     // Live updates keep the zoom.
     const drawn = page.waitForResponse((response) => response.url().includes('/api/rows'));
-    server.tell('changed', { topics: ['coverage'] });
+    server.send('changed', { topics: ['coverage'] });
     await drawn;
     await settled(page);
     expect(await whole.isVisible()).toBe(true);
@@ -278,7 +278,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
       status: 'Working…',
     });
     const drawn = page.waitForResponse((response) => response.url().includes('/api/coverage'));
-    server.tell('changed', { topics: ['coverage'] });
+    server.send('changed', { topics: ['coverage'] });
     await drawn;
     await settled(page);
     expect(await isOff()).toBe(true);
@@ -351,7 +351,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await page.fill('#from', '2026-01-02');
     await page.getByRole('table').getByRole('button', { name: 'Pause the backfill of main/clicks' }).focus();
     const asked = page.waitForResponse((response) => response.url().endsWith('/api/backfills'));
-    server.tell('changed', { topics: ['backfills'] });
+    server.send('changed', { topics: ['backfills'] });
     await asked;
     await settled(page);
     expect(await page.inputValue('#from')).toBe('2026-01-02');
@@ -362,7 +362,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
   it('navigates to the requested view while live updates arrive', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/backfills`);
     await settled(page);
-    const updates = setInterval(() => server.tell('changed', { topics: ['backfills', 'runs'] }), 100);
+    const updates = setInterval(() => server.send('changed', { topics: ['backfills', 'runs'] }), 100);
     // The navigation takes longer than the page's debounce of live updates.
     await page.route('**/api/runs?*', async (route) => {
       await new Promise((resolve) => setTimeout(resolve, 1000));

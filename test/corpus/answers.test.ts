@@ -33,12 +33,12 @@ afterAll(async () => {
   await engine.close();
 });
 
-interface Heard {
+interface Retry {
   waitMs: number;
   message: string;
 }
 
-async function syncTrap(trap: string): Promise<{ report: StreamReport; heard: Heard[]; ids: string[] }> {
+async function syncTrap(trap: string): Promise<{ report: StreamReport; retries: Retry[]; ids: string[] }> {
   const name = `a-${trap}`;
   // Separate keys: a 429 delays every request with the same key.
   const source = { baseUrl: service.baseUrlOf('answers', trap), apiKey: `${KEY}-${trap}`, since: '2026-11-01' };
@@ -48,12 +48,12 @@ async function syncTrap(trap: string): Promise<{ report: StreamReport; heard: He
   });
   const { config } = parseConfig(text, 'corpus.yaml', {});
   const stop = new AbortController();
-  const heard: Heard[] = [];
+  const retries: Retry[] = [];
   const log: Log = {
     ...silentLog,
     warn(details: unknown, message?: string) {
       const { waitMs = 0 } = details as { waitMs?: number };
-      heard.push({ waitMs, message: message ?? '' });
+      retries.push({ waitMs, message: message ?? '' });
       if (waitMs > PATIENCE_MS) stop.abort();
     },
     child: () => log,
@@ -69,7 +69,7 @@ async function syncTrap(trap: string): Promise<{ report: StreamReport; heard: He
         values: [name],
       })
     : [];
-  return { report, heard, ids: rows.map(({ id }) => id) };
+  return { report, retries, ids: rows.map(({ id }) => id) };
 }
 
 it('every file has its outcome, and every outcome its file', () => {
@@ -78,32 +78,32 @@ it('every file has its outcome, and every outcome its file', () => {
 });
 
 /** Checks how the run ended, whether it retried, and what it stored. */
-function check(trap: AnswerTrap, { report, heard, ids }: Awaited<ReturnType<typeof syncTrap>>): void {
+function check(trap: AnswerTrap, { report, retries, ids }: Awaited<ReturnType<typeof syncTrap>>): void {
   const { state, fault, tally } = report;
   switch (trap.outcome) {
     case 'stored':
       // The same answer to every query proves nothing; its rows are stored even so.
-      expect({ heard, ids }).toEqual({ heard: [], ids: [EVENT] });
+      expect({ retries, ids }).toEqual({ retries: [], ids: [EVENT] });
       expect(['done', 'incomplete']).toContain(state);
       break;
     case 'retried':
       expect({ state, ids }).toEqual({ state: 'done', ids: [BYSTANDER] });
-      expect(heard.map(({ message }) => message)).toEqual([expect.stringMatching(trap.says)]);
+      expect(retries.map(({ message }) => message)).toEqual([expect.stringMatching(trap.says)]);
       break;
     case 'waited':
-      expect(heard.map(({ waitMs }) => waitMs)).toEqual([trap.waitMs]);
+      expect(retries.map(({ waitMs }) => waitMs)).toEqual([trap.waitMs]);
       expect(tally.tooManyRequests + tally.requests).toBeGreaterThan(0);
       expect({ state, ids }).toEqual(
         trap.waitMs > PATIENCE_MS ? { state: 'interrupted', ids: [] } : { state: 'done', ids: [BYSTANDER] },
       );
       break;
     case 'page made smaller':
-      expect({ state, heard, ids }).toEqual({ state: 'done', heard: [], ids: [BYSTANDER] });
+      expect({ state, retries, ids }).toEqual({ state: 'done', retries: [], ids: [BYSTANDER] });
       break;
     case 'stopped':
       expect(fault?.message).toMatch(trap.says);
       expect(fault?.next).toBeTruthy();
-      expect({ state, heard, ids }).toEqual({ state: 'refused', heard: [], ids: [] });
+      expect({ state, retries, ids }).toEqual({ state: 'refused', retries: [], ids: [] });
       // The service may refuse long ranges or old starts, so a short and a recent one are tried once.
       expect(tally.requests).toBeLessThanOrEqual(3);
   }
@@ -120,7 +120,7 @@ describe.concurrent.each(Object.entries(ANSWERS))('%s', (name, trap) => {
     const found = await syncTrap(name);
     await proveCase({ suite: 'bad input', name, ...rowsOf(wantedOf(trap), found.ids) }, () => {
       check(trap, found);
-      const said = [found.report.fault?.describe(), ...found.heard.map(({ message }) => message)].join('\n');
+      const said = [found.report.fault?.describe(), ...found.retries.map(({ message }) => message)].join('\n');
       expect(said).not.toContain(KEY);
       // Nor any part of an event, in any encoding.
       expect(said).not.toMatch(/ev_1|Sign up|cus_1/);

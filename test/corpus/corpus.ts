@@ -98,6 +98,6 @@ function onTheWire(file: Buffer, apiKey: string): Buffer {
   const end = file.indexOf('\n\n');
   const head = file.subarray(0, end).toString('latin1').replaceAll('\n', '\r\n');
   const body = file.subarray(end + 2);
-  const told = body.includes('{{key}}') ? Buffer.from(body.toString('latin1').replaceAll('{{key}}', apiKey)) : body;
-  return Buffer.concat([Buffer.from(`${head}\r\nconnection: close\r\n\r\n`, 'latin1'), told]);
+  const filled = body.includes('{{key}}') ? Buffer.from(body.toString('latin1').replaceAll('{{key}}', apiKey)) : body;
+  return Buffer.concat([Buffer.from(`${head}\r\nconnection: close\r\n\r\n`, 'latin1'), filled]);
 }

@@ -128,8 +128,8 @@ describe('what a poll carries', () => {
       await sync.run();
       // Until the last rows are older than the lookback.
       for (let i = 0; i < 6; i++) await poll(sync);
-      const { rows, ...told } = await poll(sync);
-      expect(told, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
+      const { rows, ...result } = await poll(sync);
+      expect(result, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
       expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(20);
     }
   });
@@ -141,8 +141,8 @@ describe('what a poll carries', () => {
       // Until they fill the lookback.
       for (let i = 0; i < 6; i++) await poll(sync, 100);
       const watermark = sync.watermark() ?? Number.NaN;
-      const { rows, ...told } = await poll(sync, 100);
-      expect(told, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
+      const { rows, ...result } = await poll(sync, 100);
+      expect(result, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
       expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(2.5 * rowsToCarry(sync, watermark));
     }
   });
@@ -156,8 +156,8 @@ describe('what a poll carries', () => {
       await sync.run();
       for (let i = 0; i < 12; i++) await poll(sync);
       const watermark = sync.watermark() ?? Number.NaN;
-      const { rows, ...told } = await poll(sync, 100);
-      expect(told, JSON.stringify(traits)).toEqual({ requests, isJoined: true, isComplete: true });
+      const { rows, ...result } = await poll(sync, 100);
+      expect(result, JSON.stringify(traits)).toEqual({ requests, isJoined: true, isComplete: true });
       expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(2.5 * rowsToCarry(sync, watermark));
     }
   });

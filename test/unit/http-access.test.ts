@@ -141,15 +141,15 @@ describe('access', () => {
     const who = (secret: string) => access.identify({ authorization: `Bearer ${secret}` });
     const [owner, guest] = [who('mine'), access.signIn('reader-secret', false)?.visitor];
     if (!owner || owner === 'wrong' || !guest) throw new Error('both are in');
-    let told = 0;
+    let closed = 0;
     access.onChange(() => {
-      told += 1;
+      closed += 1;
     });
     expect([access.holds(owner), access.holds(guest)]).toEqual([true, true]);
     now += HOUR_MS;
     expect([access.holds(owner), access.holds(guest)]).toEqual([true, false]);
     access.replaceTokens([token('another', { name: 'other' })]);
-    expect([told, access.holds(owner), who('mine'), who('another')]).toEqual([
+    expect([closed, access.holds(owner), who('mine'), who('another')]).toEqual([
       1,
       false,
       'wrong',

@@ -84,20 +84,20 @@ describe("the plan of a partition's next file", () => {
   it('keeps every row, once and in order, for any batches', () => {
     const times = fc.array(fc.integer({ min: 0, max: 1000 }), { maxLength: 60 });
     fc.assert(
-      fc.property(fc.array(times, { maxLength: 8 }), times, (present, news) => {
+      fc.property(fc.array(times, { maxLength: 8 }), times, (present, incoming) => {
         const sorted = present.flat().sort((a, b) => a - b);
         const size = Math.ceil(sorted.length / 4) || 1;
         const stored = Array.from({ length: Math.ceil(sorted.length / size) }, (_, i) =>
           sorted.slice(i * size, (i + 1) * size),
         );
         const groups = stored.map((rows) => group(rows.length, rows[0] ?? 0, rows.at(-1) ?? 0));
-        const segments = planSegments(groups, added(...[...news].sort((a, b) => a - b)));
+        const segments = planSegments(groups, added(...[...incoming].sort((a, b) => a - b)));
         const all = segments.flatMap((one) =>
           'copy' in one
             ? (stored[one.copy] ?? [])
             : [...one.groups.flatMap((i) => stored[i] ?? []), ...one.added].sort((a, b) => a - b),
         );
-        expect(all).toEqual([...sorted, ...news].sort((a, b) => a - b));
+        expect(all).toEqual([...sorted, ...incoming].sort((a, b) => a - b));
       }),
     );
   });

@@ -38,19 +38,19 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 const endless = () => new Promise<void>(() => {});
 
 /** Work that ends on request. */
-function untilTold(): { work(): Promise<void>; end(): void } {
+function endable(): { work(): Promise<void>; end(): void } {
   let end = (): void => {};
-  const told = new Promise<void>((resolve) => {
+  const ended = new Promise<void>((resolve) => {
     end = resolve;
   });
-  return { work: () => told, end };
+  return { work: () => ended, end };
 }
 
 it('waits for held memory only while work is running: nothing else releases it', async () => {
   const memory = createMemory(100);
   const said: string[] = [];
   const release = memory.keep(60);
-  const { work, end } = untilTold();
+  const { work, end } = endable();
   const first = memory.hold(50, work);
   void memory.hold(50, async () => void said.push('next'));
   await settled();
@@ -67,7 +67,7 @@ it('waits for held memory only while work is running: nothing else releases it',
 it('admits a commit, which frees memory, before a page', async () => {
   const memory = createMemory(100);
   const said: string[] = [];
-  const { work, end } = untilTold();
+  const { work, end } = endable();
   const working = memory.hold(100, work);
   const page = memory.hold(100, async () => void said.push('a page'));
   const commit = memory.hold(100, async () => void said.push('a commit'), { isWayOut: true });
@@ -79,7 +79,7 @@ it('admits a commit, which frees memory, before a page', async () => {
 it('a page larger than expected waits for more memory, and gets it before others start', async () => {
   const memory = createMemory(100);
   const said: string[] = [];
-  const { work, end } = untilTold();
+  const { work, end } = endable();
   const other = memory.hold(60, work);
   const page = memory.hold(40, async (held) => {
     expect(held.grow(40)).toBeUndefined();
@@ -98,9 +98,9 @@ it('an aborted signal ends the wait', async () => {
   const memory = createMemory(10);
   void memory.hold(10, endless);
   const stop = new AbortController();
-  const waiting = memory.hold(10, async () => 'told', { signal: stop.signal });
+  const waiting = memory.hold(10, async () => 'done', { signal: stop.signal });
   stop.abort();
-  expect(await waiting).toBe('told');
+  expect(await waiting).toBe('done');
   expect(memory.isShort()).toBe(false);
 });
 

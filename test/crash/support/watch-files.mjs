@@ -42,8 +42,8 @@ watchAll(
       const done = args.at(-1);
       if (typeof done === 'function') {
         if (one.isStill) return undefined;
-        const told = (...answer) => take(one, labelOf(name, args)) || done(...answer);
-        return original.apply(this, [...args.slice(0, -1), told]);
+        const callback = (...answer) => take(one, labelOf(name, args)) || done(...answer);
+        return original.apply(this, [...args.slice(0, -1), callback]);
       }
       const result = one.isStill ? undefined : original.apply(this, args);
       // A synchronous function cannot pause.

@@ -36,8 +36,8 @@ export async function simulate(seed: number, { tell, ...options }: SimulationOpt
 
   sink.onCommit = (moment, { spans, ...advance }) => {
     if (moment === 'after') {
-      const told = spans.map((span) => `${span.certified ? '+' : '?'}${describeWindow(span)}${span.note ?? ''}`);
-      say(`  commit ${told.join(' ')}`);
+      const spansText = spans.map((span) => `${span.certified ? '+' : '?'}${describeWindow(span)}${span.note ?? ''}`);
+      say(`  commit ${spansText.join(' ')}`);
       invariants.afterCommit({ spans, ...advance });
     }
     if (random.chance(mayCrash)) throw new Crash(`crash ${moment} a commit`);

@@ -31,7 +31,7 @@ export function configurationPage(): string {
   const sections = [
     section(
       'sources.‹name›',
-      sentence(told('sources', sources)),
+      sentence(descriptionOf('sources', sources)),
       rowsOf({ ...source, properties: ofSource }, ['sources', 'main']),
     ),
     section(
@@ -40,17 +40,21 @@ export function configurationPage(): string {
       rowsOf(sharedByAll(streams), ['sources', 'main', 'streams', 'clicks']),
     ),
     filterSection(),
-    section('sources.‹name›.links', sentence(told('links', links)), rowsOf(links ?? {}, ['sources', 'main', 'links'])),
+    section(
+      'sources.‹name›.links',
+      sentence(descriptionOf('links', links)),
+      rowsOf(links ?? {}, ['sources', 'main', 'links']),
+    ),
     section(
       'sinks.‹name›',
-      sentence(told('sinks', sinks)),
+      sentence(descriptionOf('sinks', sinks)),
       (sinks?.additionalProperties?.oneOf ?? []).flatMap(rowsOfSink),
     ),
     section(
       Object.keys(rest).join(', '),
       'Each may be left out.',
       Object.entries(rest).flatMap(([name, part]) => [
-        `| **\`${name}\`** | | | ${told(name, part)} |`,
+        `| **\`${name}\`** | | | ${descriptionOf(name, part)} |`,
         ...rowsOf(part, [name], `${name}.`),
       ]),
     ),
@@ -84,7 +88,7 @@ function rowsOfSink(sink: Schema): string[] {
 const rowsOf = ({ properties, required }: Schema, path: readonly string[], prefix = ''): string[] =>
   Object.entries(properties ?? {}).map(([key, part]) => {
     const shown = required?.includes(key) ? '*required*' : defaultAt([...path, key]);
-    return `| \`${prefix}${key}\` | ${values(key, part)} | ${shown} | ${told([...path, key].join('.'), part)} |`;
+    return `| \`${prefix}${key}\` | ${values(key, part)} | ${shown} | ${descriptionOf([...path, key].join('.'), part)} |`;
   });
 
 function section(title: string, intro: string, rows: readonly string[]): string {
@@ -112,7 +116,7 @@ function filterSection(): string {
 const repeats = (name: string, doc: string): boolean =>
   doc.toLowerCase().replaceAll(' ', '') === name.toLowerCase().replace('_', '');
 
-function told(name: string, part: Schema | undefined): string {
+function descriptionOf(name: string, part: Schema | undefined): string {
   if (!part?.description) throw new Error(`${name} has no description in src/config/schema.ts`);
   return part.description.replaceAll('|', '\\|');
 }
