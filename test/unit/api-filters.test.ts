@@ -174,12 +174,9 @@ describe('filters from YAML and the command line', () => {
     expect(checkFilters('clicks', { query: long(20) }).faults[0]?.message).toContain('not on clicks');
   });
 
-  it.each([null, [], 'country=US', 5, new Date(), new Map()])(
-    'refuses filters that are not a mapping: %s',
-    (filters) => {
-      expect(faultOf(filters)).toEqual({ path: [], message: expect.stringContaining('mapping') });
-    },
-  );
+  it.each([null, [], 'country=US', 5, new Date(), new Map()])('refuses filters that are no mapping: %s', (filters) => {
+    expect(faultOf(filters)).toEqual({ path: [], message: expect.stringContaining('mapping') });
+  });
 
   it('never throw, and accept their own output unchanged', () => {
     const names = PARAMS.map((param) => param.name);

@@ -134,22 +134,22 @@ describe('access', () => {
     expect(access.signIn('secret', false)?.cookie).not.toMatch(/Secure/);
   });
 
-  it('closes connections whose token has expired or was replaced', () => {
+  it('revokes access by a token that has expired or was replaced', () => {
     let now = Date.now();
     const reader = token('reader-secret', { name: 'reader', role: 'read', expiresAt: now + HOUR_MS });
     const access = createAccess(nothingStored, { tokens: [token('mine'), reader] }, () => now);
     const who = (secret: string) => access.identify({ authorization: `Bearer ${secret}` });
     const [owner, guest] = [who('mine'), access.signIn('reader-secret', false)?.visitor];
     if (!owner || owner === 'wrong' || !guest) throw new Error('both are in');
-    let closed = 0;
+    let changes = 0;
     access.onChange(() => {
-      closed += 1;
+      changes += 1;
     });
     expect([access.holds(owner), access.holds(guest)]).toEqual([true, true]);
     now += HOUR_MS;
     expect([access.holds(owner), access.holds(guest)]).toEqual([true, false]);
     access.replaceTokens([token('another', { name: 'other' })]);
-    expect([closed, access.holds(owner), who('mine'), who('another')]).toEqual([
+    expect([changes, access.holds(owner), who('mine'), who('another')]).toEqual([
       1,
       false,
       'wrong',

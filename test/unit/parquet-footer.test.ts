@@ -60,7 +60,7 @@ describe('the footer', () => {
     expect(small.asked).toHaveLength(2);
   });
 
-  it('is refused if the file does not end at its end', async () => {
+  it('is refused if the file is truncated', async () => {
     const file = await encodeFile(COLUMNS, [ROWS, ROWS]);
     expect((await readFooter(sourceOf(file))).rows).toBe(6);
     for (let length = 0; length < file.length; length++) {

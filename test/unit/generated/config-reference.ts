@@ -31,7 +31,7 @@ export function configurationPage(): string {
   const sections = [
     section(
       'sources.‹name›',
-      sentence(descriptionOf('sources', sources)),
+      sentence(textOf('sources', sources)),
       rowsOf({ ...source, properties: ofSource }, ['sources', 'main']),
     ),
     section(
@@ -42,19 +42,19 @@ export function configurationPage(): string {
     filterSection(),
     section(
       'sources.‹name›.links',
-      sentence(descriptionOf('links', links)),
+      sentence(textOf('links', links)),
       rowsOf(links ?? {}, ['sources', 'main', 'links']),
     ),
     section(
       'sinks.‹name›',
-      sentence(descriptionOf('sinks', sinks)),
+      sentence(textOf('sinks', sinks)),
       (sinks?.additionalProperties?.oneOf ?? []).flatMap(rowsOfSink),
     ),
     section(
       Object.keys(rest).join(', '),
       'Each may be left out.',
       Object.entries(rest).flatMap(([name, part]) => [
-        `| **\`${name}\`** | | | ${descriptionOf(name, part)} |`,
+        `| **\`${name}\`** | | | ${textOf(name, part)} |`,
         ...rowsOf(part, [name], `${name}.`),
       ]),
     ),
@@ -88,7 +88,7 @@ function rowsOfSink(sink: Schema): string[] {
 const rowsOf = ({ properties, required }: Schema, path: readonly string[], prefix = ''): string[] =>
   Object.entries(properties ?? {}).map(([key, part]) => {
     const shown = required?.includes(key) ? '*required*' : defaultAt([...path, key]);
-    return `| \`${prefix}${key}\` | ${values(key, part)} | ${shown} | ${descriptionOf([...path, key].join('.'), part)} |`;
+    return `| \`${prefix}${key}\` | ${values(key, part)} | ${shown} | ${textOf([...path, key].join('.'), part)} |`;
   });
 
 function section(title: string, intro: string, rows: readonly string[]): string {
@@ -116,7 +116,7 @@ function filterSection(): string {
 const repeats = (name: string, doc: string): boolean =>
   doc.toLowerCase().replaceAll(' ', '') === name.toLowerCase().replace('_', '');
 
-function descriptionOf(name: string, part: Schema | undefined): string {
+function textOf(name: string, part: Schema | undefined): string {
   if (!part?.description) throw new Error(`${name} has no description in src/config/schema.ts`);
   return part.description.replaceAll('|', '\\|');
 }
