@@ -93,7 +93,7 @@ async function endure(scene: Scene): Promise<Check[]> {
     atRest,
     ...(await checkRows(scene)),
     ...(await checkLeftovers(scene)),
-    check('whoever is asked to leave does, with exit code 0', badEnds.length === 0, badEnds.join('; ') || 'all did'),
+    check('workers exit with code 0 on SIGTERM', badEnds.length === 0, badEnds.join('; ') || 'all did'),
     check('no bug in any log', bugs.length === 0, bugs.join('; ') || 'none'),
     ...judgeCourses({ samples, diary }),
   ];

@@ -123,7 +123,7 @@ describe('odd records', () => {
     ['a number', 5],
     ['nothing', undefined],
     ['no time', { eventId: 'e1' }],
-    ['a time that is none', { eventId: 'e1', timestamp: 'soon' }],
+    ['an invalid time', { eventId: 'e1', timestamp: 'soon' }],
     ['no identity', { timestamp: '2026-11-14T10:00:00Z', eventId: '' }],
   ])('%s is a BadRecord', (_what, record) => {
     expect(() => flatten(record)).toThrow(BadRecord);

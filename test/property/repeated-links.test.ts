@@ -33,10 +33,10 @@ const plainParse = (page: Buffer): unknown => parseJson(decode(page));
 describe('a page whose links repeat', () => {
   it.each<[string, string[]]>([
     ['two links', [linkOf({ id: 'a' }), linkOf({ id: 'b' })]],
-    ['that are too large for a double', [linkOf({ clicks: 9_007_199_254_740_993n })]],
-    ['with accents and escapes', [linkOf({ title: 'Größe "}{" \\ 😀\0\ud800' })]],
-    ['with objects inside', [linkOf({ geo: { DE: '}' }, tags: [{ id: 'x' }, { link: { id: 'y' } }] })]],
-    ['with a name that every object has', [linkOf({}).replace('{', '{"__proto__":{"a":1},')]],
+    ['an integer too large for a double', [linkOf({ clicks: 9_007_199_254_740_993n })]],
+    ['accents and escapes', [linkOf({ title: 'Größe "}{" \\ 😀\0\ud800' })]],
+    ['nested objects', [linkOf({ geo: { DE: '}' }, tags: [{ id: 'x' }, { link: { id: 'y' } }] })]],
+    ['an inherited name as a key', [linkOf({}).replace('{', '{"__proto__":{"a":1},')]],
   ])('gives the same records: %s', (_what, links) => {
     const page = pageOf(links);
     const records = parsed(page);
@@ -56,9 +56,9 @@ describe('a page whose links repeat', () => {
   });
 
   it.each<[string, (link: string, i: number) => string]>([
-    ['in a text', (link, i) => plain(link, i).replace('{', `{"note":${JSON.stringify(`"link":${link}`)},`)],
+    ['inside a text', (link, i) => plain(link, i).replace('{', `{"note":${JSON.stringify(`"link":${link}`)},`)],
     [
-      'behind a name that ends like it',
+      'after a name with the same ending',
       (link, i) => plain(link, i).replace('"key":"k"', `"a\\"link":${link.replace('link_1', 'z')}`),
     ],
   ])('ignores text that resembles a link: %s', (_what, recordOf) => {

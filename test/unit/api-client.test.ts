@@ -240,9 +240,9 @@ describe('bodies', () => {
   });
 
   it.each([
-    ['gzip that ends early', gzipSync(JSON.stringify([...Array(5000).keys()])).subarray(0, 2000), /not JSON/],
-    ['gzip that is none', Buffer.from('[1,2,3]'), /damaged after 7 bytes/],
-    ['brotli that is none', Buffer.from('[1,2,3] and more'), /damaged/],
+    ['gzip, truncated', gzipSync(JSON.stringify([...Array(5000).keys()])).subarray(0, 2000), /not JSON/],
+    ['gzip, invalid', Buffer.from('[1,2,3]'), /damaged after 7 bytes/],
+    ['brotli, invalid', Buffer.from('[1,2,3] and more'), /damaged/],
   ])('%s', async (name, body, message) => {
     const encoding = name.startsWith('gzip') ? 'gzip' : 'br';
     const listener: RequestListener = (_request, response) =>

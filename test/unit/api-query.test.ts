@@ -43,7 +43,7 @@ describe('the query string', () => {
     ['page', { page: -1 }],
     ['start', { start: Number.NaN }],
     ['end', { end: 1e18 }],
-    ['start lies after end', { start: START + 9_000_000 }],
+    ['start is after end', { start: START + 9_000_000 }],
     ['timezone is set by the reader', { filters: { timezone: 'UTC' } }],
     ['together with domain', { filters: { key: 'abc' } }],
   ])('refuses with ConfigError: %s', (words, change) => {

@@ -24,7 +24,7 @@ describe('Retry-After', () => {
     ['epoch seconds', String(NOW / 1000 + 9), 9000],
     ['epoch milliseconds', String(NOW + 9500), 9500],
     ['the year 9999', 'Fri, 31 Dec 9999 23:59:59 GMT', 120_000],
-    ['this very moment', 'Sat, 14 Nov 2026 10:30:00 GMT', 1000],
+    ['the present', 'Sat, 14 Nov 2026 10:30:00 GMT', 1000],
   ])('%s', (_name, header, ms) => {
     expect(wait(header)).toBe(ms);
   });

@@ -150,9 +150,9 @@ describe('events in an unexpected body', () => {
   const event = { click: { id: 'c', ip: '203.0.113.9' }, link: { password: 'hunter\\"2' }, customer: { name: 'Ada' } };
   const list = JSON.stringify([event]);
   it.each<[string, number, string, string]>([
-    ['a list cut short', 200, list.slice(0, -4), '[{"click":{"id":"***","ip":"***"},"link":{"password":"***"}'],
-    ['a list cut short inside a text', 200, list.slice(0, list.indexOf('hunter') + 4), '"link":{"password":"***"'],
-    ['a list that is wrapped', 200, `{"data":${list}}`, '{"data":[{"click":{"id":"***"'],
+    ['a truncated list', 200, list.slice(0, -4), '[{"click":{"id":"***","ip":"***"},"link":{"password":"***"}'],
+    ['a list truncated inside a text', 200, list.slice(0, list.indexOf('hunter') + 4), '"link":{"password":"***"'],
+    ['a wrapped list', 200, `{"data":${list}}`, '{"data":[{"click":{"id":"***"'],
     ['a list with an error status', 500, list, '[{"click":{"id":"***"'],
   ])('show their shape without personal data: %s', async (_name, status, body, shape) => {
     const error = await fault(status, body);

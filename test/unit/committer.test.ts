@@ -87,7 +87,7 @@ it('holds two batches during a slow commit, however many chains add to it', asyn
 
 it.each([
   ['metadata', { ...ROW, values: [{ note: 'x'.repeat(50_000) }] }],
-  ['a list in a field that no column knows', { ...ROW, extra: { notes: ['x'.repeat(25_000), 'x'.repeat(25_000)] } }],
+  ['a list in an unknown field', { ...ROW, extra: { notes: ['x'.repeat(25_000), 'x'.repeat(25_000)] } }],
 ])('holds fewer rows if each has 50 KB of %s', async (_, row) => {
   const { committer, commits, committed } = createSlowSink();
   const adding = (async () => {

@@ -130,8 +130,8 @@ it.each([true, false])('leaves out and does not count events of forgotten custom
 });
 
 it.each([
-  ['what is too young', [], 950, 'may still arrive late'],
-  ['what was left out', [{ record: {}, reason: 'no time' }], 900, '1 records could not be used and were left out'],
+  ['recent events', [], 950, 'may still arrive late'],
+  ['unusable records', [{ record: {}, reason: 'no time' }], 900, '1 records could not be used and were left out'],
 ] as const)('does not say certified of %s', async (_, rejected, settleMs, note) => {
   const { report, text } = await exported([slice({ ...proven(WINDOW), rejected })], { settleMs });
   expect(report).toMatchObject({ certified: false, doubts: [] });

@@ -17,7 +17,7 @@ const begun: Respond = (response, { rows }) => response.write(JSON.stringify(row
 test.each<[string, Respond]>([
   ['ranges above 30 days are not answered', (response, asked) => asked.ms <= 30 * DAY && answerFully(response, asked)],
   [
-    'of ranges above 30 days an answer begins',
+    'ranges above 30 days get only the start of an answer',
     (response, asked) => (asked.ms <= 30 * DAY ? answerFully : begun)(response, asked),
   ],
   [

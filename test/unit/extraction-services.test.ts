@@ -192,8 +192,8 @@ describe('every row of an answer is stored, also behind the position of the read
       return page;
     };
   test.each([
-    ['full pages lack their last row but one', () => withoutSecondLast],
-    ['a row comes beside the edge of a page', besideTheEdge],
+    ['full pages lack their second-to-last row', () => withoutSecondLast],
+    ['a row is inserted at the edge of a page', besideTheEdge],
   ] as const)('%s', async (_, answersOf) => {
     for (const [count, end] of [
       [300, NOON],
@@ -363,12 +363,8 @@ describe('progress where a client can make it', () => {
   });
 
   test.each<[string, number, Answers]>([
-    ['from the second poll on', 0, (q, all) => plainly({ ...q, end: q.now > NOON ? q.end - 5 * HOUR : q.end }, all)],
-    [
-      'a little ahead of a clock that is behind',
-      -5 * MINUTE,
-      (q, all) => plainly({ ...q, end: q.end - 5 * HOUR }, all),
-    ],
+    ['from the second poll', 0, (q, all) => plainly({ ...q, end: q.now > NOON ? q.end - 5 * HOUR : q.end }, all)],
+    ['slightly ahead of a slow clock', -5 * MINUTE, (q, all) => plainly({ ...q, end: q.end - 5 * HOUR }, all)],
   ])('an end in the future is refused, and ends are shifted back: %s', async (_, clock, answers) => {
     const refusing = failing(422, (q) => q.end > q.now + (clock < 0 ? 2 * HOUR : 0));
     const events = spread(3300, since30, NOON + 3 * DAY);

@@ -29,7 +29,7 @@ const cases = [
   ['an older version of the same run', { at: 1, runId: 'r' }, { at: 2, runId: 'r' }, false, false],
   ['the same time in the same run', { at: 1, runId: 'r' }, { at: 1, runId: 'r' }, false, false],
   ['a newer version of an earlier run', { at: 2, runId: 'q' }, { at: 1, runId: 'r' }, false, false],
-  ['a version of the same run that has gone missing', { at: 2, runId: 'r' }, { at: 1, runId: 'r' }, true, false],
+  ['a missing version of the same run', { at: 2, runId: 'r' }, { at: 1, runId: 'r' }, true, false],
 ] as const;
 
 it.each(cases)('stored: %s', (_name, stored, read, isMissing, counts) => {

@@ -50,15 +50,15 @@ describe('a quarantined record', () => {
   it.each<[string, unknown]>([
     ['a customer in a list', { customer: [{ id: 'cus_1', name: 'SECRET' }, 'SECRET'] }],
     ['a customer as text', { customer: 'SECRET' }],
-    ['an id that is no id', { customer: { id: { name: 'SECRET' } } }],
-    ['a customer deep down', { data: { events: [{ customer: { email: 'SECRET' } }] } }],
+    ['an object as id', { customer: { id: { name: 'SECRET' } } }],
+    ['a deeply nested customer', { data: { events: [{ customer: { email: 'SECRET' } }] } }],
     ['an e-mail address at the top', { email: 'SECRET' }],
     ['a click as text', { click: 'id=c1&ip=SECRET' }],
     ['a click as JSON in text', { body: '{"click":{"ip":"SECRET"}}' }],
     ['JSON in JSON in text', { body: '"{\\"customer\\":{\\"name\\":\\"SECRET\\"}}"' }],
     ['text alone', 'password SECRET'],
     ['a list of texts', ['ip: SECRET']],
-    ['a password spoken of', { note: 'passwd: SECRET' }],
+    ['a password within text', { note: 'passwd: SECRET' }],
   ])('is redacted in every form: %s', (_shape, record) => {
     expect(stringifyJson(remains(record, { ip: 'drop', customer: 'drop' }))).not.toContain('SECRET');
   });

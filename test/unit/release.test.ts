@@ -35,8 +35,8 @@ describe('a release', () => {
   it.each<[string, Partial<Candidate>, RegExp]>([
     ['changes', { changes: '?? stray.ts\n' }, /^the working tree has changes.*\n\?\? stray\.ts$/],
     ['another branch', { branch: 'lake' }, /^this is branch lake/],
-    ['a version that is none', version('1.2'), /^version 1\.2 is not of the form/],
-    ['a version that is out', version('1.1.0'), /^v1\.1\.0 has been released/],
+    ['an invalid version', version('1.2'), /^version 1\.2 is not of the form/],
+    ['a released version', version('1.1.0'), /^v1\.1\.0 has been released/],
     ['an older version', version('1.0.9'), /^version 1\.0\.9 is older than 1\.2\.0-rc\.1/],
     ['an earlier candidate', version('1.2.0-beta.3'), /^version 1\.2\.0-beta\.3 is older than 1\.2\.0-rc\.1/],
     ['a stale lock', { lockVersion: '1.1.0' }, /^package-lock\.json says 1\.1\.0/],
