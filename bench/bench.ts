@@ -5,8 +5,8 @@ import { readOptions } from './support/options.ts';
 import { type Bar, barTable, intoDocument, percent, toMarkdown } from './support/report.ts';
 
 /**
- * Everything that Tributary claims about its speed, measured in one run: `npm run bench -- [--only c,d] [--quick] [--write]`. How each
- * section measures is in bench/results.md; `--write` puts the figures there.
+ * Measures every claim about Tributary's speed in one run: `npm run bench -- [--only c,d] [--quick] [--write]`. bench/results.md
+ * describes the method of each section; `--write` puts the figures there.
  */
 const DOCUMENT = 'bench/results.md';
 const MOST_MINUTES = 12;
@@ -24,7 +24,7 @@ for (const id of ids) {
   const [before, start, stolen] = [loadavg()[0] ?? 0, minutes(), stolenSeconds()];
   const report = await section.run(size);
   bars.push(...report.bars.map((bar) => ({ ...bar, says: `(${id}) ${bar.says}` })));
-  // Of a whole run, one table at its end has all bars.
+  // After a complete run, a table of all bars.
   show(
     id,
     `${toMarkdown(isAll ? { ...report, bars: [] } : report)}\n\n${machine(before, minutes() - start, stolenSeconds() - stolen)}`,
@@ -36,13 +36,13 @@ if (bars.length > 0) {
   show(isAll ? 'bars' : undefined, toMarkdown({ tables: [barTable(bars)], bars: [] }));
 }
 
-/** On the terminal, and in its place in the document where that is wanted. */
+/** Prints to the terminal and, with a place, into the document. */
 function show(place: string | undefined, text: string): void {
   process.stdout.write(`${text}\n`);
   if (isWritten && place) writeFileSync(DOCUMENT, intoDocument(readFileSync(DOCUMENT, 'utf8'), place, text));
 }
 
-/** A load above the number of cores, or stolen time, means that other processes or other virtual machines were slowing this run down. */
+/** A load above the number of cores, or stolen time, means that other processes or virtual machines slowed this run down. */
 function machine(before: number, took: number, stolen: number): string {
   const load = `load ${before.toFixed(1)} before and ${(loadavg()[0] ?? 0).toFixed(1)} after on ${availableParallelism()} cores`;
   const share = percent(stolen / (took * 60 * availableParallelism()));

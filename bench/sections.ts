@@ -1,6 +1,6 @@
 import type { Section } from './support/report.ts';
 
-/** By the letter that `--only` chooses them by. Loaded when they are run: each brings servers and writers of its own. */
+/** By the letter for `--only`. Loaded on demand: each imports its own servers and writers. */
 export const SECTIONS: Readonly<Record<string, () => Promise<Section>>> = {
   a: async () => (await import('./sections/budget.ts')).budget,
   b: async () => (await import('./sections/requests.ts')).requests,

@@ -12,16 +12,16 @@ import { openLoader } from '../support/loader.ts';
 import { clickAt } from '../support/polled-clicks.ts';
 
 /**
- * What Iceberg tables cost beside the plain lake: a first load, then a day of clicks, polled every five minutes, each poll with the
- * fifteen minutes before it once more, and maintained after each. Time is that of the processor, so that others on the machine do
- * not count. `tsx bench/iceberg/bench.ts [clicks a day] [polls] [clicks of the day before the first poll]`
+ * The cost of Iceberg tables relative to the plain lake: a first load, then a day of clicks, polled every five minutes, each poll with
+ * the previous fifteen minutes again, and maintained after each. Measures CPU time, which other processes
+ * affect less. `tsx bench/iceberg/bench.ts [clicks a day] [polls] [clicks of the day before the first poll]`
  */
 const [A_DAY = 1_000_000, POLLS = 288, BEFORE = 0] = process.argv.slice(2).map(Number);
 const PER_POLL = Math.round(A_DAY / 288);
 const POLL_MS = 300_000;
 const FIRST_LOAD = 100_000;
 const SHOWN = new Set([1, 12, 48, 144, POLLS]);
-/** Today, which is not over yet. */
+/** The current, unfinished day. */
 const START = startOfDay(Date.now());
 
 const rowAt = (n: number, isChanged = false): Row =>
@@ -39,7 +39,7 @@ interface Polled {
   name: string;
   dir: string;
   batchRows: number;
-  /** Files that a reader of the newest state opens, where these are not all that are there. */
+  /** Files that a reader of the newest state opens, if there are others. */
   read(): number | undefined;
   poll(batch: readonly Row[]): Promise<Cost>;
 }
@@ -68,7 +68,7 @@ await withHome(async (home) => {
     const bytes = sumOf(known, ({ bytes: written }) => written);
     say(`${sink.name}: ${POLLS} polls took ${Math.round(cpuMs)} ms of CPU and wrote ${Math.round(bytes / 1e6)} MB`);
   }
-  // Ten events of the last fifteen minutes have changed; then ten of the whole day.
+  // Ten events of the last fifteen minutes change; then ten of the whole day.
   const end = BEFORE + POLLS * PER_POLL;
   const spread = (from: number): Row[] =>
     Array.from({ length: 10 }, (_, i) => rowAt(from + Math.floor(((end - from) * i) / 10), true));
@@ -77,9 +77,9 @@ await withHome(async (home) => {
   say(`peak memory ${Math.round(process.resourceUsage().maxRSS / 1024)} MB`);
 });
 
-/** A history of four days, batch after batch as a first sync brings them; the sinks take turns. */
+/** A history of four days, in batches as in a first sync; the sinks alternate. */
 async function measureLoad(sinks: readonly Polled[]): Promise<void> {
-  // Numbers of their own: those of the day come later.
+  // Separate numbers: those of the day come later.
   const pastAt = (n: number): Row => clickAt(1e8 + n, START - 4 * DAY_MS + Math.floor((n / FIRST_LOAD) * 4 * DAY_MS));
   const most = Math.max(...sinks.map(({ batchRows }) => batchRows));
   const spent = new Map(sinks.map((sink) => [sink, 0]));

@@ -11,8 +11,8 @@ import { ALWAYS, type Home, withHome } from '../support/home.ts';
 import { clickAt } from '../support/polled-clicks.ts';
 
 /**
- * How the metadata of a table grows: sources that are polled every minute, all at once, and maintained every five. The clock is ours, so
- * that a day takes less. Time is that of the processor. `tsx bench/iceberg/growth.ts [sources] [minutes] [polls of a source until one brings a row]`
+ * The growth of a table's metadata: all sources are polled every minute and maintained every five, on a simulated clock.
+ * Measures CPU time. `tsx bench/iceberg/growth.ts [sources] [minutes] [polls of a source until one brings a row]`
  */
 const [SOURCES = 20, MINUTES = 1440, IDLE = 10] = process.argv.slice(2).map(Number);
 const MINUTE = 60_000;
@@ -36,7 +36,7 @@ await withHome(async (home) => {
   await compare(old, await openTable(home, 'fresh'));
 });
 
-/** Polls of the old table and of one that is an hour old take turns: what else the machine does slows both. */
+/** Alternates polls of the old table and of one an hour old: other load on the machine slows both. */
 async function compare(old: Polled, fresh: Polled): Promise<void> {
   const ratios: number[] = [];
   for (const end = minute + 120; minute < end; minute++) {
@@ -52,7 +52,7 @@ async function compare(old: Polled, fresh: Polled): Promise<void> {
 
 interface Polled {
   dir: string;
-  /** Every source once. Returns the milliseconds of CPU that one of them took. */
+  /** Polls every source once. Returns the CPU milliseconds for each. */
   pollAll(): Promise<number>;
 }
 

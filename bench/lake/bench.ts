@@ -10,13 +10,13 @@ import { openLoader } from '../support/loader.ts';
 import { clickAt } from '../support/polled-clicks.ts';
 
 /**
- * What a busy stream costs: a million clicks a day, polled every five minutes, each poll with the fifteen minutes before it once more.
- * A partition is filled to some size and then polled; counted is what a poll writes for each new row. `tsx bench/lake/bench.ts`
+ * The cost of a busy stream: a million clicks a day, polled every five minutes, each poll with the previous fifteen minutes again.
+ * Fills a partition to some size, then polls it; counts what a poll writes for each new row. `tsx bench/lake/bench.ts`
  */
 const PER_POLL = Math.round(1_000_000 / 288);
 const POLLS = 12;
 const POLL_MS = 300_000;
-/** How many rows the partition has before: an hour is polled from its beginning, a day at its beginning, in the middle, at its end. */
+/** Rows in the partition before: an hour is polled from its start, a day at its start, in the middle, at its end. */
 const CASES: ReadonlyArray<[Scheme, number]> = [
   ['hour', 0],
   ['day', 0],
@@ -36,7 +36,7 @@ async function measure({ dir, db }: Home, scheme: Scheme, before: number): Promi
   const store = createFolderStore(join(dir, source));
   const sink = createParquetSink({ name: source, state: db, readAgainMs: ALWAYS, scheme, compression: 'zstd', store });
   const { commit } = await openLoader(db, sink, source);
-  // Evenly over the time that they would have taken to come.
+  // Evenly over their period.
   const row = (n: number): Row => clickAt(n, START + Math.floor((n / PER_POLL) * POLL_MS));
   const rows = (from: number, to: number): Row[] => Array.from({ length: to - from }, (_, i) => row(from + i));
   for (let n = 0; n < before; n += FILL) await commit(rows(n, Math.min(before, n + FILL)));

@@ -9,13 +9,13 @@ import { openLoader } from '../support/loader.ts';
 import { clickAt } from '../support/polled-clicks.ts';
 
 /**
- * What the state keeps of each event in files, after 400 days of 500 events that come day by day; by how far back the stream is read again.
+ * The size of the state for each event in files, after 400 days of 500 events a day, by the length of the reread range.
  * `tsx bench/lake/state.ts`
  */
 const DAYS = Number(process.argv[2] ?? 400);
 const PER_DAY = Number(process.argv[3] ?? 500);
 const TABLES = ['lake_tracks', 'lake_files', 'lake_index'];
-/** About as often as autovacuum would. */
+/** About as often as autovacuum. */
 const VACUUM_DAYS = 2;
 
 process.stdout.write('sink     read again, days   bytes of state an event\n');
@@ -26,7 +26,7 @@ async function measure({ dir, db }: Home, type: 'parquet' | 'iceberg', days: num
   const today = startOfDay(Date.now());
   let ago = DAYS;
   const warehouse = join(dir, type);
-  // The database's clock stands still: what is read again reaches back from the day that the bench is at.
+  // The database's clock is fixed: the reread range is relative to the bench's day.
   const readAgainMs = (): number => (ago + days) * DAY_MS;
   const place = { name: type, state: db, readAgainMs, store: createFolderStore(warehouse) };
   const sink =

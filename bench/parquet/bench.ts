@@ -10,15 +10,15 @@ import { makeTable, type Table } from './rows.ts';
 import { WRITERS, type Write } from './writers.ts';
 
 /**
- * The lake's writer beside others: the same rows, in one run, taking turns. `npx tsx bench/parquet/bench.ts [rows] [columns]`.
- * Rows a second are the machine's; the ratios travel.
+ * The lake's writer and others: the same rows, alternating in one run. `npx tsx bench/parquet/bench.ts [rows] [columns]`.
+ * Rows a second depend on the machine; ratios hardly do.
  */
 const [ROWS = 40_000, COLUMNS = 125] = process.argv.slice(2, 4).map(Number);
 const ROUNDS = 3;
 const BASE = 'DuckDB appender → COPY, zstd';
 
 const dir = mkdtempSync(join(tmpdir(), 'tributary-bench-'));
-// The first rows are for warming up and do not count.
+// The first rows are a warm-up and do not count.
 const warmUp = (table: Table): Table => ({ ...table, rows: table.rows.slice(0, 1000) });
 const pathOf = (name: string): string => join(dir, `${name.replaceAll(/\W+/g, '-')}.parquet`);
 try {
@@ -64,24 +64,24 @@ function line(name: string, ...cells: string[]): void {
   process.stdout.write(`${name.padEnd(34)}${cells.map((cell) => cell.padStart(10)).join('')}   ${last}\n`);
 }
 
-/** A process of its own for each: what one leaves behind in memory would be counted against the next. */
+/** A process for each: memory left by one would count against the next. */
 function peakInChild(name: string): string {
   const [node, ...flags] = [process.execPath, ...process.execArgv];
   const script = process.argv[1] as string;
   return execFileSync(node, [...flags, script, String(ROWS), String(COLUMNS), name], { encoding: 'utf8' });
 }
 
-/** How far memory grows over what the rows themselves take, in MB. Only Linux says. */
+/** Memory growth beyond the rows themselves, in MB; only on Linux. */
 async function peakOf(write: Write): Promise<string> {
   const table = makeTable(ROWS, COLUMNS);
   await write(warmUp(table), pathOf('warm'));
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
   try {
-    // 5 resets the high-water mark.
+    // 5 resets the peak.
     writeFileSync('/proc/self/clear_refs', '5');
   } catch {
-    // Recovery: the figure is left out.
+    // Recovery: without the figure.
     return '?';
   }
   const before = process.memoryUsage.rss();
@@ -90,7 +90,7 @@ async function peakOf(write: Write): Promise<string> {
   return ((Number(peak) * 1024 - before) / 1e6).toFixed(0);
 }
 
-/** Asks DuckDB for a text that bounds in the order of UTF-16 hide. */
+/** Queries DuckDB for a text that bounds in UTF-16 order would hide. */
 async function emojiFound(write: Write): Promise<string> {
   const texts = ['！', '😀', 'z'].map((text) => [text]);
   return (await ask(write, 'text', texts, `select count(*) as answer from $file where c = '😀'`)) === '1'
@@ -98,7 +98,7 @@ async function emojiFound(write: Write): Promise<string> {
     : 'no';
 }
 
-/** What DuckDB reads of an integer that a double cannot hold. */
+/** What DuckDB reads of an integer beyond a double's range. */
 function largeInteger(write: Write): Promise<string> {
   return ask(write, 'integer', [[2n ** 53n + 1n]], 'select c as answer from $file');
 }

@@ -11,8 +11,8 @@ export interface Table {
 }
 
 /**
- * Clicks as the lake gets them, in the order of time. More columns than the stream has are such as evolution makes: they repeat what
- * others hold, under their own name, with text of their own.
+ * Clicks as the lake gets them, in order of time. Columns beyond the stream's resemble evolved ones: they repeat
+ * others under their own name, with other texts.
  */
 export function makeTable(count: number, width: number): Table {
   const stream = STREAMS.clicks;

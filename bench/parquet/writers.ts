@@ -26,7 +26,7 @@ import {
 } from '../../src/sinks/parquet/format/index.ts';
 import type { Table } from './rows.ts';
 
-/** Everybody writes the same rows, as they come from the flattener, into a file, with groups of the same size. */
+/** Writes the same flattened rows into a file, with groups of the same size. */
 export type Write = (table: Table, path: string) => Promise<void>;
 
 export const GROUP_ROWS = 20_000;
@@ -66,7 +66,7 @@ function duckValue(kind: Kind, value: Value): DuckDBValue {
 
 let duck: Promise<DuckDBConnection> | undefined;
 
-/** A table in memory is filled, then copied out: DuckDB's way from rows of a program to a file. */
+/** Fills a table in memory, then copies it to a file, as a program with DuckDB would. */
 const duckDB =
   (fill: (connection: DuckDBConnection, table: Table) => Promise<void>): Write =>
   async (table, path) => {
@@ -139,7 +139,7 @@ const HYPARQUET_TYPES = {
   json: 'STRING',
 } as const satisfies Readonly<Record<Kind, string>>;
 
-/** It has no types of its own. */
+/** The package has no types. */
 interface ParquetJs {
   ParquetSchema: new (fields: Record<string, object>) => object;
   ParquetWriter: { openFile(schema: object, path: string, options: object): Promise<ParquetJsWriter> };
@@ -156,7 +156,7 @@ const PARQUETJS_TYPES: Readonly<Record<Kind, string>> = {
   number: 'DOUBLE',
   boolean: 'BOOLEAN',
   timestamp: 'TIMESTAMP_MICROS',
-  // Its own JSON type makes null of an empty list.
+  // Its own JSON type turns an empty list into null.
   json: 'UTF8',
 };
 
@@ -180,7 +180,7 @@ const parquetJs: Write = async ({ columns, rows }, path) => {
   await writer.close();
 };
 
-/** It takes microseconds for instants, and of integers whatever it can turn into a number. */
+/** It expects microseconds for instants, and converts integers itself. */
 const parquetJsValue = (kind: Kind, value: Value): Value => (kind === 'timestamp' ? Number(micros(value)) : value);
 
 export const WRITERS: Readonly<Record<string, Write>> = {

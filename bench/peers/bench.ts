@@ -10,12 +10,12 @@ import type { Python, Tool } from './tool.ts';
 import { tributary } from './tributary.ts';
 
 /**
- * Tributary beside dlt and a Singer tap, on the same service and the same rows: `npm run bench:peers [-- --quick] [-- --write]`.
- * Needs Python 3.11, PyPI and GitHub; --quick leaves out the part without a limit, --write puts the tables into results.md.
+ * Tributary, dlt and a Singer tap on the same service and the same rows: `npm run bench:peers [-- --quick] [-- --write]`.
+ * Needs Python 3.11, PyPI and GitHub; --quick omits the part without a limit, --write puts the tables into results.md.
  */
 const isQuick = process.argv.includes('--quick');
 
-/** The lag changes what a second sync finds, not how fast a first one is. */
+/** The lag changes what a second sync finds, not the speed of a first one. */
 const isAboutSpeed = (tool: Tool): boolean => tool !== dltWithoutLag;
 
 const servers = Object.keys(SERVERS) as ServerName[];

@@ -6,7 +6,7 @@ import { idsInFiles, idsInTable, type Job, LOOKBACK_SECONDS, lakeOf, type Tool }
 
 const run = promisify(execFile);
 
-/** dlt's REST source; what it is told stands in dlt_pipeline.py. */
+/** dlt's REST source, configured in dlt_pipeline.py. */
 const dlt = (target: 'postgres' | 'parquet' | 'delta', lag: number, into: string): Tool => ({
   name: 'dlt',
   into,
@@ -24,7 +24,7 @@ const dlt = (target: 'postgres' | 'parquet' | 'delta', lag: number, into: string
         PLACE: target === 'postgres' ? place.databaseUrl : lakeOf(job),
         LAG_SECONDS: String(lag),
         RUNTIME__DLTHUB_TELEMETRY: 'false',
-        // Else root's working folder is one for the whole machine, and a run finds what another left.
+        // Otherwise root shares one working folder, and a run finds files of another.
         DLT_DATA_DIR: place.dir,
       },
     };
@@ -42,9 +42,9 @@ async function idsInDelta({ python }: Job, folder: string): Promise<string[]> {
 }
 
 export const dltIntoPostgres = dlt('postgres', LOOKBACK_SECONDS, 'Postgres, `lag`');
-/** As in the tutorial, which does not speak of late rows. */
+/** As in the tutorial, which does not mention late rows. */
 export const dltWithoutLag = dlt('postgres', 0, 'Postgres');
-/** Files can only be appended to: with a lag, all that it reads again would be there twice. */
+/** Plain files are append-only: with a lag, reread rows would be duplicated. */
 export const dltIntoParquet = dlt('parquet', 0, 'Parquet');
-/** What its documentation offers for merging on files. */
+/** Its documented way of merging on files. */
 export const dltIntoDelta = dlt('delta', LOOKBACK_SECONDS, 'Delta (Parquet), `lag`');

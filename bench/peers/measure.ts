@@ -6,7 +6,7 @@ import { type Watched, watch } from './watched.ts';
 export interface Setting {
   server: ServerName;
   rows: number;
-  /** null is no limit. */
+  /** null: no limit. */
   perSecond: number | null;
 }
 
@@ -18,9 +18,9 @@ export interface Figures {
   refused: number;
   /** Of the first sync, from the start of the program to its end. */
   rowsPerSecond: number;
-  /** Of the first sync, a million rows. */
+  /** Of the first sync, per million rows. */
   cpuSeconds: number;
-  /** Not a number where there is no /proc to look at. */
+  /** NaN without /proc. */
   peakMb: number;
 }
 
@@ -32,7 +32,7 @@ export interface Result {
   failure?: string;
 }
 
-/** A first sync of everything, a second after new rows came, and what is then in the destination. */
+/** Runs a first sync of everything, then a second one after new rows, and checks the destination. */
 export async function measure(tool: Tool, setting: Setting, places: Places, python: Python): Promise<Result> {
   const { rows, perSecond, server } = setting;
   const place = await places.fresh();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type EmbeddedPostgres, openEmbedded } from '../../src/cursor/embedded/index.ts';
 import { silentLog } from '../../test/support/silent-log.ts';
 
-/** An empty database and an empty folder: where one tool works. */
+/** An empty database and an empty folder for one tool. */
 export interface Place {
   dir: string;
   databaseUrl: string;
@@ -16,7 +16,7 @@ export interface Places {
   close(): Promise<void>;
 }
 
-/** A Postgres server for each, as it is configured by default. */
+/** A Postgres server for each, with its default configuration. */
 export async function openPlaces(): Promise<Places> {
   const root = await mkdtemp(join(tmpdir(), 'tributary-peers-'));
   const servers: EmbeddedPostgres[] = [];

@@ -14,7 +14,7 @@ const PYTHON = process.env.PYTHON ?? 'python3';
 /** A file of this folder. */
 export const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
-/** The folder of programs of a Python environment with these pins. It is made once and kept in the user's cache. */
+/** The bin folder of a Python environment with these pins, created once and kept in the user's cache. */
 export async function pythonWith(pinsFile: string): Promise<string> {
   const pins = await readFile(here(pinsFile), 'utf8');
   const place = join(CACHE, `python-${createHash('sha256').update(pins).digest('hex').slice(0, 12)}`);
@@ -24,7 +24,7 @@ export async function pythonWith(pinsFile: string): Promise<string> {
     await mkdir(CACHE, { recursive: true });
     await run(PYTHON, ['-m', 'venv', place]);
     await run(join(place, 'bin/pip'), ['install', '--quiet', '--requirement', here(pinsFile)]);
-    // An environment that was interrupted has no such file, and is rewritten.
+    // An interrupted installation lacks this file, and is repeated.
     await writeFile(finished, '');
   }
   return join(place, 'bin');
@@ -35,7 +35,7 @@ export async function pythonVersion(bin: string): Promise<string> {
   return stdout.trim();
 }
 
-/** The direct pins: what is compared, and in which version. */
+/** The pinned direct dependencies, with their versions. */
 export async function pinned(pinsFile: string): Promise<Map<string, string>> {
   const text = await readFile(here(pinsFile), 'utf8');
   const pairs = [...text.matchAll(/^([\w-]+)(?:\[[^\]]*\])?(?:==| @ \S+@)(\S+)$/gm)];

@@ -27,7 +27,7 @@ export async function writeReport(text: string): Promise<void> {
   await writeFile(PAGE, withReport(await readFile(PAGE, 'utf8'), text));
 }
 
-/** The page with this text between its marks. */
+/** Inserts the text between the page's marks. */
 export function withReport(page: string, text: string): string {
   const [before, rest] = page.split(BEGIN);
   const after = rest?.split(END)[1];
@@ -40,7 +40,7 @@ const count = (number: number): string => number.toLocaleString('en');
 const titleOf = (setting: Setting | undefined): string =>
   `${count(setting?.rows ?? 0)} leads, ${setting?.perSecond ? `${setting.perSecond} requests a second` : 'no limit'}`;
 
-/** Tributary on the same service, into the same kind of destination. */
+/** The result of Tributary with the same service and kind of destination. */
 const ours = ({ setting, tool }: Result, all: readonly Result[]): number | undefined =>
   all.find(
     (other) =>
@@ -66,7 +66,7 @@ function speeds(part: readonly Result[]): string {
   return `Tributary's rows/s: ${each.join(' · ')}.`;
 }
 
-/** What the tables were measured with, and how busy the machine was. A load that moved makes the speeds doubtful. */
+/** The versions and load of the measurement. A changing load makes the speeds doubtful. */
 export async function measuredWith(python: Python, loadBefore: readonly number[]): Promise<string> {
   const main = await pinned('requirements.txt');
   const parquet = await pinned('requirements-parquet.txt');

@@ -2,15 +2,15 @@ import { DAY_MS, startOfDay } from '../../src/model/window.ts';
 import { startSandbox } from '../../test/support/odd-service/service.ts';
 import type { Traits } from '../../test/support/odd-service/traits.ts';
 
-/** The service that every tool reads: the same leads each time, up to ten minutes before it is opened. */
+/** The service for every tool: the same leads each time, up to ten minutes before its start. */
 export interface Service {
   baseUrl: string;
   apiKey: string;
-  /** A day before all rows: where a first sync is told to begin. */
+  /** A day before all rows: the start of a first sync. */
   since: string;
-  /** What a second sync should find: new rows, rows of the newest second that was there, and rows that came late. */
+  /** Adds rows for a second sync: new ones, ones of the newest second, and late ones. */
   arrivals(): void;
-  /** The id of every row that any query could show. */
+  /** The id of every visible row. */
   truth(): Set<string>;
   counts(): { requests: number; refused: number };
   close(): Promise<void>;
@@ -18,20 +18,20 @@ export interface Service {
 
 export interface ServiceOptions {
   rows: number;
-  /** null is no limit. */
+  /** null: no limit. */
   perSecond: number | null;
   traits: Traits;
 }
 
-/** Dense enough that rows share seconds, as leads and sales of busy workspaces do. */
+/** Dense enough that rows share seconds, like leads and sales of busy workspaces. */
 const DAYS = 3;
-/** Leads that one import wrote in one second. */
+/** Leads of one import, in one second. */
 const IMPORTED = 300;
 const MINUTE_MS = 60_000;
-/** How old the newest row is at first. The time until now is for the arrivals: were it as long as a sync takes, a fast tool would meet them denser. */
+/** The initial age of the newest row. Arrivals fall into the time since, whose length does not depend on a sync's duration. */
 const PAUSE_MS = 10 * MINUTE_MS;
 
-/** Difficult are field notes 1, 9 and 10: widened windows, unstable ties, pages that come short. */
+/** The difficult one has field notes 1, 9 and 10: widened windows, unstable ties, short pages. */
 export const SERVERS = {
   calm: {},
   difficult: { widen: 'day', shuffleTies: true, dropAfterLimit: 0.1 },
@@ -48,7 +48,7 @@ export async function openService({ rows, perSecond, traits }: ServiceOptions): 
     requestsPerSecond: perSecond,
   });
   const newest = Math.floor(historyEnd / 1000) * 1000;
-  // Something must stand in the newest second for others to join it.
+  // The newest second needs a row for others to join.
   service.arrive('leads', 1, { from: newest, to: newest });
   return {
     baseUrl,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { here } from './python.ts';
 import { idsInFiles, idsInTable, LOOKBACK_SECONDS, lakeOf, type Tool } from './tool.ts';
 
-/** tap_events.py into a target, with the state between two runs kept as Meltano keeps it: the last line that the target says. */
+/** Pipes tap_events.py into a target, and keeps the state between two runs as Meltano does: the target's last line. */
 export const singer = (kind: Tool['kind']): Tool => ({
   name: 'Singer',
   into: kind,
@@ -46,13 +46,13 @@ export const singer = (kind: Tool['kind']): Tool => ({
       : idsInFiles(`${lakeOf(job)}/leads/*.parquet`, 'eventId'),
 });
 
-/** The host of ours is the folder of a socket, which SQLAlchemy takes as a parameter. */
+/** Our host is the folder of a socket, which SQLAlchemy takes as a parameter. */
 function sqlAlchemyUrl(url: string): string {
   const { username, password, hostname, port, pathname } = new URL(url);
   return `postgresql+psycopg://${username}:${password}@${pathname}?host=${hostname}&port=${port}`;
 }
 
 async function lastState(file: string): Promise<string | undefined> {
-  const text = await readFile(file, 'utf8').catch(() => ''); // Before the first sync there is none.
+  const text = await readFile(file, 'utf8').catch(() => ''); // None before the first sync.
   return text.trim().split('\n').at(-1) || undefined;
 }

@@ -5,7 +5,7 @@ import type { Place } from './places.ts';
 import type { Service } from './service.ts';
 import type { Command } from './watched.ts';
 
-/** Folders of Python programs. The Parquet target's cannot be made where GitHub is out of reach. */
+/** Folders of Python programs. The Parquet target requires access to GitHub. */
 export interface Python {
   main: string;
   parquet: string | undefined;
@@ -22,15 +22,15 @@ export interface Job {
 export interface Tool {
   name: 'Tributary' | 'dlt' | 'Singer';
   into: string;
-  /** Entries of one kind are compared in speed. */
+  /** Speeds are compared within a kind. */
   kind: 'Postgres' | 'Parquet';
-  /** Prepares what the tool reads, and says how it is run; called before each sync. */
+  /** Prepares the tool's configuration and returns its command; called before each sync. */
   sync(job: Job): Promise<Command>;
-  /** The id of every row in the destination, as often as it is there. */
+  /** The id of every row in the destination, with duplicates. */
   ids(job: Job): Promise<string[]>;
 }
 
-/** How far before its cursor a tool is told to read again, where it can be told: Tributary's default. */
+/** How far before its cursor a tool rereads, if configurable: Tributary's default. */
 export const LOOKBACK_SECONDS = 900;
 
 export const lakeOf = ({ place }: Job): string => join(place.dir, 'lake');

@@ -4,12 +4,12 @@ import { here } from './python.ts';
 import { idsInFiles, idsInTable, lakeOf, type Tool } from './tool.ts';
 
 const MAIN = here('../../dist/cli/main.js');
-/** Where the service has no limit: more than any tool asks for. */
+/** For a service without a limit: more than any tool requests. */
 const UNLIMITED = { plan: 'enterprise', requestsPerSecond: 1000 };
 
 const fromEnvironment = (name: string): string => `\${${name}}`;
 
-/** Tributary as it is built, with nothing set that need not be. */
+/** The built Tributary with a minimal config. */
 export const tributary = (kind: Tool['kind']): Tool => ({
   name: 'Tributary',
   into: kind,
@@ -29,7 +29,7 @@ export const tributary = (kind: Tool['kind']): Tool => ({
       sinks: { it: kind === 'Postgres' ? { type: 'postgres' } : { type: 'parquet', path: lakeOf(job) } },
       state: { url: fromEnvironment('DATABASE_URL') },
     };
-    // JSON is YAML too.
+    // JSON is valid YAML.
     await writeFile(join(place.dir, 'tributary.yaml'), JSON.stringify(config));
     return {
       line: `'${process.execPath}' '${MAIN}' sync leads --config tributary.yaml`,

@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 
 export interface Command {
-  /** For the shell: a pipe of two programs is one command. */
+  /** A shell command: a pipe of two programs counts as one. */
   line: string;
   dir: string;
   env: Record<string, string>;
@@ -12,24 +12,24 @@ export interface Command {
 
 export interface Watched {
   seconds: number;
-  /** Of the command's own processes; a database server's is not among them. */
+  /** Of the command's own processes, without a database server's. */
   cpuSeconds: number;
-  /** Memory of the command and all its children at once; undefined where there is no /proc. */
+  /** Memory of the command and all its children together; undefined without /proc. */
   peakMb: number | undefined;
   failed: boolean;
-  /** The last of what it printed. */
+  /** The end of its output. */
   said: string;
 }
 
 const LOOK_EVERY_MS = 100;
 const KEPT = 4000;
-/** The shell writes the processor time of the command to a pipe of its own. */
+/** The shell writes the command's CPU time to a separate pipe. */
 const TIMED = (line: string): string => `TIMEFORMAT='%U %S'; { time { ${line}\n} 2>&4; } 4>&2 2>&3`;
 
-/** Runs a command to its end, measures its processor time, and looks at its memory meanwhile. */
+/** Runs a command to its end, measures its CPU time, and samples its memory. */
 export async function watch({ line, dir, env }: Command): Promise<Watched> {
   const began = performance.now();
-  // In a session of its own, so that its children are known by it.
+  // In its own session, which identifies its children.
   const child = spawn('bash', ['-o', 'pipefail', '-c', TIMED(line)], {
     cwd: dir,
     env: { PATH: process.env.PATH ?? '', HOME: dir, ...env },
@@ -45,7 +45,7 @@ export async function watch({ line, dir, env }: Command): Promise<Watched> {
   }
   let peakKb: number | undefined;
   const look = async (): Promise<void> => {
-    const now = await residentKb(child.pid ?? 0).catch(() => undefined); // No /proc here.
+    const now = await residentKb(child.pid ?? 0).catch(() => undefined); // No /proc.
     if (now !== undefined) peakKb = Math.max(peakKb ?? 0, now);
   };
   const timer = setInterval(look, LOOK_EVERY_MS);
@@ -73,11 +73,11 @@ async function residentKb(session: number): Promise<number> {
 async function sizeIn(pid: string, session: number): Promise<number> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // After the name, which may hold anything: state, parent, group, session.
+    // After the name, which may contain anything: state, parent, group, session.
     const of = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[3]);
     if (of !== session) return 0;
     return Number(/^VmRSS:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
   } catch {
-    return 0; // It ended between two looks.
+    return 0; // It has exited.
   }
 }

@@ -4,7 +4,7 @@ import { alongTheWay } from './budget/along-the-way.ts';
 import { byProcesses } from './budget/by-processes.ts';
 import { inSimulatedTime } from './budget/simulated.ts';
 
-/** (a) How much of the plan's budget is used, and how often the service says that it was too much. Counted at the service. */
+/** (a) The used share of the plan's budget, and the number of 429s, counted by the service. */
 export const budget: Section = {
   title: 'Budget use and 429s',
   run: (size) =>

@@ -3,7 +3,7 @@ import { installed } from '../support/installed.ts';
 import { inTurns, median, ratioOf, timed } from '../support/measure.ts';
 import { count, percent, type Report, ratio, type Section, type Size } from '../support/report.ts';
 
-/** (h) How long a command takes to begin, and what an installation takes on disk. */
+/** (h) The start-up time of a command, and the disk space of an installation. */
 export const footprint: Section = { title: 'Start-up and size', run: measure };
 
 const START = {

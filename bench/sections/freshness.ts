@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const EVENTS_A_POLL = 5;
 
-/** How an event comes to be seen. Polls look back 15 minutes behind the watermark, which is 10 minutes behind now. */
+/** How an event becomes visible. Polls look back 15 minutes behind the watermark, which is 10 minutes behind now. */
 const WAYS = [
   { name: 'between two polls', lateMs: 1, isDuring: false },
   { name: 'between two polls, 5 minutes late', lateMs: 5 * MINUTE_MS, isDuring: false },
@@ -19,7 +19,7 @@ const WAYS = [
 
 type Way = (typeof WAYS)[number];
 
-/** (g) From the moment at which the service shows an event to its row in the table, in polls. */
+/** (g) From the visibility of an event at the service to its row in the table, in polls. */
 export const freshness: Section = {
   title: 'Freshness, in polls',
   run: (size) =>

@@ -3,12 +3,12 @@ import { type Load, loadsOf } from '../support/loads.ts';
 import { type Bar, count, type Report, ratio, type Section, type Size } from '../support/report.ts';
 
 /**
- * (f) What ten times the rows cost: ten times the time and ten times the requests, or something grows that should not. And how near a sync
- * comes to what the machine can do: its processor time and that of Postgres, spread over all cores.
+ * (f) The cost of ten times the rows: should be ten times the time and the requests. And how close a sync comes
+ * to the machine's limit: its CPU time and Postgres's, spread over all cores.
  */
 export const growth: Section = { title: 'Cost growth', run };
 
-/** More than ten: what a long history has besides its rows. */
+/** More than ten, for the fixed costs of a long history. */
 const MOST_TIME = 11;
 const MOST_REQUESTS = 10.5;
 const LEAST_OF_LIMIT = 0.8;
@@ -44,7 +44,7 @@ async function run(size: Size): Promise<Report> {
         ]),
       },
     ],
-    // A short sync is mostly start-up; the longest step tells.
+    // A short sync is mostly start-up, so the longest step counts.
     bars: size === 'quick' ? [] : steps.filter(({ to }) => to.rows === 1_000_000).flatMap(barsOf),
   };
 }
@@ -58,7 +58,7 @@ const stepsOf = (loads: readonly Load[]): Step[] =>
 const perMillion = ({ rows }: Load, seconds: number): number => (seconds / rows) * 1e6;
 const coresBusy = ({ cpuSeconds, serverCpuSeconds, seconds }: Load): number =>
   (cpuSeconds + serverCpuSeconds) / seconds;
-/** If all cores did nothing but this work, it would be over so much sooner. The service needs some of them, too. */
+/** The share of the time that the work would take on all cores. The service uses some of them, too. */
 const ofLimit = (load: Load): number => coresBusy(load) / availableParallelism();
 
 const barsOf = ({ to, time, requests }: Step): Bar[] => [

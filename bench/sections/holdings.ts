@@ -14,7 +14,7 @@ import { median, timed } from '../support/measure.ts';
 import { serverCpuSeconds, serverOf } from '../support/proc.ts';
 import { count, type Report, ratio, type Section } from '../support/report.ts';
 
-/** (j) What it costs to ask a large table what it holds: its identity at every poll, its rows spread over the polls of a day. */
+/** (j) The cost of checks on a large table: its identity at every poll, its row counts spread over the polls of a day. */
 export const holdings: Section = {
   title: 'Asking a sink what it holds',
   run: (size) =>
@@ -69,7 +69,7 @@ async function measure(db: Queryable, config: Config, rows: number): Promise<Rep
 
 const msOf = async (work: () => Promise<unknown>): Promise<number> => (await timed(work)) * 1000;
 
-/** As runs do it, one after the other. */
+/** In sequence, as runs do. */
 async function countAll(
   sink: Sink,
   windows: (before: number | undefined) => ReturnType<typeof certifiedBefore>,
@@ -89,7 +89,7 @@ async function countAll(
   return polls;
 }
 
-/** The rows of a sync so many times, spread over more than a year, with a ledger that knows them. */
+/** Copies the rows of a sync so many times, spread over more than a year, with ledger entries. */
 async function multiply(db: Queryable, times: number): Promise<void> {
   const columns = await db.query<{ name: string }>({
     text: `select quote_ident(column_name) as name from information_schema.columns where table_schema = 'attribution' and table_name = 'clicks' order by ordinal_position`,
@@ -105,7 +105,7 @@ async function multiply(db: Queryable, times: number): Promise<void> {
     text: 'create table attribution.template as select *, row_number() over () - 1 as place from attribution.clicks',
   });
   await db.query({ text: 'truncate attribution.clicks' });
-  // In steps, each far below the limit of a statement.
+  // In steps, each far below a statement's time limit.
   const step = 100;
   for (let from = 0; from < times; from += step)
     await db.query({

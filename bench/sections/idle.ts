@@ -13,7 +13,7 @@ import { type Report, ratio, type Section } from '../support/report.ts';
 const ROWS = 10_000;
 const FIRST_POLLS = 5;
 
-/** (i) What a poll costs that finds nothing new, as a worker does it: most polls are of this kind. */
+/** (i) The cost of a poll without new rows, as a worker does it: most polls are of this kind. */
 export const idle: Section = {
   title: 'An idle poll',
   run: (size) =>
@@ -28,7 +28,7 @@ export const idle: Section = {
 };
 
 async function measure(home: Home, config: Config, polls: number): Promise<Report> {
-  // Connections report their transactions when they end: what a process costs besides its polls is in the first figure, too.
+  // Connections report their transactions when they close, so the first figure includes the cost of a process besides its polls.
   const few = await inProcess(home, config, FIRST_POLLS);
   const many = await inProcess(home, config, FIRST_POLLS + polls);
   const transactions = (many.transactions - few.transactions) / polls;

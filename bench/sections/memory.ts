@@ -1,7 +1,7 @@
 import { type Load, loadsOf } from '../support/loads.ts';
 import { type Bar, count, ratio, type Section } from '../support/report.ts';
 
-/** (e) The most memory that a first sync had, by the length of the history. */
+/** (e) The peak memory of a first sync, by the length of the history. */
 export const memory: Section = {
   title: 'Memory',
   async run(size) {

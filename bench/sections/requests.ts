@@ -27,7 +27,7 @@ const CASES: readonly Case[] = [
   { name: '10 % of rows hidden', traits: { dropAfterLimit: 0.1 } },
 ];
 
-/** Small first syncs: what is asked besides the pages weighs most there. Each is three days of rows, with 1,000 on a page. */
+/** Small first syncs, where requests other than pages weigh most. Each reads three days of rows, with 1,000 on a page. */
 const PAGES = [1, 2, 5, 12, 20, 60, 100];
 const SHAPES: Readonly<Record<string, (pages: number) => SandboxSync>> = {
   'until now': (pages) => createSandboxSync({ clicks: 1000 * pages }),
@@ -38,7 +38,7 @@ const SHAPES: Readonly<Record<string, (pages: number) => SandboxSync>> = {
 };
 const FEW_PAGES = 20;
 
-/** Streams of a few rows, or none, over 30 days. */
+/** Streams of few or no rows over 30 days. */
 const SPARSE: Readonly<Record<string, () => SandboxSync>> = {
   '20 rows in 30 days': () => createSandboxSync({ clicks: 20, days: 30 }),
   '500 rows, then 80 days of silence': () =>
@@ -52,7 +52,7 @@ interface SmallSync {
   idle: number;
 }
 
-/** A first sync, and a poll that finds nothing new, once the last rows are older than the lookback. What is not complete meets no bar. */
+/** A first sync, then a poll without new rows after the lookback of the last ones. An incomplete result meets no bar. */
 async function smallSync(sync: SandboxSync): Promise<SmallSync> {
   const { requests: asked, hasDoubts } = await sync.run();
   let idle = 0;
@@ -111,7 +111,7 @@ function barsOf(shape: string, all: readonly SmallSync[]): Bar[] {
   ];
 }
 
-/** (b) Requests that a first sync makes, divided by the fewest that could carry the rows. Nothing is paced, only counted. */
+/** (b) Requests of a first sync, divided by the fewest that could carry the rows. Requests are counted without pacing. */
 export const requests: Section = { title: 'Requests ÷ ideal', run };
 
 async function run(size: Size): Promise<Report> {

@@ -11,11 +11,11 @@ import { COLUMNS, pagesOf, rowsOf, storedRows, stream } from '../support/clicks.
 import { burnt, inTurns, median } from '../support/measure.ts';
 import { percent, type Report, ratio, type Section } from '../support/report.ts';
 
-/** Pages that are read in one turn: the processor's clock is too coarse for one. */
+/** Pages read in one measurement: the CPU clock is too coarse for one. */
 const PAGES = 10;
 const PAGE_ROWS = 1000;
 
-/** (d) What one page of 1,000 events costs this process, by stage, in time of the processor. */
+/** (d) The CPU time of one page of 1,000 events in this process, by stage. */
 export const stages: Section = {
   title: 'Where the time of a page goes',
   run: (size) =>
@@ -29,7 +29,7 @@ export const stages: Section = {
       const flattened = (records: readonly unknown[][]) => burnt(() => each(records, (page) => page.map(flatten)));
       const encoded = (rows: readonly Row[]) =>
         burnt(() => exhaust(encodeRows(stream, rows, ['main', 'run-1'], createSanitizer(stream, POSTGRES_TEXT))));
-      /** As the client gives them, and as they are where every event has a link of its own. */
+      /** From the client, and with a link of its own for every event. */
       const [records, others] = [bodies.map(read), pages.map((text) => JSON.parse(text) as unknown[])];
       const [rows, otherRows] = [records.flatMap((page) => page.map(flatten)), rowsOf(pages)];
       const stored = [...storedRows(rows)];
@@ -56,13 +56,13 @@ export const stages: Section = {
 type Stage = 'whole' | 'read' | 'parse' | 'flatten' | 'copy' | 'otherFlatten' | 'otherCopy' | 'parquet';
 type Found = Record<Stage, number[]>;
 
-/** 0.6 of what JSON.parse and the network cost when this was asked for: 2.33 of JSON.parse. */
+/** 0.6 of the cost of JSON.parse and the network when this bar was set: 2.33 of JSON.parse. */
 const MOST_FLATTEN_AND_ENCODE = 1.4;
 
 function reportOf(found: Found): Report {
   const of = (name: keyof Found): number => median(found[name]);
   const parse = of('parse');
-  // Of a page whose links repeat, only the rest is decoded: reading does that.
+  // For repeated links, reading includes decoding.
   const network = median(found.whole.map((whole, round) => whole - (found.read[round] ?? Number.NaN)));
   const costs: Array<[string, number]> = [
     ['network: HTTP, gunzip', network],

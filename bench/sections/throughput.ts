@@ -17,7 +17,7 @@ import { loadAll } from '../support/loader.ts';
 import { inTurns, median, ratioOf, timed } from '../support/measure.ts';
 import { count, type Report, ratio, type Section, type Size, type Table } from '../support/report.ts';
 
-/** (c) Rows a second without a limit, beside what the machine can do at all with the same rows. */
+/** (c) Rows a second without a limit, relative to the machine's maximum with the same rows. */
 export const throughput: Section = {
   title: 'Rows a second without a limit',
   run(size) {
@@ -28,7 +28,7 @@ export const throughput: Section = {
   },
 };
 
-/** Several pages are asked for at a time: what is left is the work of this process, without its waiting. */
+/** Concurrent pages, so that the work of this process counts, not its waits. */
 const AT_A_TIME = 4;
 
 async function readAll({ baseUrl, since }: Service, pages: number): Promise<void> {
@@ -48,11 +48,11 @@ async function readAll({ baseUrl, since }: Service, pages: number): Promise<void
   await Promise.all(Array.from({ length: AT_A_TIME }, readOn));
 }
 
-/** What the ways into a sink need. */
+/** The inputs of the ways into a sink. */
 interface Ground {
   home: Home;
   service: Service;
-  /** In a process of its own; returns seconds. */
+  /** Syncs in a separate process; returns seconds. */
   sync(place: Place): Promise<number>;
 }
 
@@ -65,7 +65,7 @@ async function measure(ground: Ground, number: number, size: Size): Promise<Repo
     ...intoPostgres(ground, rows),
     ...intoParquet(ground, rows),
   };
-  // Once for warming up; the service packs its pages then, and has them ready from there on.
+  // A warm-up; the service compresses its pages then and caches them.
   await inTurns(1, works);
   const found = await inTurns(size === 'quick' ? 2 : 3, works);
   type Name = keyof typeof works;
@@ -113,8 +113,8 @@ async function measure(ground: Ground, number: number, size: Size): Promise<Repo
 }
 
 /**
- * Ways into Postgres. The fastest thing that it can do with the same rows is one binary COPY of bytes that are ready, into an identical
- * table with the same indexes. Every work begins with empty tables, except those that bring the same rows again.
+ * Ways into Postgres. The fastest possible is one binary COPY of prepared bytes into an identical
+ * table with the same indexes. Every work starts with empty tables, except those that repeat the same rows.
  */
 function intoPostgres({ home: { db, url }, service, sync }: Ground, rows: readonly Row[]) {
   const prepared = preparedCopy(rows);
@@ -146,19 +146,19 @@ function intoPostgres({ home: { db, url }, service, sync }: Ground, rows: readon
     'the sink in months, the same rows again': () => load(),
     'the whole way into Postgres': async () => {
       await empty();
-      // Another source each time: nothing is known of it.
+      // A new source each time, without a state.
       const source = `warehouse-${++syncs}`;
       return sync({ ...service, url, source, sinks: { warehouse: { type: 'postgres' } } });
     },
   };
 }
 
-/** Ways into Parquet files. DuckDB writes the same rows, as a program has them, into one file. */
+/** Ways into Parquet files. DuckDB writes the same rows from a program into one file. */
 function intoParquet({ home: { dir, db, url }, service, sync }: Ground, rows: readonly Row[]) {
   const table = { columns: [...COLUMNS], rows: [...storedRows(rows)] };
   let lakes = 0;
 
-  /** A lake that nobody has written to. */
+  /** An empty lake. */
   const fresh = async (): Promise<{ name: string; path: string }> => {
     await rm(join(dir, `lake-${lakes}`), { recursive: true, force: true });
     const name = `lake-${++lakes}`;

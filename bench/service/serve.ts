@@ -5,8 +5,8 @@ import { gzip } from 'node:zlib';
 import { createHistory } from './stamped.ts';
 
 /**
- * A service in a process of its own, so that its work is nobody's measured time: `serve.ts ROWS`. It has no limit and no delay, packs as
- * services do, and keeps what it packed: whoever asks again is answered at once.
+ * A service in a separate process, so that its work is not measured: `serve.ts ROWS`. It has no limit and no delay, and compresses pages as
+ * services do, but caches them: repeated requests are answered immediately.
  */
 const pack = promisify(gzip);
 const MOST_KEPT = 200;

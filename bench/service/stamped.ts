@@ -3,13 +3,13 @@ import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { createSandboxService } from '../../test/support/odd-service/service.ts';
 
 /**
- * A history of any length that takes no memory: the n-th click is one of a few thousand records of the sandbox, with an id and a time
- * of its own. Rendering a page is joining texts, so that what is measured is the client.
+ * A history of any length without memory: the n-th click is one of a few thousand sandbox records, with a unique id and time.
+ * Rendering a page only joins texts, so that the client dominates the measurement.
  */
 export interface History {
   /** Before the first click. */
   since: Instant;
-  /** The clicks in [start, end) from the oldest or the newest on, as the text of a page. */
+  /** The clicks in [start, end) from the oldest or the newest, as the text of a page. */
   page(question: Question): { key: string; text(): string };
 }
 
@@ -21,7 +21,7 @@ export interface Question {
   limit: number;
 }
 
-/** A busy workspace: 20,000 clicks a day. More rows are a longer history, not a denser one. */
+/** A busy workspace: 20,000 clicks a day. More rows make the history longer, not denser. */
 const STEP_MS = 4320;
 const HOUR_MS = 3_600_000;
 const TEMPLATES = 4000;
@@ -29,7 +29,7 @@ const [ID, TIME] = ['@id@', '@time@'];
 
 export function createHistory(rows: number, now: Instant): History {
   const templates = templatesOf(TEMPLATES);
-  // Old enough to be called complete.
+  // Old enough to be certified.
   const begin = now - HOUR_MS - rows * STEP_MS;
 
   const click = (n: number): string => {
@@ -57,7 +57,7 @@ export function createHistory(rows: number, now: Instant): History {
   };
 }
 
-/** Records as texts, cut where an id or a time stands. */
+/** Records as texts, split at ids and times. */
 function templatesOf(number: number): string[][] {
   const service = createSandboxService({ rows: { clicks: number, leads: 0, sales: 0 } });
   return service.events('clicks').map((record) => {

@@ -16,7 +16,7 @@ interface Started extends Service {
 
 const SCRIPT = fileURLToPath(new URL('./serve.ts', import.meta.url));
 
-/** A service with so many clicks, in a process that ends with the work. */
+/** Runs a service with so many clicks in a separate process until the work ends. */
 export async function withService<T>(rows: number, work: (service: Started) => Promise<T>): Promise<T> {
   const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), SCRIPT, String(rows)], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,6 +1,6 @@
 import { configOf, type Place, sync } from './engine.ts';
 
-/** The other side of `apart.ts`: a place comes, a sync is done there, its seconds go back. */
+/** The child of `apart.ts`: receives a place, syncs there, returns the seconds. */
 process.on('message', async (place: Place) => {
   try {
     const { seconds } = await sync(configOf(place));

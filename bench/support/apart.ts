@@ -9,15 +9,15 @@ const SCRIPT = fileURLToPath(new URL('./apart-child.ts', import.meta.url));
 type Answer = { seconds: number } | { error: string };
 
 /**
- * Syncs in a process of its own, warm from one to the next: this one holds every row several times over for its other
- * measurements, and whoever syncs here pays for collecting garbage around them. Returns seconds.
+ * Syncs in a separate process that stays warm: this process holds every row several times for other
+ * measurements, which makes its garbage collection slow. Returns seconds.
  */
 export async function withSyncsApart<T>(work: (sync: (place: Place) => Promise<number>) => Promise<T>): Promise<T> {
   const child = fork(SCRIPT);
   const gone = once(child, 'exit').then(() => {
     throw new Error('the process that syncs for the bench has ended');
   });
-  gone.catch(() => {}); // It ends when the work is done, too.
+  gone.catch(() => {}); // It ends with the work, too.
   try {
     return await work(async (place) => {
       const answered = new Promise<Answer>((resolve) => child.once('message', (answer) => resolve(answer as Answer)));

@@ -5,7 +5,7 @@ import { createSanitizer, UTF8_TEXT } from '../../src/sinks/merge-rule.ts';
 import { encodeCopy } from '../../src/sinks/postgres/copy-encoder.ts';
 import { createHistory } from '../service/stamped.ts';
 
-/** The clicks of the bench's service, on their way: as pages of text, as rows, as bytes for Postgres. */
+/** The clicks of the bench's service in all forms: as pages of text, as rows, as bytes for Postgres. */
 
 export const stream = STREAMS.clicks;
 const BOOKS = BOOKKEEPING.filter((column) => column !== SOURCE);
@@ -23,13 +23,13 @@ export function rowsOf(pages: readonly string[]): Row[] {
   return pages.flatMap((text) => (JSON.parse(text) as unknown[]).map(flatten));
 }
 
-/** Rows with everything that the tables hold of them. */
+/** Rows with all columns of the tables. */
 export function* storedRows(rows: readonly Row[]): Generator<Value[]> {
   const now = Date.now();
   for (const row of createSanitizer(stream, UTF8_TEXT).all(rows, ['main'])) yield [...row, now, now, 'bench', null];
 }
 
-/** Bytes that one COPY into a table like `clicks` takes, ready to be sent. */
+/** Prepared bytes for one COPY into a table like `clicks`. */
 export const preparedCopy = (rows: readonly Row[]): Buffer[] => [
   ...encodeCopy(
     COLUMNS.map(({ kind }) => kind),

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { cpuSecondsOf, peakBytesOf } from './proc.ts';
 
-/** The command line as people run it: built, in a process of its own. */
+/** The built command line, run in a separate process. */
 export const MAIN = 'dist/cli/main.js';
 
 export const run = promisify(execFile);
@@ -13,9 +13,9 @@ export const run = promisify(execFile);
 export interface Ran {
   stdout: string;
   seconds: number;
-  /** The most memory that it had at once; NaN where the system does not tell. */
+  /** The peak memory; NaN if the system does not report it. */
   peakBytes: number;
-  /** Seconds of the processor, but for those of its last moment. */
+  /** CPU seconds, without the process's last moment. */
   cpuSeconds: number;
 }
 

@@ -15,10 +15,10 @@ export interface Place {
   sinks: Record<string, object>;
 }
 
-/** As much as may be asked for: the bench has no limit. */
+/** The maximum: the bench has no limit. */
 const UNLIMITED = 1000;
 
-/** A config as a person would write it. */
+/** A config as a user would write it. */
 export const configText = ({ url, baseUrl, since, source, sinks }: Place): string =>
   JSON.stringify({
     sources: {
@@ -39,7 +39,7 @@ export interface Synced {
   requests: number;
 }
 
-/** One `tributary sync clicks`, from the first request to the last commit. Anything but a certified end is an error. */
+/** Runs `tributary sync clicks`, from the first request to the last commit. Any result but a certified end is an error. */
 export function sync(config: Config): Promise<Synced> {
   return withSyncApp({ config, log: silentLog }, async ({ state, sinks, jobs }) => {
     const { signal } = new AbortController();

@@ -1,15 +1,15 @@
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 
-/** The way to a service that is far away: what is sent arrives later, and not always by the same time. Order is kept, as on any connection. */
+/** A proxy that adds latency with jitter, in order, as on any connection. */
 export interface FarAway {
   baseUrl: string;
   close(): Promise<void>;
 }
 
 export interface Distance {
-  /** There and back. */
+  /** The round trip. */
   latencyMs: number;
-  /** What each way may take on top, at most. */
+  /** The maximal delay added to each direction. */
   jitterMs: number;
 }
 
@@ -21,7 +21,7 @@ export async function farAway(target: string, distance: Distance): Promise<FarAw
     for (const socket of [near, far]) {
       open.add(socket);
       socket.setNoDelay();
-      // A client that was killed breaks its connections: nothing to do about it.
+      // A killed client resets its connections, which is expected.
       socket.on('error', () => {}).on('close', () => open.delete(socket));
     }
     carry(near, far, distance);
@@ -41,7 +41,7 @@ export async function farAway(target: string, distance: Distance): Promise<FarAw
 function carry(from: Socket, to: Socket, { latencyMs, jitterMs }: Distance): void {
   const onTheWay: { arrivesAt: number; deliver: () => void }[] = [];
   let delayMs = 0;
-  // One at a time: timers of different lengths may fire out of order, and bytes must not.
+  // One at a time: timers of different lengths may fire out of order, but bytes must not.
   const next = (): void => {
     const first = onTheWay[0];
     if (!first) return;
@@ -52,7 +52,7 @@ function carry(from: Socket, to: Socket, { latencyMs, jitterMs }: Distance): voi
     }, first.arrivesAt - performance.now());
   };
   const later = (deliver: () => void): void => {
-    // What follows at once is the same message, and takes as long.
+    // Data that follows immediately belongs to the same message, with the same delay.
     if (onTheWay.length === 0) delayMs = latencyMs / 2 + Math.random() * jitterMs;
     onTheWay.push({ arrivesAt: performance.now() + delayMs, deliver });
     if (onTheWay.length === 1) next();

@@ -8,17 +8,17 @@ import { migrate } from '../../src/cursor/migrations/migrate.ts';
 import { DAY_MS } from '../../src/model/window.ts';
 import { silentLog } from '../../test/support/silent-log.ts';
 
-/** A folder and a Postgres of the bench's own, gone when the work is done. */
+/** A folder and a Postgres of the bench, removed afterwards. */
 export interface Home {
   dir: string;
   url: string;
   db: Database;
 }
 
-/** Checkpoints and vacuums at their own time would fall on one measurement and not on the other. */
+/** Automatic checkpoints and vacuums would affect one measurement and not the other. */
 const SETTINGS = { max_wal_size: '8GB', checkpoint_timeout: '1h', autovacuum: 'off' };
 
-/** How far back the streams of a bench are read again: its days, whenever they are, count as recent. */
+/** The reread range of a bench's streams: all of its days count as recent. */
 export const ALWAYS = (): number => 3650 * DAY_MS;
 
 export async function withHome<T>(work: (home: Home) => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import { type Dirent, readFileSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A package on disk, without those inside of it. */
+/** A package on disk, without nested packages. */
 export interface Part {
   name: string;
   bytes: number;
@@ -16,7 +16,7 @@ interface Locked {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 }
 
-/** What installing the package puts on disk here, largest first: the lock says which packages, the disk which of them fit this machine. */
+/** The packages of an installation on disk, largest first: the lock file lists them, the disk shows which ones this machine uses. */
 export async function installed(): Promise<Part[]> {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, Locked> };
   const parts = await Promise.all(
@@ -28,7 +28,7 @@ export async function installed(): Promise<Part[]> {
   return parts.filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes);
 }
 
-/** The places of a package and of all that it needs. Development and optional peers are nobody's need. */
+/** The paths of a package and its dependencies, without development and optional peer dependencies. */
 function reached(packages: Readonly<Record<string, Locked>>, path = '', found = new Set<string>()): Set<string> {
   if (found.has(path)) return found;
   found.add(path);
@@ -41,7 +41,7 @@ function reached(packages: Readonly<Record<string, Locked>>, path = '', found = 
   return found;
 }
 
-/** As Node looks for it: beside, then further up. */
+/** As Node resolves it: beside, then further up. */
 function placeOf(packages: Readonly<Record<string, Locked>>, from: string, name: string): string | undefined {
   for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
     const place = `${at === '' ? '' : `${at}/`}node_modules/${name}`;
@@ -49,7 +49,7 @@ function placeOf(packages: Readonly<Record<string, Locked>>, from: string, name:
   }
 }
 
-/** What is published: the build also leaves code here that is compiled ahead for this Node. */
+/** The published size: the build also leaves a code cache for this Node version here. */
 function packed(): number {
   const [found] = JSON.parse(
     execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { encoding: 'utf8' }),

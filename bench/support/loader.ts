@@ -5,7 +5,7 @@ import type { Row } from '../../src/model/flatten.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 import { stream } from './clicks.ts';
 
-/** Rows into a sink as the engine brings them: batch after batch, each committed under a lease. Nothing is read meanwhile. */
+/** Loads rows into a sink like the engine: in batches, each committed under a lease, without reading. */
 export interface Loader {
   commit(rows: readonly Row[]): Promise<void>;
   close(): Promise<void>;

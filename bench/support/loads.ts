@@ -7,17 +7,17 @@ import { withHome } from './home.ts';
 import { cpuSecondsOf, serverCpuSeconds, serverOf } from './proc.ts';
 import type { Size } from './report.ts';
 
-/** First syncs of histories of ten times the length each, by the command line, each in a process of its own. */
+/** First syncs of histories of ten times the length each, by the command line in separate processes. */
 export interface Load {
   sink: 'Postgres' | 'Parquet';
   rows: number;
   requests: number;
   seconds: number;
   peakBytes: number;
-  /** Seconds of the processor: of the sync, and of the Postgres beside it, which has a lake's state, too. */
+  /** CPU seconds of the sync and of Postgres, which holds a lake's state, too. */
   cpuSeconds: number;
   serverCpuSeconds: number;
-  /** Of the service, which is on the same machine. */
+  /** Of the service, which runs on the same machine. */
   serviceCpuSeconds: number;
 }
 
@@ -28,7 +28,7 @@ const ROWS: Readonly<Record<Size, readonly number[]>> = {
 
 let done: Promise<Load[]> | undefined;
 
-/** Memory and growth are told from the same syncs: a million rows are not loaded twice for that. */
+/** Memory and growth use the same syncs, to load a million rows only once. */
 export function loadsOf(size: Size): Promise<Load[]> {
   done ??= loadAll(ROWS[size]);
   return done;

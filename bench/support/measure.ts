@@ -1,4 +1,4 @@
-/** Times of one process, taken so that a busy moment of the machine meets everybody alike. */
+/** Measurements of one process, alternating, so that other load on the machine affects all works alike. */
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -7,14 +7,14 @@ export function median(values: readonly number[]): number {
   return ((low ?? Number.NaN) + (high ?? Number.NaN)) / 2;
 }
 
-/** Seconds of the clock. */
+/** Elapsed seconds. */
 export async function timed(work: () => unknown): Promise<number> {
   const start = performance.now();
   await work();
   return (performance.now() - start) / 1000;
 }
 
-/** Seconds of the processor, over all threads of this process: what waits costs nothing. */
+/** CPU seconds over all threads of this process: waiting costs nothing. */
 export async function burnt(work: () => unknown): Promise<number> {
   const start = process.cpuUsage();
   await work();
@@ -22,7 +22,7 @@ export async function burnt(work: () => unknown): Promise<number> {
   return (user + system) / 1e6;
 }
 
-/** Every round does each of them once (A B C, A B C, …). By name, what each round measured. */
+/** Every round runs each work once (A B C, A B C, …). Returns each round's measurement by name. */
 export async function inTurns<Name extends string>(
   rounds: number,
   works: Readonly<Record<Name, () => Promise<number>>>,
@@ -33,6 +33,6 @@ export async function inTurns<Name extends string>(
   return found;
 }
 
-/** The median of the rounds' ratios: each round is compared with itself. */
+/** The median of the rounds' ratios, each within a round. */
 export const ratioOf = (of: readonly number[], to: readonly number[]): number =>
   median(of.map((value, round) => value / (to[round] ?? Number.NaN)));

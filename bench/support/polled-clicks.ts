@@ -2,13 +2,13 @@ import { createFlatten, type Row } from '../../src/model/flatten.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 import { createSandboxService } from '../../test/support/odd-service/service.ts';
 
-/** Clicks by number, each with the content of one that the sandbox made. */
+/** Numbered clicks, each with the content of a sandbox click. */
 const stream = STREAMS.clicks;
 const TEMPLATES = 4000;
 
 let templates: Row[] | undefined;
 
-/** @param isChanged The same click, of which the service says something else now. */
+/** @param isChanged A changed version of the same click. */
 export function clickAt(n: number, at: number, isChanged = false): Row {
   templates ??= generate(TEMPLATES);
   const template = templates[n % templates.length] as Row;

@@ -1,4 +1,4 @@
-/** What a section of the bench found, as tables and bars that people and `bench/results.md` read alike. */
+/** The results of a section, as tables and bars for the terminal and `bench/results.md`. */
 export interface Report {
   tables: readonly Table[];
   bars: readonly Bar[];
@@ -11,7 +11,7 @@ export interface Table {
 
 export type Cell = string | number;
 
-/** What was set out to be reached. Whether it was is computed, never written by hand. */
+/** A goal. Whether it is met is computed, never written by hand. */
 export interface Bar {
   says: string;
   measured: number;
@@ -24,13 +24,13 @@ export interface Section {
   run(size: Size): Promise<Report>;
 }
 
-/** The quick form is for seeing that everything works; its figures say little. */
+/** The quick form checks that everything works; its figures mean little. */
 export type Size = 'quick' | 'whole';
 
 export const isMet = ({ measured, least, most }: Bar): boolean =>
   (least === undefined || measured >= least) && (most === undefined || measured <= most);
 
-/** Figures as people read them: three digits say enough. */
+/** Figures with three digits. */
 export const ratio = (value: number): string => (Number.isFinite(value) ? value.toFixed(2) : '?');
 export const percent = (share: number): string => `${(share * 100).toFixed(0)}%`;
 export const count = (value: number): string => Math.round(value).toLocaleString('en');
@@ -53,7 +53,7 @@ const outcomeOf = (bar: Bar): string => `**${isMet(bar) ? 'met' : 'not met'}**`;
 
 const barText = (bar: Bar): string => `- ${bar.says}: ${wantedOf(bar)}; here ${ratio(bar.measured)}: ${outcomeOf(bar)}`;
 
-/** The bars of a whole run at a glance, as ratios: what was measured where the bar is 1; a bar of 0 as it is. */
+/** All bars of a complete run as ratios: the measurement where the bar is 1; a bar of 0 unchanged. */
 export const barTable = (bars: readonly Bar[]): Table => ({
   head: ['bar', 'wanted', 'here, where the bar is 1', 'outcome'],
   rows: bars.map((bar) => [
@@ -66,7 +66,7 @@ export const barTable = (bars: readonly Bar[]): Table => ({
 
 const marks = (id: string): [string, string] => [`<!-- bench ${id} -->`, `<!-- end of bench ${id} -->`];
 
-/** The document with a section's figures between its marks. What stands around them stays. */
+/** The document with a section's figures between its marks; the rest is unchanged. */
 export function intoDocument(document: string, id: string, text: string): string {
   const [begin, end] = marks(id);
   const [from, to] = [document.indexOf(begin), document.indexOf(end)];

@@ -1,10 +1,10 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, inject } from 'vitest';
 
-/** Longer than anything takes on a slow machine, and shorter than a test. */
+/** Longer than any step takes on a slow machine, and shorter than the test timeout. */
 const WAIT_MS = 20_000;
 
-/** Whether this machine has a browser; tests that need one are skipped where it has none. */
+/** Whether this machine has a browser; tests that need one are skipped without it. */
 export const hasBrowser = inject('browserUrl') !== '';
 
 let shared: Promise<Browser> | undefined;
@@ -16,15 +16,15 @@ afterAll(async () => {
 
 export type Visit = Awaited<ReturnType<typeof visit>>;
 
-/** A window of its own, with nothing remembered, of the run's one browser. */
+/** Opens the URL in a new context of the run's browser, without cookies or storage. */
 export async function visit(url: string, options: BrowserContextOptions = {}) {
   shared ??= chromium.connect(inject('browserUrl'));
   const context = await (await shared).newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(WAIT_MS);
   const page = await context.newPage();
-  /** What the page complained about: script errors, refused content, failed loads. */
+  /** Script errors, blocked content and failed loads. */
   const complaints: string[] = [];
-  /** Addresses that are not on this machine. */
+  /** Requested addresses outside this machine. */
   const outside: string[] = [];
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {
@@ -39,14 +39,14 @@ export async function visit(url: string, options: BrowserContextOptions = {}) {
 
 export const PHONE = { width: 360, height: 740 };
 
-/** Until the view of the address is there. */
+/** Waits until the view of the current address is shown. */
 export async function settled(page: Page): Promise<void> {
-  // The page hears of a new address a turn of its loop later than we.
+  // The page handles a hash change one turn of its event loop after the test.
   await page.evaluate('new Promise((resolve) => setTimeout(resolve, 30))');
   await page.locator('main:not([aria-busy])').waitFor();
 }
 
-/** To another view, as a link would. */
+/** Navigates to another view, as a link does. */
 export async function goTo(page: Page, hash: string): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
   await settled(page);

@@ -7,7 +7,7 @@ import { axeFaults } from './axe.ts';
 import { goTo, hasBrowser, type Visit } from './browser.ts';
 import { DAYS, type OperatorScene, openOperatorScene, signIn } from './operator-scene.ts';
 
-/** What an operator does in the control room in the course of a day. */
+/** What an operator does in the control room in a day. */
 
 describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => {
   let scene: OperatorScene;
@@ -21,7 +21,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
   });
   afterAll(() => scene.close());
 
-  it('shows a record that was set aside, without personal data', async () => {
+  it('shows a quarantined record without personal data', async () => {
     const { page } = seen;
     const customer = { id: 'c', name: 'Ada Canary', email: 'canary@example.com' };
     sandbox.service.add('leads', {
@@ -39,10 +39,10 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     expect([text?.includes('Canary'), text?.includes('canary@')]).toEqual([false, false]);
   });
 
-  it('tries the record again, which stays with its reason, and drops it by keyboard', async () => {
+  it('retries the record, which keeps its reason, and drops it by keyboard', async () => {
     const { page } = seen;
     const said = page.getByRole('status');
-    // Else it would be set aside again at the next reading.
+    // Otherwise the next reading quarantines it again.
     sandbox.service.remove('leads', 'timeless');
     await page.getByRole('button', { name: /^Retry record/ }).click();
     await said.getByText(/^Record \d+ stays: .*timestamp/).waitFor();
@@ -55,7 +55,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     await page.keyboard.press('Escape');
     expect(await page.getByRole('dialog').count()).toBe(0);
     await drop.press('Enter');
-    // Its number is typed again: neither a click nor another number drops it.
+    // The operator must type the record's number: neither a click nor another number drops it.
     const [agree, number] = [page.getByRole('button', { name: 'Drop the record' }), page.getByLabel(/^Type \d+ to/)];
     const asked = /\d+/.exec((await page.getByText(/^Type \d+ to confirm/).textContent()) ?? '')?.[0] ?? '';
     expect(await agree.isDisabled()).toBe(true);
@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     await page.locator('#quarantined').waitFor({ state: 'hidden' });
   });
 
-  it('verifies a stream, and gives its days as a file', async () => {
+  it('verifies a stream and downloads its days as a file', async () => {
     const { page } = seen;
     await goTo(page, '#/stream/main/clicks');
     const panel = page.getByRole('region', { name: 'Verify or export' });
@@ -102,7 +102,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     await page.getByLabel('To, exclusive (UTC)').fill(date(today - 7 * DAY_MS));
     await page.getByRole('button', { name: 'Show the estimate' }).click();
     await page.getByRole('table', { name: 'What it will cost' }).getByText('main/clicks').waitFor();
-    // What is priced now takes its time from here on, so that there is something to pause.
+    // Delays requests for old days, so that the backfill can be paused while it runs.
     const isOld = ({ query }: { query: Readonly<Record<string, string>> }) =>
       Date.parse(query.start ?? '') < today - 6 * DAY_MS;
     sandbox.service.faults.add({ delayMs: 2000, times: 10_000, when: isOld });
@@ -123,7 +123,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     sandbox.service.faults.clear();
   });
 
-  it('has every view in order with what a real worker left', async () => {
+  it("renders every view without faults from a real worker's data", async () => {
     const { page } = seen;
     await goTo(page, '#/runs');
     const run = (await page.locator('a[href^="#/run/"]').first().getAttribute('href')) ?? '';
@@ -143,7 +143,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     });
   });
 
-  it('says what is not there, in words of its own', async () => {
+  it('reports a missing stream, run, record or view', async () => {
     const { page } = seen;
     for (const [hash, title] of [
       ['#/stream/main/nope', 'There is no stream main/nope'],
@@ -159,7 +159,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     }
   });
 
-  it('says that Redis is away, and goes on when it is back', async () => {
+  it('reports that Redis is down and recovers when Redis is back', async () => {
     const { page } = seen;
     await goTo(page, '#/');
     const notice = page.locator('#notices', { hasText: 'Not available: the queue' });

@@ -5,7 +5,7 @@ import { axeFaults } from './axe.ts';
 import { goTo, hasBrowser, type Visit } from './browser.ts';
 import { BEHIND_DAYS, type OperatorScene, openOperatorScene, signIn, TOKEN } from './operator-scene.ts';
 
-/** One path through the control room: in by the token, a stream that stands still, told to go on, and out. control-room-work.test.ts has the rest. */
+/** Signs in with the token, resumes a parked stream, signs out. control-room-work.test.ts has the rest. */
 
 describe.skipIf(!hasBrowser || !hasRedis)('the control room', () => {
   let scene: OperatorScene;
@@ -32,7 +32,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the control room', () => {
     expect(JSON.stringify([cookie, await page.evaluate('({ ...localStorage })')])).not.toContain(TOKEN);
   });
 
-  it('shows a parked stream, and how its lag falls once it is told to go on', async () => {
+  it('shows a parked stream, and its lag falling after it is resumed', async () => {
     const { page } = seen;
     await goTo(page, '#/');
     const row = page.getByRole('row').filter({ hasText: 'clicks' });
@@ -45,13 +45,13 @@ describe.skipIf(!hasBrowser || !hasRedis)('the control room', () => {
     await page.getByRole('button', { name: 'Sync now' }).click();
     await page.getByText('main/clicks is due now').waitFor();
     await goTo(page, '#/');
-    // By itself: nobody reloads. What is older than the settle time is proven, so what is left of the lag is about that.
+    // Without a reload. The settle time remains as lag.
     await row.getByText(/^1[01] min$/).waitFor();
     await page.getByRole('heading', { name: 'Everything is on time' }).waitFor();
     expect(await page.locator('main .badge').count()).toBe(0);
   });
 
-  it('shows nothing any more after signing out', async () => {
+  it('shows nothing after signing out', async () => {
     const { page } = seen;
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();

@@ -14,13 +14,13 @@ import { type Visit, visit } from './browser.ts';
 export type OperatorScene = Awaited<ReturnType<typeof openOperatorScene>>;
 
 export const TOKEN = 'a-token-of-the-tests';
-/** How far every stream is behind when the worker starts, and how long the history is. */
+/** How far behind every stream is when the worker starts, and the length of the history. */
 export const BEHIND_DAYS = 3;
 export const DAYS = 12;
 
 /**
- * Everything that an operator has, before signing in: a live worker on the sandbox, Redis, Postgres and a real
- * browser. With `isRefused` the worker finds a service that refuses, as after a plan that ran out over the weekend.
+ * What an operator needs before signing in: a running worker on the sandbox, Redis, Postgres and a real
+ * browser. With `isRefused` the service refuses the worker's requests, as after a plan has expired.
  */
 export async function openOperatorScene({ isRefused }: { isRefused: boolean }) {
   const [home, redis, sandbox] = await Promise.all([

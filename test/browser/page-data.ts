@@ -22,9 +22,9 @@ const day = (at: number): string => iso(at).slice(0, 10);
 export interface Size {
   sources: number;
   days: number;
-  /** Every how many days the state changes: short runs are the worst case for a page. */
+  /** The state changes every so many days: short runs of equal days are the worst case for a page. */
   runDays: number;
-  /** What an operator finds: something to do, all well, the first hour, or a config that no run has read yet. */
+  /** What the overview shows: problems, no problems, the first hour, or a config that no run has read yet. */
   scene?: Scene;
 }
 
@@ -33,7 +33,7 @@ export type Scene = (typeof SCENES)[number];
 
 const ODD: readonly DayState[] = ['uncertified', 'quarantined', 'gap'];
 
-/** A well-filled control room of any size, without a database: what the page makes of much data is a matter of the page. */
+/** The data of a control room of any size, without a database. */
 export function pageData({ sources, days, runDays, scene = 'troubled' }: Size) {
   const now = Date.now();
   const names = Array.from(
@@ -285,7 +285,7 @@ export function pageData({ sources, days, runDays, scene = 'troubled' }: Size) {
   return { overview, coverage, windows, rows, eventRows, budget, runs, backfills, links };
 }
 
-/** The same overview at another time. Figures are as wide as they come. */
+/** The same overview in another scene. Figures have their greatest width. */
 function overviewOf(scene: Scene, troubled: Overview): Overview {
   const now = Date.parse(troubled.now);
   const calm = troubled.streams.map((stream, i): StreamOverview => {
@@ -340,7 +340,7 @@ function overviewOf(scene: Scene, troubled: Overview): Overview {
   }
 }
 
-/** Calm, with something odd now and then; each feed differs, so that nothing folds into one by luck. */
+/** Mostly certified days with some odd ones between; each feed differs, so that none is merged with another. */
 function dayRuns({ from, now, runDays, feed }: Record<'from' | 'now' | 'runDays' | 'feed', number>): DayRun[] {
   const runs: DayRun[] = [];
   const last = Math.floor(now / DAY) * DAY;
@@ -356,7 +356,7 @@ function dayRuns({ from, now, runDays, feed }: Record<'from' | 'now' | 'runDays'
   return [...runs, { date: day(last), count: 1, state: 'open' }];
 }
 
-/** Four windows of a day that agree with its state. */
+/** Four windows of a day, in agreement with its state. */
 function windowsOfDay(
   runs: readonly DayRun[],
   date: string,
@@ -382,7 +382,7 @@ function windowsOfDay(
   };
 }
 
-/** Every view of the control room, by its address. */
+/** Every view of the control room, by address. */
 export const VIEWS = {
   streams: '#/',
   'a stream by the year': `#/stream/main/clicks?zoom=year&day=${day(Date.now() - 3 * DAY)}`,

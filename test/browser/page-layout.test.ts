@@ -4,10 +4,10 @@ import { goTo, hasBrowser, visit } from './browser.ts';
 import { SCENES, VIEWS } from './page-data.ts';
 import { servePage } from './page-server.ts';
 
-/** Which texts of the page lie over each other, as the browser has laid them out: `"1.2M" over "done"`. */
+/** Which texts of the page overlap in the browser's layout: `"1.2M" over "done"`. */
 const overprints = (page: Page): Promise<string[]> => page.evaluate(OVERPRINTS) as Promise<string[]>;
 
-/** Runs in the browser. Boxes of adjacent lines touch, so only those count that share a good part of their height. */
+/** Runs in the browser. Boxes of adjacent lines touch, so only an overlap of a good part of their height counts. */
 const OVERPRINTS = `(() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const boxes = [];
@@ -18,7 +18,7 @@ const OVERPRINTS = `(() => {
     if (parent.closest('.spoken, .skip, noscript, option, .said, dialog')) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
-    // What is scrolled out of its own box is not printed.
+    // Text scrolled out of its container is not visible.
     const frame = parent.closest('.scroll')?.getBoundingClientRect();
     const isOut = (box) => frame && (box.top >= frame.bottom || box.bottom <= frame.top);
     for (const box of range.getClientRects()) if (isOut(box)) continue; else if (box.width > 1 && box.height > 1) boxes.push({ text, box });
@@ -37,7 +37,7 @@ const OVERPRINTS = `(() => {
   return [...found];
 })()`;
 
-/** Where the browser puts the texts, by its own measure: none over another, in every view, whatever there is to show. */
+/** Measures text positions in the browser: no texts overlap in any view, whatever its data. */
 
 const WIDTHS = [390, 1024, 1280, 1920];
 
@@ -45,7 +45,7 @@ const closers: Array<() => Promise<void>> = [];
 afterAll(() => Promise.all(closers.map((close) => close())));
 
 describe.skipIf(!hasBrowser).each(SCENES)('the page: %s', (scene) => {
-  it('prints no text over another, at the width of a phone, a tablet and two desks', async () => {
+  it('prints no text over another at the width of a phone, a tablet and two desktops', async () => {
     const server = await servePage({ sources: 2, days: 320, runDays: 23, scene });
     closers.push(server.close);
     const { page, context } = await visit(server.baseUrl);

@@ -9,7 +9,7 @@ import { pageData, type Size } from './page-data.ts';
 
 export type PageServer = Awaited<ReturnType<typeof servePage>>;
 
-/** The page as it is served, with canned answers of any size. For looks and for measuring. */
+/** Serves the page with canned answers of any size, for screenshots and measurements. */
 export async function servePage(size: Size, { port = 0 } = {}) {
   const data = pageData(size);
   const listeners = new Set<ServerResponse>();
@@ -34,8 +34,8 @@ export async function servePage(size: Size, { port = 0 } = {}) {
   return {
     baseUrl,
     port: (app.server.address() as AddressInfo).port,
-    /** Sends an event to every page that listens. */
-    tell(event: string, payload: object) {
+    /** Sends an event to every connected page. */
+    send(event: string, payload: object) {
       for (const each of listeners) each.write(`event: ${event}\ndata: ${JSON.stringify(payload)}\n\n`);
     },
     close: () => app.close(),
@@ -182,7 +182,7 @@ const runLog = (now: number): RunLog => ({
 
 const RANGE = { from: '2026-11-01T00:00:00.000Z', to: '2026-11-08T00:00:00.000Z' };
 
-/** One that found something, so that all of it is there to look at. */
+/** A verification with findings, so that the page renders all of its parts. */
 const verification = (at: string): object => ({
   id: 'v',
   state: 'done',

@@ -4,16 +4,16 @@ import { hasBrowser, settled, visit } from './browser.ts';
 import type { Size } from './page-data.ts';
 import { type PageServer, servePage } from './page-server.ts';
 
-/** One quiet source of a month, and five of three years whose days change their state every other day. */
+/** One source with a month of uniform days, and five with three years of days whose state changes every other day. */
 const SMALL: Size = { sources: 1, days: 30, runDays: 30 };
 const LARGE: Size = { sources: 5, days: 3 * 365, runDays: 1 };
 
 interface Measured {
   nodes: number;
   heapBytes: number;
-  /** The same after news had it drawn five times more: what is not let go of piles up here. */
+  /** The same after five redraws by live updates: a leak accumulates here. */
   nodesLater: number;
-  /** From the beginning of the load, by the browser's own clock. */
+  /** Since the start of the load, by the browser's clock. */
   firstPaintMs: number;
   shownMs: number;
 }
@@ -31,7 +31,7 @@ async function measure(size: Size, hash: string): Promise<Measured> {
     'performance.getEntriesByName("first-contentful-paint")[0].startTime',
   )) as number;
   const session = await context.newCDPSession(page);
-  /** The least of a few counts: what the page has let go of is collected at leisure, on a busy machine not at the first try. */
+  /** The minimum of a few counts: on a busy machine, garbage is not collected at the first attempt. */
   const countNodes = async (): Promise<number> => {
     const counts: number[] = [];
     for (let i = 0; i < 5; i++) {
@@ -44,7 +44,7 @@ async function measure(size: Size, hash: string): Promise<Measured> {
   const nodes = await countNodes();
   for (let i = 0; i < 5; i++) {
     const asked = page.waitForResponse((response) => response.url().includes('/api/coverage'));
-    server.tell('changed', { topics: ['coverage'] });
+    server.send('changed', { topics: ['coverage'] });
     await asked;
     await settled(page);
   }
@@ -63,10 +63,10 @@ describe.skipIf(!hasBrowser)('five sources of three streams and three years of d
     const large = await measure(LARGE, hash);
     // 15 times the streams and 36 times the days: a page that drew every day would have 16,000 elements for them alone.
     expect(large.nodes).toBeLessThan(mostNodes);
-    // The rows of three years of days are kept for the calendar; drawing them all would make it far more.
+    // The page keeps the rows of three years of days for the calendar; drawing them all would take far more.
     expect(large.heapBytes / small.heapBytes).toBeLessThan(2.5);
     expect(large.nodesLater / large.nodes).toBeLessThan(1.05);
-    // Something is painted before there is any data: what is painted first does not care how much there is.
+    // The first paint precedes all data, so its time does not depend on their amount.
     expect(large.firstPaintMs).toBeLessThan(large.shownMs);
   });
 });

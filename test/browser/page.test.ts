@@ -5,8 +5,8 @@ import { goTo, hasBrowser, PHONE, settled, visit } from './browser.ts';
 import { VIEWS } from './page-data.ts';
 import { servePage } from './page-server.ts';
 
-/** The page by itself: canned answers, a real browser. What it does with a real worker is in control-room.test.ts. */
-/** The dark has the same elements in other colours, and a phone the same colours in other places, like all that is between it and a desk. */
+/** The page alone: canned answers, a real browser. control-room.test.ts tests it with a real worker. */
+/** Dark mode has the same elements in other colours; a phone has the same colours in another layout. */
 const LOOKS = [
   { how: 'in the light', options: { colorScheme: 'light' }, checks: 'all', widths: [] },
   { how: 'in the dark', options: { colorScheme: 'dark' }, checks: 'contrast', widths: [] },
@@ -21,7 +21,7 @@ const LOOKS = [
 const server = await forThisFile(servePage({ sources: 2, days: 320, runDays: 23 }));
 
 describe.skipIf(!hasBrowser).each(LOOKS)('the page $how', ({ options, checks, widths }) => {
-  it('has every view in order: names for screen readers, contrast, no sideways scrolling, no complaint', async () => {
+  it('renders every view with names for screen readers, contrast, no sideways scrolling and no complaint', async () => {
     const seen = await visit(server.baseUrl, options);
     for (const [name, hash] of Object.entries(VIEWS)) {
       await goTo(seen.page, hash);
@@ -34,12 +34,12 @@ describe.skipIf(!hasBrowser).each(LOOKS)('the page $how', ({ options, checks, wi
     }
     expect({ complaints: seen.complaints, outside: seen.outside }).toEqual({ complaints: [], outside: [] });
     await seen.context.close();
-    // Dozens of looks at a page each: a busy machine takes its time.
+    // Loads dozens of views: slow on a busy machine.
   }, 150_000);
 });
 
 describe.skipIf(!hasBrowser)('the page', () => {
-  it('can be walked by keyboard alone: to a day, its windows, and a backfill of it', async () => {
+  it('is navigable by keyboard alone: to a day, its windows, and a backfill of it', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/`);
     await settled(page);
     const focused = () => page.evaluate('document.activeElement?.textContent?.trim() ?? ""');
@@ -62,7 +62,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await settled(page);
     const today = new Date().getUTCDate();
     await tabTo(String(today));
-    // A week back, where the month has one: the arrow keys walk the grid, and the tab key leaves it in one step.
+    // A week back, where the month has one: arrow keys move within the grid, and one Tab leaves it.
     await page.keyboard.press(today > 7 ? 'ArrowUp' : 'ArrowLeft');
     const day = await page.evaluate('document.activeElement?.getAttribute("data-key") ?? ""');
     await page.keyboard.press('Enter');
@@ -80,7 +80,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('has shortcuts, a list of them, and finds a stream, a run and a record by name or id', async () => {
+  it('has shortcuts and a list of them, and finds a stream, a run and a record by name or id', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/`);
     await settled(page);
     for (const [key, at] of Object.entries({
@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
       await page.waitForURL(at);
       await settled(page);
     }
-    // Two sources have it.
+    // Two sources have this stream.
     await page.keyboard.press('/');
     await page.keyboard.type('clicks');
     await page.keyboard.press('Enter');
@@ -149,9 +149,9 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await page.mouse.move(box.x + box.width * 0.7, middle, { steps: 4 });
     await page.mouse.up();
     await whole.waitFor();
-    // News leave the zoom alone.
+    // Live updates keep the zoom.
     const drawn = page.waitForResponse((response) => response.url().includes('/api/rows'));
-    server.tell('changed', { topics: ['coverage'] });
+    server.send('changed', { topics: ['coverage'] });
     await drawn;
     await settled(page);
     expect(await whole.isVisible()).toBe(true);
@@ -166,7 +166,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('shows all times in UTC or in those of the viewer, by a switch that is remembered', async () => {
+  it("shows all times in UTC or in the viewer's time zone, by a switch that is remembered", async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/run/run-5`, { timezoneId: 'Asia/Tokyo' });
     await settled(page);
     const sent = page.getByRole('table', { name: 'Requests' }).locator('time').first();
@@ -181,7 +181,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('has five entries in its navigation, on one line of a phone, and the way to the rest', async () => {
+  it('has five entries in its navigation, on one line of a phone, and links to the other views', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/budget`, { viewport: { width: 390, height: 740 } });
     await settled(page);
     const entries = page.getByRole('navigation', { name: 'Views' }).getByRole('link');
@@ -200,7 +200,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('tells the rows of each day, the stronger the more, and nothing where they are not known', async () => {
+  it('colours each day by its number of rows, and leaves days without a known number blank', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/stream/main/clicks?zoom=year`);
     await settled(page);
     const cells = page.getByRole('gridcell');
@@ -222,14 +222,14 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('shows the price of each stream as it comes, adds them up, and keeps what it has when it is stopped', async () => {
+  it('shows the price of each stream as it arrives, and keeps the arrived ones when stopped', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/backfills?source=main`);
     await settled(page);
     const isSlow = { leads: true };
     await page.route('**/api/backfills/price', async (route) => {
       const [stream] = route.request().postDataJSON().streams;
       if (isSlow[stream as 'leads']) await new Promise((resolve) => setTimeout(resolve, 60_000));
-      await route.continue().catch(() => {}); // It was stopped.
+      await route.continue().catch(() => {}); // The request was cancelled.
     });
     const cost = page.getByRole('table', { name: 'What it will cost' });
     await page.getByRole('button', { name: 'Show the estimate' }).click();
@@ -244,7 +244,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await page.getByRole('button', { name: 'Stop asking' }).click();
     await page.getByText('Stopped: 2 of 3 streams estimated.').waitFor();
     expect(await page.getByRole('button', { name: 'Start the backfill' }).count()).toBe(0);
-    // Another question removes the answer to the last one.
+    // A changed selection removes the result.
     isSlow.leads = false;
     await page.getByRole('checkbox', { name: 'sales' }).uncheck();
     expect(await cost.count()).toBe(0);
@@ -255,7 +255,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('disables a button at once and until its work is done, whatever news come meanwhile', async () => {
+  it('disables a button immediately and until its request is done, even when live updates arrive', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/`);
     await settled(page);
     let answer = (): void => {};
@@ -272,13 +272,13 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await button.focus();
     await page.keyboard.press('Enter');
     const isOff = () => button.evaluate((element: { disabled?: boolean }) => element.disabled === true);
-    // Before the server has said anything: both stand on the page when the click is over.
+    // Before the server answers: both are shown as soon as the click returns.
     expect({ off: await isOff(), status: await page.locator('#said').textContent() }).toEqual({
       off: true,
       status: 'Working…',
     });
     const drawn = page.waitForResponse((response) => response.url().includes('/api/coverage'));
-    server.tell('changed', { topics: ['coverage'] });
+    server.send('changed', { topics: ['coverage'] });
     await drawn;
     await settled(page);
     expect(await isOff()).toBe(true);
@@ -289,7 +289,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('shows what is doubtful about filters, on the stream and before a backfill', async () => {
+  it('warns of doubtful filters, on the stream and before a backfill', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/stream/main/leads`);
     await settled(page);
     const doubts = page.getByRole('list', { name: 'Doubtful filters' });
@@ -305,7 +305,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('shows what differs between a sink and the service, and asks for the same days to be repaired', async () => {
+  it('shows differences between a sink and the service, and requests a repair of the same days', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/stream/main/clicks`);
     await settled(page);
     const panel = page.getByRole('region', { name: 'Verify or export' });
@@ -324,7 +324,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('shows what the service sent as text, whatever it looks like', async () => {
+  it('shows content from the service as text, even if it looks like markup', async () => {
     const { page, context, complaints } = await visit(`${server.baseUrl}/#/quarantine/17`);
     await page.locator('pre', { hasText: '<img src=x onerror=alert(1)>' }).waitFor();
     expect(await page.locator('main img').count()).toBe(0);
@@ -332,7 +332,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('says times in UTC, and in the time of the viewer by the pointer', async () => {
+  it("shows times in UTC, and the viewer's time in a tooltip", async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/quarantine/17`, { timezoneId: 'Asia/Tokyo' });
     const time = page.locator('dd time').first();
     const iso = (await time.getAttribute('datetime')) ?? '';
@@ -345,13 +345,13 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('leaves alone what somebody is doing when news come', async () => {
+  it('keeps input and focus when live updates arrive', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/backfills`);
     await settled(page);
     await page.fill('#from', '2026-01-02');
     await page.getByRole('table').getByRole('button', { name: 'Pause the backfill of main/clicks' }).focus();
     const asked = page.waitForResponse((response) => response.url().endsWith('/api/backfills'));
-    server.tell('changed', { topics: ['backfills'] });
+    server.send('changed', { topics: ['backfills'] });
     await asked;
     await settled(page);
     expect(await page.inputValue('#from')).toBe('2026-01-02');
@@ -359,22 +359,22 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('arrives where it was told to go, however many news come on the way', async () => {
+  it('navigates to the requested view while live updates arrive', async () => {
     const { page, context } = await visit(`${server.baseUrl}/#/backfills`);
     await settled(page);
-    const news = setInterval(() => server.tell('changed', { topics: ['backfills', 'runs'] }), 100);
-    // The way is longer than the page waits for further news.
+    const updates = setInterval(() => server.send('changed', { topics: ['backfills', 'runs'] }), 100);
+    // The navigation takes longer than the page's debounce of live updates.
     await page.route('**/api/runs?*', async (route) => {
       await new Promise((resolve) => setTimeout(resolve, 1000));
       await route.continue();
     });
     await page.evaluate('location.hash = "#/runs"');
     await page.getByRole('heading', { name: 'Runs' }).waitFor();
-    clearInterval(news);
+    clearInterval(updates);
     await context.close();
   });
 
-  it('remembers light or dark where somebody chose', async () => {
+  it('remembers a choice of light or dark', async () => {
     const { page, context } = await visit(server.baseUrl, { colorScheme: 'light' });
     const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
     const light = await ground();
@@ -388,7 +388,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await context.close();
   });
 
-  it('says when the server is gone, keeps what it knew, and goes on when it is back', async () => {
+  it('reports that the server is down, keeps its data, and recovers when the server is back', async () => {
     const own = await servePage({ sources: 1, days: 30, runDays: 7 });
     const { page, context } = await visit(own.baseUrl);
     await settled(page);

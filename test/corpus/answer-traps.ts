@@ -1,15 +1,15 @@
 import { alike } from './corpus.ts';
 
-/** What becomes of a window when an answer of the corpus comes in place of the first page, and the true one after it. */
+/** The fate of a window when an answer of the corpus replaces the first page and the true page follows. */
 export type AnswerTrap = { means: string } & (
   | { outcome: 'stored' }
-  /** The window is asked again; the log says why. */
+  /** The query is retried; the log has the cause. */
   | { outcome: 'retried'; says: RegExp }
-  /** The same, once the wait is over that was asked for: so long, in milliseconds; 0 is a pause of our own. */
-  /** 0 where the service names no time: then the log names none either. */
+  /** Retried after the requested wait, in milliseconds; 0 is a pause of our own. */
+  /** 0 if the service names no time: then the log names none either. */
   | { outcome: 'waited'; waitMs: number }
   | { outcome: 'page made smaller' }
-  /** The stream stops and its cursor stays; the error says why. */
+  /** The stream stops and its cursor stays; the error has the cause. */
   | { outcome: 'stopped'; says: RegExp }
 );
 
@@ -19,7 +19,7 @@ export const ANSWERS: Readonly<Record<string, AnswerTrap>> = {
     json-lines json-leading-zero json-raw-control-character utf-16 gzip-cut`,
     { outcome: 'retried', means: 'not JSON: asked again', says: /not JSON/ },
   ),
-  // Node 20 hands over what came; later ones say that the last chunk is broken.
+  // Node 20 passes on the partial body; later versions report a broken chunk.
   'chunks-cut': {
     outcome: 'retried',
     means: 'cut in the middle: asked again',

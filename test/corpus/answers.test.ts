@@ -11,15 +11,15 @@ import { silentLog } from '../support/silent-log.ts';
 import { ANSWERS, type AnswerTrap } from './answer-traps.ts';
 import { BYSTANDER, type CorpusService, serveCorpus, trapsIn } from './corpus.ts';
 
-/** Every answer of the corpus over real HTTP, in place of a stream's first page; after it the service is sound. */
+/** Every answer of the corpus over real HTTP, in place of a stream's first page; later answers are sound. */
 
 const KEY = 'canary-key-4711';
-/** What the answers that can be read hold. */
+/** The event in all readable answers. */
 const EVENT = 'ev_1';
-/** Longer waits are seen in the log, and then cut short. */
+/** Longer waits are checked in the log, then cut short. */
 const PATIENCE_MS = 1500;
 
-/** What a service means it says every time; what goes wrong on the way goes wrong once. */
+/** A deliberate answer is repeated every time; a transport error occurs once. */
 const timesOf = (trap: string): number =>
   ['stored', 'stopped'].includes(ANSWERS[trap as keyof typeof ANSWERS]?.outcome ?? '') ? Number.POSITIVE_INFINITY : 1;
 
@@ -33,14 +33,14 @@ afterAll(async () => {
   await engine.close();
 });
 
-interface Heard {
+interface Retry {
   waitMs: number;
   message: string;
 }
 
-async function syncTrap(trap: string): Promise<{ report: StreamReport; heard: Heard[]; ids: string[] }> {
+async function syncTrap(trap: string): Promise<{ report: StreamReport; retries: Retry[]; ids: string[] }> {
   const name = `a-${trap}`;
-  // Keys of their own: a 429 holds back everything that shares one.
+  // Separate keys: a 429 delays every request with the same key.
   const source = { baseUrl: service.baseUrlOf('answers', trap), apiKey: `${KEY}-${trap}`, since: '2026-11-01' };
   const text = JSON.stringify({
     sources: { [name]: { ...source, plan: 'enterprise', requestsPerSecond: 1000, streams: { leads: {} } } },
@@ -48,12 +48,12 @@ async function syncTrap(trap: string): Promise<{ report: StreamReport; heard: He
   });
   const { config } = parseConfig(text, 'corpus.yaml', {});
   const stop = new AbortController();
-  const heard: Heard[] = [];
+  const retries: Retry[] = [];
   const log: Log = {
     ...silentLog,
     warn(details: unknown, message?: string) {
       const { waitMs = 0 } = details as { waitMs?: number };
-      heard.push({ waitMs, message: message ?? '' });
+      retries.push({ waitMs, message: message ?? '' });
       if (waitMs > PATIENCE_MS) stop.abort();
     },
     child: () => log,
@@ -69,7 +69,7 @@ async function syncTrap(trap: string): Promise<{ report: StreamReport; heard: He
         values: [name],
       })
     : [];
-  return { report, heard, ids: rows.map(({ id }) => id) };
+  return { report, retries, ids: rows.map(({ id }) => id) };
 }
 
 it('every file has its outcome, and every outcome its file', () => {
@@ -77,39 +77,39 @@ it('every file has its outcome, and every outcome its file', () => {
   expect(trapsIn('answers').length).toBeGreaterThan(60);
 });
 
-/** How the run ended, whether it asked again, and what it stored. */
-function check(trap: AnswerTrap, { report, heard, ids }: Awaited<ReturnType<typeof syncTrap>>): void {
+/** Checks how the run ended, whether it retried, and what it stored. */
+function check(trap: AnswerTrap, { report, retries, ids }: Awaited<ReturnType<typeof syncTrap>>): void {
   const { state, fault, tally } = report;
   switch (trap.outcome) {
     case 'stored':
-      // The same answer to every question proves nothing; what it shows is stored all the same.
-      expect({ heard, ids }).toEqual({ heard: [], ids: [EVENT] });
+      // The same answer to every query proves nothing; its rows are stored even so.
+      expect({ retries, ids }).toEqual({ retries: [], ids: [EVENT] });
       expect(['done', 'incomplete']).toContain(state);
       break;
     case 'retried':
       expect({ state, ids }).toEqual({ state: 'done', ids: [BYSTANDER] });
-      expect(heard.map(({ message }) => message)).toEqual([expect.stringMatching(trap.says)]);
+      expect(retries.map(({ message }) => message)).toEqual([expect.stringMatching(trap.says)]);
       break;
     case 'waited':
-      expect(heard.map(({ waitMs }) => waitMs)).toEqual([trap.waitMs]);
+      expect(retries.map(({ waitMs }) => waitMs)).toEqual([trap.waitMs]);
       expect(tally.tooManyRequests + tally.requests).toBeGreaterThan(0);
       expect({ state, ids }).toEqual(
         trap.waitMs > PATIENCE_MS ? { state: 'interrupted', ids: [] } : { state: 'done', ids: [BYSTANDER] },
       );
       break;
     case 'page made smaller':
-      expect({ state, heard, ids }).toEqual({ state: 'done', heard: [], ids: [BYSTANDER] });
+      expect({ state, retries, ids }).toEqual({ state: 'done', retries: [], ids: [BYSTANDER] });
       break;
     case 'stopped':
       expect(fault?.message).toMatch(trap.says);
       expect(fault?.next).toBeTruthy();
-      expect({ state, heard, ids }).toEqual({ state: 'refused', heard: [], ids: [] });
-      // Long ranges and old starts can be refused by themselves: a short one and the latest are asked for once.
+      expect({ state, retries, ids }).toEqual({ state: 'refused', retries: [], ids: [] });
+      // The service may refuse long ranges or old starts, so a short and a recent one are tried once.
       expect(tally.requests).toBeLessThanOrEqual(3);
   }
 }
 
-/** The rows that must be there afterwards: none where the run stopped, or still waits. */
+/** The rows that must be stored: none if the run stopped or is still waiting. */
 function wantedOf(trap: AnswerTrap): string[] {
   if (trap.outcome === 'stored') return [EVENT];
   return trap.outcome === 'stopped' || (trap.outcome === 'waited' && trap.waitMs > PATIENCE_MS) ? [] : [BYSTANDER];
@@ -120,9 +120,9 @@ describe.concurrent.each(Object.entries(ANSWERS))('%s', (name, trap) => {
     const found = await syncTrap(name);
     await proveCase({ suite: 'bad input', name, ...rowsOf(wantedOf(trap), found.ids) }, () => {
       check(trap, found);
-      const said = [found.report.fault?.describe(), ...found.heard.map(({ message }) => message)].join('\n');
+      const said = [found.report.fault?.describe(), ...found.retries.map(({ message }) => message)].join('\n');
       expect(said).not.toContain(KEY);
-      // Nor anything of an event, in whatever encoding it came.
+      // Nor any part of an event, in any encoding.
       expect(said).not.toMatch(/ev_1|Sign up|cus_1/);
     });
   });

@@ -3,9 +3,9 @@ import { createServer } from 'node:http';
 import { closed, listening } from '../support/front.ts';
 import { HOSTILE_NAMES, hostileRecord } from '../support/hostile-names.ts';
 
-/** The corpus of bad input: files under test/corpus, each named for its trap, and a real HTTP server that sends them. */
+/** The corpus of bad input: files under test/corpus, named by their trap, and a real HTTP server that sends them. */
 
-/** When the service says it is, and when it says that the events of the corpus happened. */
+/** The service's clock, and the time of the corpus's events. */
 export const SERVICE_NOW = Date.UTC(2026, 10, 15, 12);
 export const EVENT_TIME = Date.UTC(2026, 10, 14, 10, 30);
 
@@ -17,11 +17,11 @@ export const trapsIn = (folder: Folder): string[] =>
     .map((file) => file.slice(0, -FOLDERS[folder].length))
     .sort();
 
-/** The same for each of these traps. */
+/** Assigns the same outcome to each of these traps. */
 export const alike = <T>(names: string, trap: T): Record<string, T> =>
   Object.fromEntries(names.split(/\s+/).map((name) => [name, trap]));
 
-/** A file as it goes over the wire. `<<600*x>>` stands for 600 times x, so that large traps are small files. */
+/** A file as it is sent. `<<600*x>>` stands for 600 times x, so that large traps are small files. */
 export function readTrap(folder: Folder, trap: string): Buffer {
   const text = readFileSync(`test/corpus/${folder}/${trap}${FOLDERS[folder]}`).toString('latin1');
   return Buffer.from(
@@ -30,7 +30,7 @@ export function readTrap(folder: Folder, trap: string): Buffer {
   );
 }
 
-/** The neighbour of every trap: whatever becomes of the trap, this event must arrive. */
+/** A sound event beside every trap: it must always be stored. */
 export const BYSTANDER = 'bystander';
 const bystander = (): string =>
   JSON.stringify({
@@ -41,7 +41,7 @@ const bystander = (): string =>
 
 export type CorpusService = Awaited<ReturnType<typeof serveCorpus>>;
 
-/** Answers `/<folder>/<trap>/events`: a sound service, but for one record, or for an answer that comes so often. */
+/** Answers `/<folder>/<trap>/events`: a sound service, except for one record, or for an answer that is sent so many times. */
 export async function serveCorpus(times: (trap: string) => number = () => 1) {
   const asked = new Map<string, number>();
   const server = createServer((request, response) => {
@@ -65,21 +65,21 @@ export async function serveCorpus(times: (trap: string) => number = () => 1) {
   });
   const port = await listening(server);
   return {
-    /** The address of a service of its own for each trap, so that they do not meet. */
+    /** Each trap has the address of its own service, so that they do not interfere. */
     baseUrlOf: (folder: Folder | 'names', trap: string) => `http://127.0.0.1:${port}/${folder}/${trap}`,
-    /** How many requests came for a trap. */
+    /** The number of requests for a trap. */
     requests: (trap: string) => asked.get(trap) ?? 0,
     close: () => closed(server),
   };
 }
 
-/** A record with the hostile names of a sort, or with all of them, and one that cannot be used. */
+/** A record with the hostile names of a kind, or with all of them, and one unusable record. */
 function namesOf(trap: string): string {
   const record = hostileRecord('ev_1', HOSTILE_NAMES[trap] ?? Object.values(HOSTILE_NAMES).flat(), EVENT_TIME);
   return JSON.stringify([record, { ...record, eventId: 'ev_2', timestamp: null }]).slice(1, -1);
 }
 
-/** The service sorts by what it knows, not by what a record says of itself. */
+/** The service sorts by its own time of a record, not by the record's. */
 function pageOf(query: URLSearchParams, bad: string | undefined): string {
   const events = [
     ...(bad === undefined ? [] : [{ at: EVENT_TIME, text: bad }]),
@@ -93,11 +93,11 @@ function pageOf(query: URLSearchParams, bad: string | undefined): string {
   return `[${found.slice(from, from + limit).map(({ text }) => text)}]`;
 }
 
-/** Heads are written with plain line ends, bodies as they are. `{{key}}` is the key of the request. */
+/** Headers are stored with LF line ends, bodies unchanged. `{{key}}` is the key of the request. */
 function onTheWire(file: Buffer, apiKey: string): Buffer {
   const end = file.indexOf('\n\n');
   const head = file.subarray(0, end).toString('latin1').replaceAll('\n', '\r\n');
   const body = file.subarray(end + 2);
-  const told = body.includes('{{key}}') ? Buffer.from(body.toString('latin1').replaceAll('{{key}}', apiKey)) : body;
-  return Buffer.concat([Buffer.from(`${head}\r\nconnection: close\r\n\r\n`, 'latin1'), told]);
+  const filled = body.includes('{{key}}') ? Buffer.from(body.toString('latin1').replaceAll('{{key}}', apiKey)) : body;
+  return Buffer.concat([Buffer.from(`${head}\r\nconnection: close\r\n\r\n`, 'latin1'), filled]);
 }

@@ -7,8 +7,8 @@ import { newSource } from '../support/sink-harness.ts';
 import { SERVICE_NOW } from './corpus.ts';
 
 /**
- * One record whose own time is wrong must not prove anything: as the edge of a page it would call everything complete between
- * there and the rest. Three pages of events; the lie stands inside a page, at the edge of the newest page, of the oldest, and at the ends.
+ * A record with a false time must prove nothing: at the edge of a page it would certify everything between
+ * it and the rest. Three pages of events; the record is inside a page, at the edge of the newest or oldest page, or at either end.
  */
 
 const EVENTS = 3000;
@@ -31,7 +31,7 @@ it.each(LIES.flatMap((lie) => PLACES.map((place) => [lie, place] as const)))(
     await proveCase({ suite: 'bad input', name: `${lie} at ${place}`, ...rowsOf(wanted, stored) }, () => {
       expect(states).toEqual(['done']);
       expect(stored).toEqual(wanted.sort());
-      // What it takes without the lie, and a few more.
+      // The requests without the false time, and a few more.
       expect(requests - most).toBeLessThan(6);
     });
   },
@@ -57,7 +57,7 @@ async function syncWith(liar?: { lie: string; place: number }) {
     response.end(JSON.stringify(page));
   });
   const source = newSource();
-  // Not much before the first event: what it takes to cover a silence is not the matter here.
+  // Starts shortly before the first event: covering silences is tested elsewhere.
   const settings = { baseUrl, apiKey: source, plan: 'enterprise', requestsPerSecond: 1000, since: '2026-11-12' };
   const text = JSON.stringify({
     sources: { [source]: { ...settings, streams: { leads: {} } } },

@@ -52,7 +52,7 @@ const configOf = (trap: string) => {
 const columns = () => engine.db.query<{ path: string }>({ text: 'select path from tributary.columns order by id' });
 const leads = async () => evolvedStream(STREAMS.leads, await readEvolved(engine.db, 'leads'));
 
-/** Values that belong to none of the columns that a row has, its notes or its JSON. */
+/** Values missing from all columns of a row, its notes and its JSON. */
 const missingIn = (row: StoredRow | undefined, names: readonly string[]): string[] => {
   const text = row ? stringifyJson(row) : '';
   return valuesOf(names).filter((value) => !text.includes(value));
@@ -61,8 +61,8 @@ const valuesOf = (names: readonly string[]): string[] =>
   PLACES.flatMap((place) => names.map((_, i) => `"${place} ${i}"`));
 
 describe.each(Object.entries(HOSTILE_NAMES))('fields named by %s', (trap, names) => {
-  it('stop nothing, lose nothing and bring no further columns when they come again', async () => {
-    // One record of the three has no time: that it is set aside leaves the beginning unproven.
+  it('cause no error and no loss, and add no columns when repeated', async () => {
+    // One record of the three has no time: its quarantine leaves the beginning unproven.
     expect(['done', 'incomplete']).toContain(statesOf(await sync(configOf(trap)))[0]);
     const before = await columns();
     const [again] = await sync(configOf(trap));
@@ -89,7 +89,7 @@ describe.each(Object.entries(HOSTILE_NAMES))('fields named by %s', (trap, names)
   });
 });
 
-it('an export keeps them all, in each format', async () => {
+it('an export keeps all of them, in each format', async () => {
   const place = await freshPlace();
   const source = `{ baseUrl: "${service.baseUrlOf('names', 'all')}", apiKey: key, plan: enterprise, requestsPerSecond: 1000 }`;
   await place.config(`sources: { main: ${source} }\nstate: { url: "${engine.url}" }`);
@@ -98,7 +98,7 @@ it('an export keeps them all, in each format', async () => {
   for (const [format, reader] of Object.entries(readers)) {
     const range = ['--from', '2026-11-01', '--to', '2026-11-15'];
     const done = await place.call(['export', 'leads', '--config', 't.yaml', ...range, '--out', `l.${format}`]);
-    // The record without a time is not in the file.
+    // The record without a time is not exported.
     expect([0, 4]).toContain(done.code);
     const rows = await queryDuckdb(`select to_json(t)::text as t from ${reader}('${place.dir}/l.${format}') t`);
     expect(rows).toHaveLength(2);

@@ -2,14 +2,14 @@ import type { Value } from '../../src/model/columns.ts';
 import type { StreamName } from '../../src/model/streams.ts';
 import { alike } from './corpus.ts';
 
-/** What becomes of every record of the corpus. test/corpus/outcomes.md is made of this, and `records.test.ts` compares it with the real thing. */
+/** The outcome of every record of the corpus. test/corpus/outcomes.md is generated from it; `records.test.ts` checks it. */
 export interface RecordTrap {
   outcome: 'stored' | 'flagged' | 'quarantined';
-  /** For a reader; of a quarantined record, the reason that is kept with it. */
+  /** For readers; the stored reason of a quarantined record. */
   means: string;
-  /** Columns as they are found afterwards, in Postgres and in Parquet. */
+  /** Columns as stored in Postgres and in Parquet. */
   holds?: Readonly<Record<string, Value | RegExp>>;
-  /** `leads` unless said otherwise. */
+  /** `leads` by default. */
   stream?: StreamName;
 }
 
@@ -22,7 +22,7 @@ const NO_IDENTITY = 'the record has no identity';
 const NO_OBJECT = 'the record is not an object';
 const TOO_DEEP = 'the record is nested deeper than 500 levels';
 
-/** Outcomes that several have. */
+/** Outcomes of several traps. */
 const AS_IT_CAME = { outcome: 'stored', means: 'as it came' } as const;
 const ANY_TEXT = { outcome: 'stored', means: 'a text like any other' } as const;
 const MENDED = { outcome: 'flagged', means: 'U+FFFD in its place, and `_extra._mended` names the column' } as const;

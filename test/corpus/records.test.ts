@@ -21,7 +21,7 @@ import { RECORDS, type RecordTrap } from './record-traps.ts';
 let engine: Engine;
 let service: CorpusService;
 let lake: string;
-/** What the runs said, and what the tables hold by now. */
+/** The results of the runs, and the contents of the tables. */
 const tallies = new Map<string, Tally>();
 const tables = new Map<StreamName, StoredRow[]>();
 beforeAll(async () => {
@@ -33,7 +33,7 @@ beforeAll(async () => {
   };
   await Promise.all([lane(), lane(), lane()]);
   for (const name of STREAM_NAMES) tables.set(name, await readTable(engine.db, 'attribution', await present(name)));
-  // A hundred syncs: on a busy machine they take longer than any other preparation may.
+  // A hundred syncs take longer than other preparations on a busy machine.
 }, 600_000);
 afterAll(async () => {
   await service.close();
@@ -45,7 +45,7 @@ const streamOf = (trap: string): StreamName => RECORDS[trap]?.stream ?? 'leads';
 const present = async (name: StreamName): Promise<Stream> =>
   evolvedStream(STREAMS[name], await readEvolved(engine.db, name));
 
-/** One source for each, so that what one teaches the tables is seen by the next and nothing else is shared. */
+/** One source per trap: syncs share columns of the tables and nothing else. */
 async function syncTrap(trap: string): Promise<Tally> {
   const baseUrl = service.baseUrlOf('records', trap);
   const source = {
@@ -61,7 +61,7 @@ async function syncTrap(trap: string): Promise<Tally> {
     state: { url: engine.url },
   });
   const outcomes = await sync(parseConfig(text, 'corpus.yaml', {}).config);
-  // Two records, of which one cannot be read: in a history this short that leaves its beginning unproven.
+  // One of two records is unreadable, which leaves the beginning of such a short history unproven.
   expect(['done', 'incomplete']).toContain(statesOf(outcomes)[0]);
   const [{ report } = {}] = outcomes;
   if (!report) throw new Error('no report');
@@ -74,7 +74,7 @@ const quarantined = (trap: string) =>
     values: [trap],
   });
 
-/** What the run itself says became of the record. */
+/** The outcome of the record according to the run. */
 function outcomeOf(tally: Tally | undefined): RecordTrap['outcome'] | undefined {
   if (!tally) return undefined;
   if (tally.quarantined > 0) return 'quarantined';
@@ -92,7 +92,7 @@ describe.each(Object.entries(RECORDS))('%s', (trap, { outcome, means, holds = {}
     const rows = tables.get(streamOf(trap))?.filter((row) => row._source === trap) ?? [];
     const others = rows.filter((row) => row.event_id !== BYSTANDER);
     const reasons = (await quarantined(trap)).map(({ reason }) => reason);
-    // The record under whatever id it got, or as many as are missing: kept as a row, or set aside and kept there.
+    // The record under its id, or as many as are missing: stored as a row, or quarantined.
     const kept = [...rows.map((row) => String(row.event_id)), ...reasons.map(() => 'set aside')];
     const wanted = [BYSTANDER, outcome === 'quarantined' ? 'set aside' : String(others[0]?.event_id)];
     await proveCase({ suite: 'bad input', name: trap, ...rowsOf(wanted, kept) }, () => {
@@ -109,7 +109,7 @@ describe.each(Object.entries(RECORDS))('%s', (trap, { outcome, means, holds = {}
 });
 
 it('the lake holds the same rows as the tables, value by value', async () => {
-  // Postgres cannot hold NUL and says what it replaced; the lake keeps it.
+  // Postgres replaces NUL and notes it; the lake keeps it.
   const comparable = (rows: readonly StoredRow[]): string[] =>
     rows
       .filter(({ _source }) => !String(_source).endsWith('-with-nul'))

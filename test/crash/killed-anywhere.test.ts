@@ -26,16 +26,16 @@ import { type Grounds, openGrounds, type SiteName } from './support/sites.ts';
 import { openWorld, type World } from './support/world.ts';
 
 /**
- * Kill -9 at every step of I/O that a command takes, whoever added it; then run it again. Between the two, what is called complete is
- * there. In the end the sinks hold what the service has, each event once, and nothing is left behind.
+ * Sends SIGKILL at every I/O step of a command, whichever code makes it; then runs the command again. After the kill, certified data is
+ * in the sinks. After the second run the sinks hold the service's events, each once, and no leftovers.
  *
- * Here: one step of each kind. With TRIBUTARY_PROVE=1: one step in ten (of one that comes again and again the first, the second, the
- * middle and the last count), on more sinks; with STEPS=1 every step, in three to six hours on two cores.
+ * This runs one step of each kind. TRIBUTARY_PROVE=1 runs one step in ten (of a repeated one, the first, second, middle and
+ * last count) on more sinks; STEPS=1 runs every step, in three to six hours on two cores.
  */
 const isProving = process.env.TRIBUTARY_PROVE === '1';
 const ONE_IN = Number(process.env.STEPS ?? 10);
 
-/** Of the steps that were discovered, those that a process is killed at. Scenes have steps in common: each goes on counting where the last one ended. */
+/** Selects the steps to kill at. Scenes share steps: each continues the count of the scene before. */
 function createShare(): (steps: readonly string[]) => string[] {
   let count = 0;
   return (steps) => {
@@ -47,17 +47,17 @@ function createShare(): (steps: readonly string[]) => string[] {
   };
 }
 
-/** At least so many of a scene, also where every kind of step was met before. */
+/** The minimum for a scene, even if earlier scenes covered every kind of its steps. */
 const FEWEST = 4;
 
-/** To be sent and to be answered is one kind; so are all questions that change nothing, and all texts that lie beside the data. */
+/** Groups sending with answering, all queries that change nothing, and all text files beside the data. */
 const kindOf = (label: string): string =>
   label
     .replace(/: [\w ]+$/, '')
     .replace(/^select .*/, 'select')
     .replace(/README\.md|_catalog\.json|_coverage\.json/, 'text');
 
-/** One of each kind that was not met before, at a place that the seed decides. */
+/** One step of each kind not covered before, chosen by the seed. */
 function createSample(seed: number): (steps: readonly string[]) => string[] {
   const random = createRandom(seed);
   const met = new Set<string>();
@@ -85,8 +85,8 @@ function groups(steps: readonly string[], by = (label: string): string => label)
 const labelOf = (step: string): string => step.replace(/ #\d+$/, '');
 
 /**
- * A kill leaves everything that was written; a power cut takes what was not forced to the disk. So the order of an undisturbed run is
- * looked at: a file is on disk before it takes its place, and its name is on disk before the state hears of it.
+ * A kill keeps everything written; a power cut loses what was not flushed to disk. So this checks the order of an undisturbed
+ * run: a file is flushed before it is renamed, and its directory before the state records it.
  */
 function faultsOfOrder(steps: readonly string[]): string[] {
   const faults: string[] = [];
@@ -100,7 +100,7 @@ function faultsOfOrder(steps: readonly string[]): string[] {
     if (verb === 'sync' && isTemp) inMemory.delete(file);
     if (verb === 'rename' && inMemory.has(file)) faults.push(`${file} takes its place before it is on disk`);
     if (verb === 'rename') unnamed.add(file);
-    // Of the folder that the file is in, and then of those above it.
+    // The folder of the file, then its parents.
     if (verb === 'sync' && !isTemp) unnamed.clear();
     if (label === 'commit: sent' && unnamed.size > 0) {
       faults.push(`the state hears of ${[...unnamed]} before the name is on disk`);
@@ -110,7 +110,7 @@ function faultsOfOrder(steps: readonly string[]): string[] {
   return faults;
 }
 
-/** A command on a set of sinks, killed at step after step. */
+/** A command on a set of sinks, killed at one step after another. */
 interface Scene {
   command: Command;
   sites: readonly SiteName[];
@@ -120,12 +120,12 @@ const nameOf = ({ command, sites }: Scene): string => `${command.name} into ${si
 
 interface Outcome {
   cases: number;
-  /** Those that stood at their step when they were killed. */
+  /** Cases that were paused at their step when killed. */
   killed: number;
   faults: string[];
 }
 
-/** What a process does when nobody kills it: every step, in order. What it leaves is held to the same as after a kill. */
+/** Runs the scene without a kill and returns every step, in order. Its result must pass the same checks as after a kill. */
 async function discover(grounds: Grounds, scene: Scene): Promise<string[]> {
   const world = await openScene(grounds, scene);
   try {
@@ -140,7 +140,7 @@ async function discover(grounds: Grounds, scene: Scene): Promise<string[]> {
   }
 }
 
-/** In two lanes: while one waits for its process, the other looks at what its own has left. */
+/** In two lanes: while one waits for its process, the other checks the results of its last. */
 async function killAtEach(grounds: readonly Grounds[], scene: Scene, steps: readonly string[]): Promise<Outcome> {
   const outcome: Outcome = { cases: 0, killed: 0, faults: [] };
   const left = [...steps];
@@ -157,7 +157,7 @@ async function killAtEach(grounds: readonly Grounds[], scene: Scene, steps: read
   return outcome;
 }
 
-/** One process for all of these, each on grounds of its own. */
+/** One process for all of these steps, each on its own grounds. */
 async function killTogether(
   grounds: readonly Grounds[],
   scene: Scene,
@@ -190,14 +190,14 @@ async function judge(scene: Scene, world: World, step: string): Promise<string[]
     faults.push(...judgement.faults);
     ({ lost, doubled } = judgement);
   } catch (error) {
-    // Recovery: told with the others; one case must not hide the rest.
+    // Recovery: reported with the others; one failed case must not hide the rest.
     faults.push(error instanceof Error ? error.message : String(error));
   }
   recordCase({ suite: 'crash', name: `${nameOf(scene)}: ${step}`, survived: faults.length === 0, lost, doubled });
   return faults.map((fault) => `killed at ${step}: ${fault}`);
 }
 
-/** Everything is looked at so often that nobody waits; a lock lives as long as a slow machine may need to renew it. */
+/** Polls often, so that no test waits; a lock lives long enough to be renewed on a slow machine. */
 const TIMINGS: Partial<Timings> = {
   tickMs: 100,
   watchMs: 300,
@@ -207,10 +207,10 @@ const TIMINGS: Partial<Timings> = {
   maintainMs: 200,
 };
 
-/** Twelve workers at once on a machine that is busy with something else need most of a minute. */
+/** Twelve workers at once take most of a minute on a busy machine. */
 const LONGEST_MS = 120_000;
 
-/** One turn of a worker: what is due is taken from the queue, run, and given back to it. */
+/** One turn of a worker: it takes a due job from the queue, runs it and finishes it. */
 const workerTurn = (backend: Backend): Command => ({
   ...laterSync,
   name: `a worker's turn with its queue in ${backend}`,
@@ -219,7 +219,7 @@ const workerTurn = (backend: Backend): Command => ({
   again: takeTurn,
 });
 
-/** Another worker comes, and stays until it has done a run. */
+/** Starts another worker and waits until it has done a run. */
 async function takeTurn(world: World): Promise<void> {
   world.syncedAt = Date.now();
   const stop = new AbortController();
@@ -284,10 +284,10 @@ const FURTHER: readonly Scene[] = [
   { command: backfillHistory, sites: ['s3'] },
   { command: forgetSource, sites: ['here', 's3'] },
 ];
-/** The last: from then on the tables have more columns. */
+/** Last, because it adds columns to the tables. */
 const LAST: readonly Scene[] = [{ command: rewriteLake, sites: ['folder'] }];
 
-/** As many as one process has in hand at once. */
+/** How many cases one process runs at once. */
 const AT_ONCE = 12;
 
 let grounds: Grounds[];
@@ -297,7 +297,7 @@ beforeAll(async () => {
 });
 afterAll(() => close());
 
-/** Labels of all steps that any scene took. */
+/** Labels of all steps of any scene. */
 const seen = new Set<string>();
 const choose = isProving ? createShare() : createSample(7);
 const scenes = [...SAMPLED, ...(isProving ? FURTHER : []), ...LAST];
@@ -308,26 +308,26 @@ it.skipIf(!hasRedis).each(scenes.map((scene) => [nameOf(scene), scene] as const)
   async (_name, scene) => {
     const steps = await discover(grounds[0] as Grounds, scene);
     for (const step of steps) seen.add(labelOf(step));
-    // Of several sinks or streams the steps are mixed, and one's commit says nothing of the other's files.
+    // With several sinks or streams their steps interleave, and the commit of one is independent of the files of another.
     if (scene.sites.length === 1 && !scene.command.world?.streams) expect(faultsOfOrder(steps)).toEqual([]);
     const chosen = choose(steps);
     const { cases, killed, faults } = await killAtEach(grounds, scene, chosen);
     expect(faults).toEqual([]);
-    // Work that goes on side by side is not the same twice: a few come to their end without ever coming to their step.
+    // Concurrent work varies between runs: a few cases end without reaching their step.
     expect(killed).toBeGreaterThanOrEqual(cases / 2);
   },
 );
 
-/** Whoever stands around a function can be walked around: a step that is known to be there must have been seen. */
+/** Code can bypass an instrumented function, so a step known to exist must have been seen. */
 it.skipIf(!hasRedis)(
-  'has seen requests, pages, copies, merges, commits, renames, syncs to disk, ledger, leases and queues',
+  'covers requests, pages, copies, merges, commits, renames, syncs to disk, ledger, leases and queues',
   () => {
     const known = [
       ...['GET events: sent', 'GET events: all read', 'PUT source.parquet: sent'],
       ...['copy attribution.leads: rows begin', 'update attribution.leads: sent', 'commit: answered'],
       ...['rename source.parquet', 'sync .source.parquet.*.tmp', 'sync date=*', 'link .source.parquet.lock'],
       ...['insert tributary.windows: sent', 'update tributary.leases: answered', 'insert attribution._receipts: sent'],
-      // A worker that has been asked to stop by then fetches no next job.
+      // A worker asked to stop by then does not fetch another job.
       ...['moveToFinished: sent', 'move_to_completed_fetch: sent or move_to_completed: sent'],
     ];
     expect(known.filter((labels) => !labels.split(' or ').some((label) => seen.has(label)))).toEqual([]);

@@ -5,7 +5,7 @@ import { emptyEngine } from '../support/engine.ts';
 import { forThisFile } from '../support/for-this-file.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 
-/** The built program lists 300 links, of which 250 are quiet, at the 1,200 requests a minute of the plan. */
+/** The built program lists 300 links, 250 of them unclicked, at the plan's 1,200 requests a minute. */
 
 const { db, url } = await forThisFile(emptyEngine());
 const place = await freshPlace();
@@ -38,14 +38,14 @@ async function table(): Promise<{ here: string[]; gone: string[]; listed: string
   };
 }
 
-/** Does something once so many pages more have been asked for. */
+/** Makes the change after so many more pages were requested. */
 async function after(pages: number, change: () => void): Promise<void> {
   const from = asked();
   while (asked() < from + pages) await sleep(5);
   change();
 }
 
-it('is exact after one sync, although links are made and removed meanwhile, without a single 429', async () => {
+it('is exact after one sync, without a 429, although links are created and deleted meanwhile', async () => {
   expect(truth()).toHaveLength(300);
   const listing = place.run(['sync', 'links', '--config', config, '--json']);
   const removed: string[] = [];
@@ -69,7 +69,7 @@ it('is exact after one sync, although links are made and removed meanwhile, with
   expect(asked()).toBeLessThanOrEqual(40);
 });
 
-it('leaves the listing before as it was when it is killed', async () => {
+it('keeps the previous listing when the process is killed', async () => {
   const before = await table();
   const [first] = sandbox.service.linkListing.all().filter(({ clicks }) => clicks === 0);
   sandbox.service.linkListing.remove(first?.id ?? '');
@@ -90,7 +90,7 @@ it('leaves the listing before as it was when it is killed', async () => {
   ]);
 });
 
-it('says that a listing is not proven, keeps what it showed, and asks again at the next sync', async () => {
+it('reports an unproven listing, keeps the previous one, and retries at the next sync', async () => {
   sandbox.service.traits = { flapping: 0.2 };
   const { code, text } = await place.run(['sync', 'links', '--config', config]);
   expect(code).toBe(4);

@@ -23,8 +23,8 @@ import { silentLog } from '../support/silent-log.ts';
 import { describeBackends, startWorker, type TestWorker, until, workerConfig } from '../support/workers.ts';
 
 /**
- * Several real workers, and everything that can end or hold one up, in the middle of runs. In the end the tables hold what the
- * service has: nothing lost, nothing double.
+ * Several real workers, and everything that can end or delay one in the middle of a run. In the end the tables hold the
+ * service's events, each once.
  */
 
 let server: EmbeddedPostgres;
@@ -51,7 +51,7 @@ interface Scene {
   workers: TestWorker[];
 }
 
-/** Answers take a moment and pages are small: whatever happens falls into the middle of a run. */
+/** Answers are slow and pages small, so that every event falls into the middle of a run. */
 async function openScene(backend: string): Promise<Scene> {
   const home = await freshDatabase(superuser);
   const [redis, sandbox] = await Promise.all([
@@ -68,7 +68,7 @@ async function openScene(backend: string): Promise<Scene> {
   return { db, sandbox, config, redis, workers };
 }
 
-/** The worker that holds a stream now, while it is moving. */
+/** The worker that holds a stream and makes progress. */
 async function holderOf({ db, workers }: Scene, stream = 'clicks'): Promise<TestWorker> {
   let found: TestWorker | undefined;
   await until(`one of the workers holds ${stream}`, async () => {
@@ -105,7 +105,7 @@ const arrive = ({ sandbox: { service } }: Scene, count: number): void => {
   for (const stream of STREAM_NAMES) service.arrive(stream, count, { from: service.now() - 60_000, to: service.now() });
 };
 
-/** As if the time of its lease had passed: that is the database's to say, so nobody needs to wait for a minute. */
+/** Makes the lease expire in the database, instead of waiting a minute. */
 async function letLeaseEnd({ db }: Scene, stream: string): Promise<void> {
   await db.query({
     text: `update tributary.leases set expires_at = clock_timestamp() - interval '1 s' where stream = $1`,
@@ -113,7 +113,7 @@ async function letLeaseEnd({ db }: Scene, stream: string): Promise<void> {
   });
 }
 
-/** What the server does by itself with one that stands still in a transaction for five minutes: it would keep its locks. */
+/** Ends the connection of a process paused in a transaction, as the server does after five minutes: it would keep its locks. */
 async function dropPaused({ db }: Scene): Promise<void> {
   await sleep(300);
   await db.query({
@@ -124,7 +124,7 @@ async function dropPaused({ db }: Scene): Promise<void> {
   });
 }
 
-/** It waits for nobody: whoever waits for one table with another in hand meets a worker that does it the other way round. */
+/** Does not wait for locks: waiting for one table while holding another could deadlock with a worker. */
 async function emptyQueue(db: Database): Promise<boolean> {
   const tables = ['job', 'job_log', 'job_dependency', 'scheduler'].map((name) => `tributary_queue.${name}`).join(', ');
   const text = `lock table ${tables} in access exclusive mode nowait; truncate ${tables}`;
@@ -132,7 +132,7 @@ async function emptyQueue(db: Database): Promise<boolean> {
     .transaction((tx) => tx.query({ text }))
     .then(
       () => true,
-      // Recovery: a worker is at one of them just now.
+      // Recovery: a worker holds a lock on one of them.
       (error: Fault) => (error instanceof RetryLater ? false : Promise.reject(error)),
     );
 }
@@ -143,7 +143,7 @@ describeBackends('workers with their queue in %s', (backend) => {
     scene = await openScene(backend);
   });
 
-  it('one is killed in the middle of a run: another goes on with the stream', async () => {
+  it('continue the stream of a worker that is killed in the middle of a run', async () => {
     const victim = await holderOf(scene);
     const before = await epochOf(scene.db, 'clicks');
     victim.child.kill('SIGKILL');
@@ -153,8 +153,8 @@ describeBackends('workers with their queue in %s', (backend) => {
     await scene.workers.at(-1)?.ready();
   });
 
-  it('one is stopped for longer than its lease: when it continues, it cannot write', async () => {
-    // Everything again, so that a long run is under way whatever the others have done meanwhile.
+  it('reject writes of a worker that was paused for longer than its lease', async () => {
+    // Reads everything again, so that a long run is active whatever the others have done meanwhile.
     await withSmallPages(scene.db, scene.config, 10);
     await forgetProofs(scene.db, scene.config);
     const [{ now } = { now: '' }] = await scene.db.query<{ now: string }>({ text: 'select now()::text as now' });
@@ -168,22 +168,25 @@ describeBackends('workers with their queue in %s', (backend) => {
     const stopped = await holderOf(scene);
     stopped.child.kill('SIGSTOP');
     const before = await epochOf(scene.db, 'clicks');
-    const told = stopped.runs().length;
+    const runsBefore = stopped.runs().length;
     await dropPaused(scene);
     await letLeaseEnd(scene, 'clicks');
     await until('another has the stream', async () => (await epochOf(scene.db, 'clicks')) > before);
     stopped.child.kill('SIGCONT');
-    const news = () =>
+    const laterRun = () =>
       stopped
         .runs()
-        .slice(told)
+        .slice(runsBefore)
         .find(({ stream }) => stream === 'clicks');
-    await until('it notices', () => news() !== undefined);
-    // Where it was stopped in a transaction, its connection is gone as well.
-    expect(news()).toMatchObject({ state: 'incomplete', fault: expect.stringMatching(/lost its lease|connection/) });
+    await until('it notices', () => laterRun() !== undefined);
+    // A worker paused in a transaction has lost its connection as well.
+    expect(laterRun()).toMatchObject({
+      state: 'incomplete',
+      fault: expect.stringMatching(/lost its lease|connection/),
+    });
   });
 
-  it('the queue is emptied, and the queue or the database restarts', async () => {
+  it('recover from an emptied queue and a restart of the queue or the database', async () => {
     arrive(scene, 5);
     if (scene.redis) {
       await scene.redis.command('FLUSHALL');
@@ -205,12 +208,12 @@ describeBackends('workers with their queue in %s', (backend) => {
     arrive(scene, 5);
   });
 
-  it('in the end everything is there, once, and the workers leave with nothing in hand', async () => {
+  it('have stored every event once in the end, and leave without leases', async () => {
     scene.sandbox.service.faults.clear();
     await until('all rows are there', () => isComplete(scene));
     for (const { child } of scene.workers) child.kill('SIGTERM');
     const ends = await Promise.all(scene.workers.map(({ done }) => done));
-    // What they said is shown where one ended otherwise.
+    // Shows the output of a worker that failed.
     expect(ends.map(({ code, stderr }) => (code || stderr.includes('a bug') ? stderr : 0))).toEqual([0, 0, 0]);
     await expectComplete(scene.db, scene.config, scene.sandbox);
     const held = await scene.db.query({ text: 'select from tributary.leases where expires_at > clock_timestamp()' });

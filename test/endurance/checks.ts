@@ -6,7 +6,7 @@ import { lakeTemps, postgresConnections, redisClients, temps, zombies } from './
 import { HISTORY_DAYS, type Scene, SINKS } from './scene.ts';
 import { unfinishedBackfills } from './unrest.ts';
 
-/** One thing that must be so in the end, and what was found. */
+/** A requirement for the end of the run, and its result. */
 export interface Check {
   what: string;
   isSo: boolean;
@@ -17,7 +17,7 @@ export const check = (what: string, isSo: boolean, found: unknown): Check => ({ 
 
 const LONGEST_SETTLING_MS = 600_000;
 
-/** Waits until nothing more is to come: every event is there and proven, and every backfill is through. Returns how long that took. */
+/** Waits until every event is stored and proven and every backfill has ended. Returns the duration. */
 export async function settle(scene: Scene): Promise<Check> {
   const began = Date.now();
   const seconds = (): number => Math.round((Date.now() - began) / 1000);
@@ -46,7 +46,7 @@ async function unsettled(scene: Scene): Promise<string | undefined> {
   return undefined;
 }
 
-/** Whether everything that the table holds is older than the watermark. */
+/** Whether all rows of the table are older than the watermark. */
 async function isProven({ db, sources }: Scene, stream: StreamName, sink: string): Promise<boolean> {
   const proven = await db.query({
     text: `
@@ -73,7 +73,7 @@ async function lakeIds({ lake }: Scene, stream: StreamName): Promise<string[]> {
   return rows.map(({ id }) => String(id));
 }
 
-/** Every event of the service is in both sinks, once, proven, and nothing else is. */
+/** Both sinks hold every event of the service once, proven, and no others. */
 export async function checkRows(scene: Scene): Promise<Check[]> {
   const checks: Check[] = [];
   for (const stream of STREAM_NAMES) {
@@ -95,7 +95,7 @@ export async function checkRows(scene: Scene): Promise<Check[]> {
   return checks;
 }
 
-/** After every process has left. */
+/** After every process has exited. */
 export async function checkLeftovers(scene: Scene): Promise<Check[]> {
   const { db } = scene;
   const none = async (what: string, found: Promise<readonly unknown[] | number>): Promise<Check> => {
@@ -121,7 +121,7 @@ export async function checkLeftovers(scene: Scene): Promise<Check[]> {
   ]);
 }
 
-/** What the processes complained of, by message. A bug is never in order. */
+/** Messages of logged errors, counted. */
 export function complaintsOf(scene: Scene, names: readonly string[]): Map<string, number> {
   const complaints = new Map<string, number>();
   for (const line of names.flatMap((name) => errorsOf(scene, name).split('\n'))) {

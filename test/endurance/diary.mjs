@@ -1,8 +1,8 @@
 import { appendFileSync } from 'node:fs';
 
 /**
- * Loaded before the program (`node --expose-gc --import`): every few seconds it writes down what only the process itself knows. The
- * heap is measured after a collection, so that what grows in it is what is held.
+ * Preloaded (`node --expose-gc --import`): every few seconds it records figures known only to the process. The
+ * heap is measured after a collection, so that growth means retained memory.
  */
 const EVERY_MS = 5000;
 const file = `${process.env.ENDURE_DIARY}/${process.pid}.ndjson`;

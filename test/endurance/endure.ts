@@ -8,12 +8,12 @@ import { openScene, type Scene, type SceneOptions, TOKEN } from './scene.ts';
 import { endWorkers, killServers, leaveNicely, letEventsArrive, pause, readHistoryAgain } from './unrest.ts';
 
 /**
- * `npm run endure -- --minutes 30 [--seed N] [--queue redis|postgres] [--sources 50] [--servers]`: workers as they are built, at the full speed of the sandbox, with
- * events arriving and workers being killed all the time. In the end every event is in both sinks once, and nothing has piled up.
+ * `npm run endure -- --minutes 30 [--seed N] [--queue redis|postgres] [--sources 50] [--servers]`: built workers at the full speed of the
+ * sandbox, with arriving events and kills all the time. In the end every event is in both sinks once, and nothing has accumulated.
  */
 
 const SAMPLE_MS = 5000;
-/** It lives through it all, with its control room: what it holds at the end is what leaks. */
+/** Never killed, and serves the control room: its growth is a leak. */
 const KEEPER = 'keeper';
 const VICTIMS = ['worker-1', 'worker-2'];
 
@@ -23,7 +23,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     queue: { type: 'string', default: 'redis' },
     sources: { type: 'string', default: '1' },
-    /** Redis and Postgres are killed, too. */
+    /** Kills Redis and Postgres, too. */
     servers: { type: 'boolean', default: false },
   },
 });
@@ -77,7 +77,7 @@ async function endure(scene: Scene): Promise<Check[]> {
     sampleUntil(scene, keeper, signal),
     values.servers ? killServers(scene, { seed: options.seed, say, signal }) : { redis: 0, postgres: 0 },
   ] as const;
-  // One of them ends before the time only by a fault; the others shall not go on behind it.
+  // Any of them ends early only by a fault, which stops the others.
   await Promise.race([sleep(minutes * 60_000), Promise.all(unrest)]).finally(() => over.abort());
   const [arrived, backfills, ends, samples, servers] = await Promise.all(unrest);
   say('no more events and no more kills');
@@ -93,7 +93,7 @@ async function endure(scene: Scene): Promise<Check[]> {
     atRest,
     ...(await checkRows(scene)),
     ...(await checkLeftovers(scene)),
-    check('whoever is asked to leave does, with exit code 0', badEnds.length === 0, badEnds.join('; ') || 'all did'),
+    check('workers exit with code 0 on SIGTERM', badEnds.length === 0, badEnds.join('; ') || 'all did'),
     check('no bug in any log', bugs.length === 0, bugs.join('; ') || 'none'),
     ...judgeCourses({ samples, diary }),
   ];
@@ -104,7 +104,7 @@ async function endure(scene: Scene): Promise<Check[]> {
   return checks;
 }
 
-/** Tables and state are there when the first run has ended. */
+/** The first run has created tables and state. */
 async function firstRun({ db }: Scene, { ended }: Member): Promise<void> {
   let isOver = false;
   void ended.then(() => {
@@ -118,7 +118,7 @@ async function firstRun({ db }: Scene, { ended }: Member): Promise<void> {
   throw new Error(`the worker ended before its first run did; see what it says in ${scene.dir}`);
 }
 
-/** Prometheus would look at the metrics as often. */
+/** Samples the metrics as often as Prometheus would. */
 async function sampleUntil(scene: Scene, keeper: Member, signal: AbortSignal): Promise<Sample[]> {
   const samples: Sample[] = [];
   const room = controlRoomOf(keeper);
@@ -130,7 +130,7 @@ async function sampleUntil(scene: Scene, keeper: Member, signal: AbortSignal): P
       if (!answer.ok) throw new Error(`the control room answers ${answer.status}`);
       samples.push(await takeSample(scene, keeper.pid));
     } catch (error) {
-      // Recovery: a server is away, as it may be; the next look sees.
+      // Recovery: a server is down; the next sample succeeds.
       if (!values.servers) throw error;
     }
   }

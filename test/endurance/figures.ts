@@ -1,14 +1,14 @@
-/** How a figure that was sampled over time moved. */
+/** The course of a figure sampled over time. */
 export interface Course {
-  /** The median of the first and of the last third, after the warm-up. */
+  /** The medians of the first and last third, after the warm-up. */
   first: number;
   last: number;
   most: number;
-  /** How much larger the last third is; one that begins at nothing is compared with 1. */
+  /** The ratio of the last third to the first; if the first is 0, to 1. */
   ratio: number;
 }
 
-/** While caches fill and code is compiled, everything grows. */
+/** Everything grows while caches fill and code is compiled. */
 const WARM_UP = 0.2;
 
 export function courseOf(figures: readonly number[]): Course {

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Scene } from './scene.ts';
 
-/** A process of the program as it is built. */
+/** A process of the built program. */
 export interface Member {
   name: string;
   pid: number;
   child: ChildProcess;
-  /** What it said on its standard error so far. */
+  /** Its output on stderr so far. */
   said(): string;
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
@@ -20,7 +20,7 @@ const DIARY = new URL('./diary.mjs', import.meta.url).href;
 
 const living = new Set<Member>();
 
-/** What it says goes to files under its name; the next process of that name goes on in them. */
+/** Its output goes to files under its name; the next process of that name appends to them. */
 export function startMember({ dir, tmp, diary, config }: Scene, name: string, args: readonly string[]): Member {
   const [out, err] = [join(dir, `${name}.out`), join(dir, `${name}.err`)];
   const files = [out, err].map((file) => openSync(file, 'a'));
@@ -42,7 +42,7 @@ export function startMember({ dir, tmp, diary, config }: Scene, name: string, ar
   return member;
 }
 
-/** Whoever is still there when the run is over, or broken off. */
+/** Kills the remaining processes after the run, or after an error. */
 export async function killLeft(): Promise<void> {
   for (const { child, ended } of living) {
     child.kill('SIGKILL');
@@ -52,7 +52,7 @@ export async function killLeft(): Promise<void> {
 
 export const errorsOf = ({ dir }: Scene, name: string): string => readFileSync(join(dir, `${name}.err`), 'utf8');
 
-/** Where the control room of `tributary start` answers. */
+/** The address of `tributary start`'s control room. */
 export function controlRoomOf({ name, said }: Member): string {
   const address = /control room: (\S+)/.exec(said())?.[1];
   if (address === undefined) throw new Error(`${name} has no control room`);

@@ -5,12 +5,12 @@ import type { DiaryEntry, Sample } from './samples.ts';
 import type { SceneOptions } from './scene.ts';
 import type { Ends } from './unrest.ts';
 
-/** How much of the first third the last may be, and how much more: a backfill in hand, a process that is just starting. A leak does not stop there. */
+/** The most that the last third may exceed the first, by ratio and by amount: a running backfill, a starting process. Leaks exceed both. */
 const MOST_GROWTH = 1.15;
 const SLACK = { memory: 40, counts: 5, temporary: 10 };
 const MB = 1_048_576;
 
-/** Nothing of the process that was never killed grows, and nothing that all of them share. */
+/** No figure of the process that was never killed grows, and none of shared servers. */
 export function judgeCourses({
   samples,
   diary,
@@ -52,7 +52,7 @@ export interface EnduredRun extends SceneOptions {
   checks: readonly Check[];
 }
 
-/** As it stands in results.md. */
+/** The section in results.md. */
 export function describeRun(run: EnduredRun): string {
   const { seed, queue, sources, minutes, arrived, backfills, requests, ends, servers, complaints, checks } = run;
   const load = loadavg().map((figure) => figure.toFixed(1));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { filesIn } from '../support/lake-readers.ts';
 import type { Scene } from './scene.ts';
 
-/** One look at everything that could pile up, from the outside. */
+/** A sample of everything that could accumulate, from outside the processes. */
 export interface Sample {
   at: number;
   /** Open files and sockets of the process that is never killed. */
@@ -30,7 +30,7 @@ export async function takeSample(scene: Scene, keeper: number): Promise<Sample> 
   };
 }
 
-/** Those of the workers. */
+/** Connections of the workers. */
 export async function postgresConnections({ db }: Scene): Promise<number> {
   const found = await db.query({
     text: `select from pg_stat_activity where datname = current_database() and application_name like 'tributary%'`,
@@ -38,13 +38,13 @@ export async function postgresConnections({ db }: Scene): Promise<number> {
   return found.length;
 }
 
-/** Without the one that asks. */
+/** Without this connection. */
 export async function redisClients({ redis }: Scene): Promise<number> {
   const list = String((await redis?.command('CLIENT', 'LIST')) ?? '');
   return list.split('\n').filter((line) => line.includes('id=')).length - (redis ? 1 : 0);
 }
 
-/** Without the queue's own diary of events, which ends at ten thousand in both homes. */
+/** Without the queue's own event log, which both backends limit to ten thousand. */
 async function queueEntries({ db, redis }: Scene): Promise<number> {
   if (redis) return Number(await redis.command('DBSIZE'));
   const [row] = await db.query<{ n: number }>({
@@ -56,10 +56,10 @@ async function queueEntries({ db, redis }: Scene): Promise<number> {
   return row?.n ?? 0;
 }
 
-/** Whatever is neither a Parquet file nor one of those for people and programs beside them. */
+/** Files that are neither Parquet nor the lake's metadata. */
 export async function lakeTemps({ lake }: Scene): Promise<string[]> {
   const files = await filesIn(lake).catch((error: NodeJS.ErrnoException) => {
-    // Recovery: nothing was written yet, or a folder went away while it was walked through; the next look sees.
+    // Recovery: nothing was written yet, or a folder was removed during the walk; the next sample succeeds.
     if (error.code === 'ENOENT') return [];
     throw error;
   });
@@ -68,12 +68,12 @@ export async function lakeTemps({ lake }: Scene): Promise<string[]> {
 
 export const temps = ({ tmp }: Scene): Promise<string[]> => readdir(tmp);
 
-/** Children of ours, or of theirs, that ended and were not collected. */
+/** Ended children and grandchildren that were not reaped. */
 export async function zombies(): Promise<number> {
   const states = await Promise.all(
     (await readdir('/proc'))
       .filter((name) => /^\d+$/.test(name))
-      .map((pid) => readFile(join('/proc', pid, 'stat'), 'utf8').catch(() => '')), // It is gone.
+      .map((pid) => readFile(join('/proc', pid, 'stat'), 'utf8').catch(() => '')), // It has ended.
   );
   const processes = states.map((stat) => {
     const [, pid, state, parent] = /^(\d+) \(.*\) (\S) (\d+)/s.exec(stat) ?? [];
@@ -87,7 +87,7 @@ export async function zombies(): Promise<number> {
   return processes.filter(({ pid, state }) => state === 'Z' && family.has(pid)).length;
 }
 
-/** What a process wrote down of itself. */
+/** A process's record of itself. */
 export interface DiaryEntry {
   at: number;
   rss: number;

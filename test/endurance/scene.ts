@@ -10,42 +10,42 @@ import { parseTraits } from '../support/odd-service/traits.ts';
 import { type RedisServer, startRedisServer } from '../support/servers.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-/** Where the workers live: a service, a Postgres, a Redis or none, and folders of their own. */
+/** The environment of the workers: a service, Postgres, Redis or none, and folders. */
 export interface Scene {
   sandbox: Sandbox;
-  /** Patient where servers are killed. */
+  /** Retries while servers are killed. */
   db: Pick<Database, 'query'>;
   sources: readonly string[];
-  /** As a power cut would. It is started again by whoever opened it. */
+  /** As a power cut would. The scene restarts it. */
   killPostgres(): Promise<void>;
   redis: RedisServer | undefined;
   dir: string;
-  /** Where the workers' temporary files would be. */
+  /** The workers' folder for temporary files. */
   tmp: string;
   lake: string;
   config: string;
   diary: string;
-  /** The folders may be kept, to be looked at. */
+  /** The folders may be kept for inspection. */
   close(options: { keepFolders: boolean }): Promise<void>;
 }
 
 export interface SceneOptions {
   seed: number;
   queue: 'redis' | 'postgres';
-  /** So many sources of one service, each with its share of the rows. */
+  /** So many sources of one service, each with a share of its rows. */
   sources: number;
 }
 
 export const SINKS = { warehouse: 'warehouse', lake: 'lake' } as const;
 export const HISTORY_DAYS = 4;
-/** Of the control room. */
+/** The token of the control room. */
 export const TOKEN = 'tk-endurance-4mHq2vX9';
 
-/** What the service has before anything arrives: enough to keep workers reading, little enough to be compared in the end. */
+/** The service's events at the start: enough to keep workers reading, few enough to compare at the end. */
 const HISTORY = { clicks: 20_000, leads: 4000, sales: 2000 };
-/** Ways of deployed services that a worker has to live with for ever. */
+/** Behaviours of deployed services that a worker must always handle. */
 const TRAITS = ['shuffleTies', 'volatile', 'lateness=3s', 'duplicates=0.02', 'rewrites=0.02'];
-/** Streams are looked at all the time, and what is older than `settle` is proven: at the end that is everything. */
+/** Streams are polled all the time, and anything older than `settle` is proven: at the end that is everything. */
 const streamOf = (sources: number) => ({ every: `${1 + sources}s`, lookback: '1m', settle: '15s' });
 
 export async function openScene({ seed, queue, sources: count }: SceneOptions): Promise<Scene> {
@@ -116,7 +116,7 @@ const shareOf = (sources: number) => ({
 
 const PATIENCE_MS = 60_000;
 
-/** Asks again while the server is away: it is back in a moment. */
+/** Retries while the server is down, which is only for a moment. */
 function patient(db: Database): Scene['db'] {
   return {
     async query(sql) {

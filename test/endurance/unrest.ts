@@ -4,9 +4,9 @@ import { createRandom } from '../../src/sandbox/data/random.ts';
 import { type Member, startMember } from './processes.ts';
 import { HISTORY_DAYS, type Scene } from './scene.ts';
 
-/** What happens all the time until the signal: events arrive, history is read again, workers are killed. */
+/** Events until the signal: arrivals, backfills and kills of workers. */
 
-/** Events a second on average, over all streams; and now and then many leads in one instant. */
+/** Average events a second over all streams; sometimes many leads at one instant. */
 const MOST_PER_SECOND = 20;
 const TIES = 300;
 const SHARES: Readonly<Record<StreamName, number>> = { clicks: 0.75, leads: 0.15, sales: 0.1 };
@@ -24,13 +24,13 @@ export async function letEventsArrive({ sandbox: { service }, sources }: Scene, 
   return arrived;
 }
 
-/** One backfill of everything after the other: without them the workers would only wait for what is new. */
+/** Runs backfills of the whole history one after another: otherwise workers would only wait for new events. */
 export async function readHistoryAgain(scene: Scene, signal: AbortSignal): Promise<number> {
   const args = ['backfill', '--queue', '--force', '--from', `${HISTORY_DAYS}d`, '--to', '1h'];
   let backfills = 0;
   do {
     const { code } = await startMember(scene, 'backfill', args).ended;
-    // A server that is away, as it may be.
+    // A server is down.
     if (code === TRY_AGAIN && (await pause(2000, signal))) continue;
     if (code !== 0) throw new Error(`a backfill could not be given to the queue: exit code ${code}`);
     backfills += 1;
@@ -47,17 +47,17 @@ export async function unfinishedBackfills({ db }: Scene): Promise<number> {
 
 export interface Ends {
   kills: number;
-  /** Kills that fell on a process which held a stream. */
+  /** Kills of a process that held a stream. */
   killsAtWork: number;
   terms: number;
-  /** Processes that ended by themselves, did not leave when they were asked to, or left otherwise than with exit code 0. */
+  /** Processes that ended without a signal, did not exit when asked to, or exited with a code other than 0. */
   badEnds: string[];
 }
 
 const TERM_SHARE = 0.15;
 const LONGEST_LEAVE_MS = 30_000;
 
-/** Ends one of the workers again and again, mostly as a power cut would, and puts another in its place. */
+/** Ends one worker after another, mostly as a power cut would, and starts a replacement. */
 export async function endWorkers(
   scene: Scene,
   workers: Member[],
@@ -91,7 +91,7 @@ export async function endWorkers(
   return ends;
 }
 
-/** Kills Redis and Postgres in turn. Each is back after a moment. Returns how often. */
+/** Kills Redis and Postgres in turn; each is restarted after a moment. Returns the number of kills. */
 export async function killServers(
   { redis, killPostgres }: Scene,
   { seed, say, signal }: { seed: number; say(line: string): void; signal: AbortSignal },
@@ -114,16 +114,16 @@ export async function killServers(
   return kills;
 }
 
-/** It was started while a server was away, and said so: whoever looks after it starts it again. */
+/** It was started while a server was down and exited with that error: a supervisor restarts it. */
 const isTurnedAway = ({ child, said }: Member): boolean =>
   child.exitCode === TRY_AGAIN && !said().includes('at work on');
 
-/** On a busy machine, loading takes longer than leaving may take. */
+/** On a busy machine, loading takes longer than an exit may take. */
 async function untilAtWork({ child, said }: Member): Promise<void> {
   while (!said().includes('at work on') && child.exitCode === null) await sleep(200);
 }
 
-/** Returns what was wrong with how it left. */
+/** Returns the fault of its exit, if any. */
 export async function leaveNicely({ name, pid, child, ended }: Member): Promise<string | undefined> {
   child.kill('SIGTERM');
   const left = await Promise.race([ended, sleep(LONGEST_LEAVE_MS, undefined, { ref: false })]);
@@ -141,8 +141,8 @@ async function streamsOf({ db }: Scene, { pid }: Member): Promise<string[]> {
   return held.map(({ stream }) => stream);
 }
 
-/** False when the signal came. */
+/** False if aborted by the signal. */
 export async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
-  await sleep(ms, undefined, { signal }).catch(() => {}); // The signal: the caller is told.
+  await sleep(ms, undefined, { signal }).catch(() => {}); // Aborted: the result shows it.
   return !signal.aborted;
 }

@@ -13,7 +13,7 @@ import { sandboxWith, smallSandbox } from '../support/sandbox.ts';
 import { idsIn, lossesOf } from './losses.ts';
 import { isProving, KEY } from './wire-scene.ts';
 
-/** Clocks that are set by an hour, ours and the service's. Nothing is called complete that has not been, and nothing is lost. */
+/** Our clock or the service's is set by an hour. Nothing is certified early, and nothing is lost. */
 
 const HOUR = 3_600_000;
 const feed = { source: 'main', stream: 'clicks', sink: 'warehouse' } as const;
@@ -22,7 +22,7 @@ const engine = await forThisFile(openEngine());
 
 const through = async ({ db }: Engine): Promise<number> => (await readCursor(db, feed))?.completeThrough ?? 0;
 
-describe('the service says another time', () => {
+describe("the service's clock", () => {
   let sandbox: Sandbox;
   let front: Server;
   let shift = 0;
@@ -39,7 +39,7 @@ describe('the service says another time', () => {
   it.each([
     ['an hour ahead', HOUR],
     ['an hour behind', -HOUR],
-  ])('%s, and then the right one again', async (name, ms) => {
+  ])('%s and then right again loses no event', async (name, ms) => {
     const own = await openEngine();
     const baseUrl = `http://127.0.0.1:${front.listening ? portOf(front) : await listening(front)}`;
     const config = configFor(own, { ...sandbox, baseUrl }, { name: 'main' });
@@ -49,7 +49,7 @@ describe('the service says another time', () => {
     await syncAllDone(config);
     const meanwhile = await through(own);
     shift = 0;
-    // More than a page, all of it younger than what a wrong clock would have called complete.
+    // More than a page, all of it younger than what a wrong clock could certify.
     const { service } = sandbox;
     service.arrive('clicks', 1500, { from: service.now() - 60_000, to: service.now() });
     await syncAllDone(config);
@@ -62,7 +62,7 @@ describe('the service says another time', () => {
   });
 });
 
-it('is not believed where it is ahead, even if its own events say so: nothing in the future is complete', async () => {
+it('a service clock that is ahead is not trusted, even with events at that time: nothing in the future is certified', async () => {
   const sandbox = await sandboxWith(['clockSkew=1h'], { rows: { clicks: 300, leads: 10, sales: 5 }, days: 5 });
   const config = configFor(engine, sandbox, { name: 'ahead' });
   sandbox.service.arrive('clicks', 5, { from: sandbox.service.now() - 60_000, to: sandbox.service.now() });
@@ -107,7 +107,7 @@ describe('our own clock is set in the middle of a run', () => {
     });
     expect([first.code, second.code], first.stderr + second.stderr).toEqual([0, 0]);
     expect(atWork).toBeGreaterThan(12);
-    // By the service's clock, whatever ours says: the settle time is ten minutes.
+    // By the service's clock, whatever ours shows: the settle time is ten minutes.
     expect(Math.abs(service.now() - 600_000 - reached)).toBeLessThan(120_000);
     expect(losses).toEqual({ lost: 0, doubled: 0 });
     await own.close();

@@ -30,7 +30,7 @@ function mountSmallDisk(kilobytes: number): SmallDisk | undefined {
   try {
     mount('-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'none', folder);
   } catch {
-    // Recovery: not root, or a container that may not mount. Whoever asks does without.
+    // Recovery: not root, or a container that may not mount. The tests do without.
     rmSync(folder, { recursive: true, force: true });
     return undefined;
   }
@@ -44,8 +44,6 @@ function mountSmallDisk(kilobytes: number): SmallDisk | undefined {
   };
 }
 
-/** A disk that is full, and one that may not be written: a tmpfs where we may mount one, else a limit on the size of files. */
-
 let sandbox: Sandbox;
 let disk: SmallDisk | undefined;
 const opened: Engine[] = [];
@@ -57,7 +55,7 @@ afterAll(async () => {
   disk?.remove();
 });
 
-/** A place with a lake at this path, and a state of its own. */
+/** A place with a lake at this path and its own state. */
 async function openLake(lake: string): Promise<Place> {
   const [engine, place] = await Promise.all([openEngine(), freshPlace()]);
   opened.push(engine);
@@ -80,16 +78,16 @@ function expectTold({ stderr, text }: Finished, what: RegExp): void {
   expect(text).not.toContain(KEY);
 }
 
-/** Nobody finds a file that is not whole, and nothing is left of those that were not finished. */
+/** Temporary and lock files of the lake. */
 const unfinished = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(tmp|lock)$/.test(name));
 
-it('a full disk: said, nothing torn, and all of it there once there is room', async () => {
+it('a sync to a full disk reports it, leaves no partial files, and completes once there is room', async () => {
   disk = mountSmallDisk(150);
   const small = disk;
   const place = await openLake(small?.folder ?? 'lake');
   const folder = small?.folder ?? join(place.dir, 'lake');
-  // Without a disk of our own: no file may be larger than this.
+  // Without a mounted disk: a limit on file size.
   const limited = ['--fsize=10000', process.execPath, MAIN, ...SYNC];
   const stopped = small
     ? await place.run(SYNC)
@@ -105,7 +103,7 @@ it('a full disk: said, nothing torn, and all of it there once there is room', as
   expect({ code, ...losses }).toEqual({ code: 0, lost: 0, doubled: 0 });
 });
 
-it('a full disk on the way to S3: said, nothing left there, and all of it in the bucket once there is room', async (context) => {
+it('a sync to S3 through a full disk reports it, leaves no files there, and completes once there is room', async (context) => {
   const small = mountSmallDisk(20);
   if (!small) return context.skip('only root may mount a disk');
   const s3 = await startS3();
@@ -126,7 +124,7 @@ it('a full disk on the way to S3: said, nothing left there, and all of it in the
   expect({ code, ...losses }).toEqual({ code: 0, lost: 0, doubled: 0 });
 });
 
-it.runIf(isProving)('a read-only folder: you are asked, and it goes on when it may be written', async (context) => {
+it.runIf(isProving)('a read-only folder needs the user to act, and works once it is writable', async (context) => {
   disk ??= mountSmallDisk(50_000);
   if (!disk) return context.skip('only root may mount a disk');
   const folder = join(disk.folder, 'lake');
@@ -142,7 +140,7 @@ it.runIf(isProving)('a read-only folder: you are asked, and it goes on when it m
   expect({ code, ...losses }).toEqual({ code: 0, lost: 0, doubled: 0 });
 });
 
-it.runIf(isProving)('a folder in which no state can be made: you are asked', async (context) => {
+it.runIf(isProving)('a folder in which no state can be created needs the user to act', async (context) => {
   const small = mountSmallDisk(100);
   if (!small) return context.skip('only root may mount a disk');
   const source = { baseUrl: sandbox.baseUrl, apiKey: KEY, plan: 'enterprise', requestsPerSecond: 500 };

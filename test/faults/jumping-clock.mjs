@@ -1,4 +1,4 @@
-/** A preload: at SIGUSR2 the clock of this machine is set by so many milliseconds, as far as this process can see. */
+/** A preload: at SIGUSR2 the clock of this process jumps by so many milliseconds. */
 const jump = Number(process.env.CLOCK_JUMP_MS);
 let offset = process.env.CLOCK_JUMPED ? jump : 0;
 const { now } = Date;

@@ -7,7 +7,7 @@ import { rowsOf } from '../support/proof.ts';
 
 export type Losses = Awaited<ReturnType<typeof lossesOf>>;
 
-/** What the service has and a sink has not, and what stands there more than once. */
+/** Counts events of the service that a sink lacks, and those that it has more than once. */
 export async function lossesOf({ service }: Sandbox, idsOf: (stream: StreamName) => Promise<readonly string[]>) {
   const losses = { lost: 0, doubled: 0 };
   for (const stream of STREAM_NAMES) {
@@ -18,7 +18,7 @@ export async function lossesOf({ service }: Sandbox, idsOf: (stream: StreamName)
   return losses;
 }
 
-/** The ids of the source `main` in a database; none where the tables are not there yet. */
+/** The ids of the source `main` in a database; none if the tables do not exist yet. */
 export const idsIn =
   (db: Database) =>
   (stream: StreamName): Promise<string[]> =>

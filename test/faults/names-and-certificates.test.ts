@@ -13,7 +13,7 @@ import { smallSandbox } from '../support/sandbox.ts';
 import { idsIn, lossesOf } from './losses.ts';
 import { isProving, KEY, messageOf, SHORT_TIMEOUTS } from './wire-scene.ts';
 
-/** A service whose name or certificate is wrong: what is said, and that everything is there once it is right. */
+/** A service with a wrong name or certificate: the sync reports it, and completes once it is corrected. */
 
 const authority = createAuthority();
 let sandbox: Sandbox;
@@ -22,13 +22,13 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(authority.folder, { recursive: true, force: true }));
 
-/** One sync of the service at this address, into a database of its own. */
+/** Syncs of the service at this address, into a new database. */
 async function openSyncs(baseUrl: string, preload = '') {
   const [engine, place] = await Promise.all([openEngine(), freshPlace()]);
   const source = { baseUrl, apiKey: KEY, plan: 'enterprise', requestsPerSecond: 500, since: '30d' };
   await place.config(JSON.stringify({ sources: { main: source }, state: { url: engine.url } }));
   return {
-    /** In a hurry where it will be given up: a busy machine must not be taken for a dead line where it will not. */
+    /** Short timeouts only where the sync must fail: on a busy machine they would fail a healthy one. */
     sync: ({ hasShortTimeouts }: { hasShortTimeouts: boolean }): Promise<Finished> =>
       place.run(['sync', '--config', 't.yaml'], {
         NODE_OPTIONS: `${hasShortTimeouts ? SHORT_TIMEOUTS.NODE_OPTIONS : ''} ${preload}`,
@@ -59,7 +59,7 @@ const CERTIFICATES: BadCertificate[] = [
 ];
 
 it.each(isProving ? CERTIFICATES : CERTIFICATES.slice(0, 1))(
-  'a certificate that is $name: given up, and everything is there with the next one',
+  'a sync fails on a certificate that is $name, and the next completes with a valid one',
   async ({ name, options, says }) => {
     const server = createSecure(authority.sign(options), passTo(sandbox));
     const syncs = await openSyncs(`https://127.0.0.1:${await listening(server)}`);
@@ -75,7 +75,7 @@ it.each(isProving ? CERTIFICATES : CERTIFICATES.slice(0, 1))(
   },
 );
 
-it.runIf(isProving)('plain HTTP where TLS is expected', async () => {
+it.runIf(isProving)('a sync fails on plain HTTP where TLS is expected', async () => {
   const server = createPlain(passTo(sandbox));
   const syncs = await openSyncs(`https://127.0.0.1:${await listening(server)}`);
   const stopped = await syncs.sync({ hasShortTimeouts: true });
@@ -85,16 +85,16 @@ it.runIf(isProving)('plain HTTP where TLS is expected', async () => {
   expectStopped(stopped, /does not speak TLS as expected \((EPROTO|ERR_SSL_\w+)\)/);
 });
 
-it.runIf(isProving)('a name that nobody knows', async () => {
+it.runIf(isProving)('a sync fails on an unknown host name', async () => {
   const syncs = await openSyncs('https://nowhere.invalid');
   const stopped = await syncs.sync({ hasShortTimeouts: true });
   recordCase({ suite: 'wire', name: 'unknown name: service', survived: stopped.code === 4, lost: 0, doubled: 0 });
   await syncs.close();
-  // Where there is no DNS at all, nobody can say that the name does not exist.
+  // Without any DNS, the name cannot be reported as unknown.
   expectStopped(stopped, /nowhere\.invalid:443: (the host name is unknown|the DNS did not answer)/);
 });
 
-it('a name that is known a little later: the same sync goes on', async () => {
+it('a sync continues when a name resolves after a few lookups', async () => {
   const server = createSecure(authority.sign({ host: 'DNS:later.invalid' }), passTo(sandbox));
   const preload = `--import ${pathToFileURL('test/faults/resolves-later.mjs').href}`;
   const syncs = await openSyncs(`https://later.invalid:${await listening(server)}`, preload);

@@ -9,21 +9,21 @@ import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { sandboxWith } from '../support/sandbox.ts';
 
 /**
- * Services that answer oddly, played by the sandbox with a behaviour of the tests and read by the built `tributary`. A run ends complete, or says by
- * exit code 4 and in words what is not proven; what the ledger calls certified is complete either way; nobody asks without end.
+ * The built `tributary` reads the sandbox with the tests' odd behaviours. A run ends complete, or names with
+ * exit code 4 what is not proven; what the ledger certifies is complete either way; requests are bounded.
  */
 interface World {
   name: string;
   traits: readonly string[];
   clicks: number;
   days: number;
-  /** Since when, for the first sync (default: before all history). */
+  /** The start of the first sync (default: before all history). */
   since?: string;
-  /** How many syncs make it complete. Undefined where an honest exit code 4 for ever is all that can be had. */
+  /** How many syncs make it complete. Undefined if exit code 4 is the best possible result. */
   completeAfter?: number;
-  /** Requests of all commands together. */
+  /** The maximum of requests, of all commands together. */
   mostRequests: number;
-  /** Any row may be on no answer that was asked for: no client can tell, so only an honest end within bounds is asked for. */
+  /** A row may be missing from any answer, which no client can detect: only an honest end within bounds is expected. */
   mayMissRows?: boolean;
   /** Traits that change after the first sync. */
   later?: Traits;
@@ -75,7 +75,7 @@ const WORLDS: readonly World[] = [
     traits: ['sortOrder=ignored'],
     clicks: 5400,
     days: 4,
-    // Each of five commands may ask 400 times; how often they do depends on how many chains a busy machine lets run side by side.
+    // Each of five commands may ask 400 times; the number depends on how many chains a busy machine runs concurrently.
     mostRequests: 1500,
   },
   {
@@ -160,8 +160,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-// Side by side: most of their time they wait, for a try again or for each other's Postgres.
-describe.concurrent('a service that answers oddly is read completely, or honestly not', () => {
+// Concurrent: most of their time they wait for retries or for each other's Postgres.
+describe.concurrent('an odd service is read completely or reported as not', () => {
   for (const [index, world] of WORLDS.entries()) {
     it(world.name, { timeout: 600_000 }, async () => {
       await read(world, await play(world), `world${index}`);
@@ -183,7 +183,7 @@ async function read(world: World, sandbox: Sandbox, source: string): Promise<voi
 
   const to = new Date(Date.now() - (Date.now() % DAY)).toISOString().slice(0, 10);
   const from = new Date(Date.parse(to) - (world.days + 1) * DAY).toISOString().slice(0, 10);
-  // Retention that slid away makes a range that cannot be read any more.
+  // A range that retention has removed cannot be read again.
   const canReadAgain = world.completeAfter !== undefined && world.later?.retention === undefined;
   for (const command of [
     ['verify', 'clicks', '--from', from, '--to', to],
@@ -197,7 +197,7 @@ async function read(world: World, sandbox: Sandbox, source: string): Promise<voi
   }
 }
 
-/** After every command: an honest exit, and nothing missing from what the ledger calls certified. */
+/** After every command: an honest exit code, and certified windows lack nothing. */
 async function soundSoFar(
   world: World,
   sandbox: Sandbox,

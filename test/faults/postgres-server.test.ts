@@ -26,7 +26,7 @@ import { startWorker, until, workerConfig } from '../support/workers.ts';
 import { idsIn, lossesOf } from './losses.ts';
 import { isProving, KEY, messageOf } from './wire-scene.ts';
 
-/** What the database itself can do to us: no room, no TLS, no answer. */
+/** Failures of the database: no room, no TLS, no answer. */
 
 const PASSWORD = 'canary-password-0815';
 
@@ -35,13 +35,13 @@ const engine = await forThisFile(openEngine());
 const arriveIn = ({ service }: Sandbox, clicks: number): void =>
   void service.arrive('clicks', clicks, { from: service.now() - 60_000, to: service.now() });
 
-/** As a person would write it. */
+/** As a user would write it. */
 const textOf = (sandbox: Sandbox, url: string): string => {
   const source = { baseUrl: sandbox.baseUrl, apiKey: KEY, plan: 'enterprise', requestsPerSecond: 500, since: '30d' };
   return JSON.stringify({ sources: { main: source }, state: { url } });
 };
 
-describe('a server that falls silent', () => {
+describe('a server that stops answering', () => {
   const SILENCE = 300;
 
   async function openSilent(): Promise<{ proxy: Awaited<ReturnType<typeof startFaultProxy>>; db: Database }> {
@@ -49,26 +49,26 @@ describe('a server that falls silent', () => {
     return { proxy, db: connect({ url: proxy.url, max: 2, silenceMs: SILENCE }) };
   }
 
-  it('is not waited for: the transaction ends there too, and gives its locks back', async () => {
+  it('is not waited for: the transaction ends on the server too, and releases its locks', async () => {
     const { proxy, db } = await openSilent();
     await db.query({ text: 'create table if not exists held (n int); insert into held values (1)' });
     const tx = await db.begin();
     await tx.query({ text: 'update held set n = n + 1' });
-    // This connection is swallowed at its next word; others still pass.
+    // The proxy swallows the next bytes of this connection; others still pass.
     await proxy.fail({ kind: 'black hole', bytes: 0 });
     const fault = tx.query({ text: 'select 1' }).catch((error: unknown) => error);
     await sleep(SILENCE / 3);
     await proxy.fail({ kind: 'latency', ms: 0 });
     expect(await fault).toBeInstanceOf(RetryLater);
     expect((await fault) as RetryLater).toMatchObject({ message: expect.stringMatching(/nothing came for 0\.3 s/) });
-    // The row is free although the server never heard from us again.
+    // The row is unlocked although the server received nothing more from us.
     await engine.db.query({ text: "set lock_timeout = '20s'; update held set n = 0" });
     await tx.rollback();
     await db.close();
     await proxy.close();
   });
 
-  it('is waited for while it is at work, however long', async () => {
+  it('is waited for while it works, however long', async () => {
     const { proxy, db } = await openSilent();
     const slept = db.query({ text: `select pg_sleep(${(SILENCE * 5) / 1000})` });
     await expect(slept).resolves.toHaveLength(1);
@@ -77,11 +77,11 @@ describe('a server that falls silent', () => {
   });
 });
 
-it('a server that answered while we were busy is not taken for silent', async () => {
+it('a server that answered while we were busy is not considered silent', async () => {
   const db = connect({ url: engine.url, max: 1, silenceMs: 300 });
   const tx = await db.begin();
   const answer = tx.query({ text: 'select pg_sleep(0.05)' });
-  // The answer comes while nothing is read. After an immediate, timers come before what has arrived.
+  // The answer arrives while nothing is read. After an immediate, timers run before I/O.
   await new Promise(setImmediate);
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
   await answer;
@@ -91,16 +91,16 @@ it('a server that answered while we were busy is not taken for silent', async ()
   await db.close();
 });
 
-describe('a server with no connection to spare', () => {
+describe('a server without free connections', () => {
   const few = (limit: number): Promise<unknown> =>
     engine.db.query({ text: `alter role few connection limit ${limit}` });
-  /** Whoever is there has to come again. */
+  /** Ends all connections of the role. */
   const sendAway = (): Promise<unknown> =>
     engine.db.query({ text: `select pg_terminate_backend(pid) from pg_stat_activity where usename = 'few'` });
   let sandbox: Sandbox;
   let home: TestDatabase;
   let db: Database;
-  /** The role's, to whom the database belongs: for a superuser there is always room. */
+  /** For the database's owner: a superuser always gets a connection. */
   let url: string;
   beforeAll(async () => {
     sandbox = await smallSandbox({ apiKey: KEY, rows: { clicks: 60, leads: 20, sales: 10 }, days: 5 });
@@ -122,7 +122,7 @@ describe('a server with no connection to spare', () => {
     ['sync', 0],
     ['worker', 0],
     ['worker', 3],
-  ])('%s, with room for %i: it says so and can be run again', async (command, room) => {
+  ])('fails %s with room for %i with a clear message, and can be run again', async (command, room) => {
     await few(room);
     const place = await freshPlace();
     await place.config(textOf(sandbox, url));
@@ -140,7 +140,7 @@ describe('a server with no connection to spare', () => {
     expect(text).not.toContain(PASSWORD);
   });
 
-  it.runIf(isProving)('a worker at work goes on by itself when there is room again', async () => {
+  it.runIf(isProving)('a running worker recovers when there is room again', async () => {
     const worker = startWorker(config());
     await worker.ready();
     const losses = () => lossesOf(sandbox, idsIn(db));
@@ -166,10 +166,10 @@ describe('a server with no connection to spare', () => {
   });
 });
 
-describe('a server that is stopped at once', () => {
+describe('a server stopped immediately', () => {
   let dir: string;
   let server: EmbeddedPostgres;
-  /** Who makes databases. */
+  /** The role that creates databases. */
   let superuser: string;
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'tributary-faults-'));
@@ -184,14 +184,14 @@ describe('a server that is stopped at once', () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('in the middle of COPY: the batch is not there, and comes with the next run', async () => {
+  it('in the middle of COPY: the batch is rolled back, and the next run writes it', async () => {
     const [home, place] = await Promise.all([freshDatabase(superuser), freshPlace()]);
     const sandbox = await smallSandbox({ apiKey: KEY, rows: { clicks: 200, leads: 10, sales: 5 }, days: 5 });
     await place.config(textOf(sandbox, home.url));
     const sync = () => place.run(['sync', '--config', 't.yaml']);
     expect((await sync()).code).toBe(0);
     const db = connect({ url: home.url, max: 1 });
-    // Every row takes a moment: the stop falls into the middle.
+    // Slows down every row, so that the stop falls into the middle.
     await db.query({ text: SLOW_ROWS });
     arriveIn(sandbox, 500);
     const stopped = sync();
@@ -222,7 +222,7 @@ const SLOW_ROWS = `
   create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.005); return new; end $$;
   create trigger slow before insert on attribution.clicks for each row execute function slow()`;
 
-it('a server without TLS, where the URL asks for it: you are asked', async () => {
+it('a server without TLS, where the URL requires it, needs the user to act', async () => {
   const db = connect({ url: `${inject('postgresUrl')}?sslmode=verify-full`, max: 1 });
   const fault = await db.query({ text: 'select 1' }).catch((error: unknown) => error);
   expect(fault).toBeInstanceOf(ConfigError);
@@ -230,11 +230,11 @@ it('a server without TLS, where the URL asks for it: you are asked', async () =>
   await db.close();
 });
 
-it('a server with an untrusted certificate: the user has to act', async () => {
+it('a server with an untrusted certificate needs the user to act', async () => {
   const authority = createAuthority();
   const secureContext = createSecureContext(authority.sign({ isSelfSigned: true }));
   const server = createServer((socket) => {
-    // What Postgres says to a client that asks for TLS: yes. Then TLS begins.
+    // Postgres answers yes to a request for TLS. Then TLS begins.
     socket.once('data', () => {
       socket.write('S');
       new TLSSocket(socket, { isServer: true, secureContext }).on('error', () => {});

@@ -1,7 +1,7 @@
 import dns from 'node:dns';
 import { syncBuiltinESMExports } from 'node:module';
 
-/** A preload: the name `later.invalid` is unknown for the first few lookups, as after a move, and then means this machine. */
+/** A preload: the first few lookups of `later.invalid` fail, as after a move; then it resolves to this machine. */
 const UNKNOWN_FOR = 3;
 let asked = 0;
 const { lookup } = dns;

@@ -4,9 +4,9 @@ import timers from 'node:timers';
 import promises from 'node:timers/promises';
 
 /**
- * A preload for processes under test: pauses take a sixtieth and timeouts a twentieth. The product's own timeouts are tried in their own
- * order, and nobody waits for minutes. No timeout gets shorter than what a healthy server needs on a busy machine: a process that gives
- * up on one would be done before the fault has begun that it is to meet. The clock on the wall is left alone.
+ * A preload for processes under test: divides pauses by sixty and timeouts by twenty. The product's timeouts expire in their
+ * usual order, without minutes of waiting. Each stays long enough for a healthy server on a busy machine:
+ * otherwise a process would give up before the test's fault begins. The wall clock is unchanged.
  */
 const hurriedPause = (ms) => (ms >= 1000 ? Math.max(500, ms / 60) : ms);
 const hurriedTimeout = (ms) => Math.max(Math.min(ms, 3000), ms / 20);

@@ -6,21 +6,21 @@ import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { isProving, KEY, messageOf, openWireScene, PEERS, type Peer } from './wire-scene.ts';
 
 /**
- * Every fault of a line, before each of the servers that a sync talks to, from its beginning and halfway: `tributary sync` ends by
- * itself and says what happened, and the next one makes everything good.
+ * Every fault of a connection, to each server of a sync, at its start and halfway: `tributary sync` ends
+ * and reports it, and the next run completes.
  */
 
 const MOMENTS = ['from the beginning', 'halfway'] as const;
 
-/** What a line does that only takes its time. */
+/** Faults that only delay. */
 const MUST_SURVIVE = ['latency', 'a slow line'];
-/** What nobody can get round by trying again. */
+/** Faults that no retry can overcome. */
 const MUST_STOP = ['reset', 'half-open', 'refused'];
 
-/** Few bytes, so that the fault falls into the middle of a run. */
+/** Small, so that the fault falls into the middle of a run. */
 const HALFWAY: Readonly<Record<Peer, number>> = { service: 90_000, state: 500_000, warehouse: 250_000, s3: 100_000 };
 
-/** The most connections that a run may open once the line is broken: docs/troubleshooting.md names what they come from. */
+/** The most connections that a run may open after the fault: docs/troubleshooting.md explains their number. */
 const MOST_ATTEMPTS: Readonly<Record<Peer, number>> = { service: 24, state: 200, warehouse: 40, s3: 60 };
 
 interface Case {
@@ -29,7 +29,7 @@ interface Case {
   moment: (typeof MOMENTS)[number];
 }
 
-/** Each peer once, in a plain test run. */
+/** Each peer once, without TRIBUTARY_PROVE. */
 const CROSS_SECTION = [
   'reset: service, halfway',
   'cut after some bytes: warehouse, halfway',
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => s3.close());
 
-/** Where it happened, what was kept and what to do, and no secret. */
+/** The message names the place, what was kept and what to do, and contains no secret. */
 function expectClear({ stderr, text }: Finished, peer: Peer): void {
   const message = messageOf(stderr);
   const places = {

@@ -13,30 +13,30 @@ import type { S3Server } from '../support/s3-server.ts';
 import { smallSandbox } from '../support/sandbox.ts';
 import { idsIn, lossesOf } from './losses.ts';
 
-/** Whom a sync talks to. Each is real, and reached over a line that can be broken. */
+/** The peers of a sync. Each is real, behind a proxy that can break its connections. */
 export const PEERS = ['service', 'state', 'warehouse', 's3'] as const;
 export type Peer = (typeof PEERS)[number];
 
 export const KEY = 'canary-key-4711';
 
-/** Everything, which takes minutes; else a cross-section. */
+/** All cases, which takes minutes; otherwise a cross-section. */
 export const isProving = process.env.TRIBUTARY_PROVE === '1';
 
-/** What a command ends with: log lines are JSON, and progress and retries are no message. */
+/** The final message of a command, without JSON log lines, progress and retries. */
 export const messageOf = (stderr: string): string =>
   stderr
     .split('\n')
     .filter((line) => !/^\{|^rows: |: attempt \d+( in .*)?, trying again/.test(line))
     .join('\n');
 
-/** Processes under test wait a sixtieth of what they would. */
+/** Processes under test wait a sixtieth of the time. */
 export const SHORT_TIMEOUTS = { NODE_OPTIONS: `--import ${pathToFileURL('test/faults/short-timeouts.mjs').href}` };
 
-/** Pages and answers are small: whatever happens falls into the middle of a run. */
+/** Pages and answers are small, so that every fault falls into the middle of a run. */
 const ROWS = { clicks: 400, leads: 60, sales: 30 };
 const PAGE = 25;
 
-/** A sync of everything, by the command line, with one of its peers behind the proxy. */
+/** A sync of everything by the command line, with one peer behind the proxy. */
 export async function openWireScene(peer: Peer, s3: S3Server) {
   const [state, sandbox, place] = await Promise.all([
     openEngine(),
@@ -73,7 +73,7 @@ export async function openWireScene(peer: Peer, s3: S3Server) {
   return {
     proxy,
     sandbox,
-    /** One `tributary sync`, as a person would run it; in a hurry where timeouts are to be met. */
+    /** Runs `tributary sync`, with short timeouts on request. */
     sync: ({ hasShortTimeouts } = { hasShortTimeouts: false }) =>
       place.run(['sync', '--config', 't.yaml'], {
         ...s3.environment,

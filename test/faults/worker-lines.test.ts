@@ -21,18 +21,18 @@ import { idsIn, type Losses, lossesOf } from './losses.ts';
 import { isProving, KEY, SHORT_TIMEOUTS } from './wire-scene.ts';
 
 /**
- * One worker, and every fault of the line to one of its servers, one after the other. When the line is back it goes on by itself: what
- * arrived meanwhile is there, once.
+ * One worker, and every fault of the connection to one of its servers in turn. It recovers when the connection does:
+ * events that arrived meanwhile are stored once.
  */
 
 const PEERS = ['service', 'state', 'warehouse', 'redis', 's3'] as const;
 type Peer = (typeof PEERS)[number];
 
-/** In a plain test run: the two that no other test has, at the server that only a worker has. */
+/** Without TRIBUTARY_PROVE: the two faults that no other test has, at the server that only a worker has. */
 const CROSS_SECTION: Partial<Record<Peer, string[]>> = { redis: ['half-open', 'reset'] };
 const faultsFor = (peer: Peer): string[] => (isProving ? Object.keys(LINE_FAULTS) : (CROSS_SECTION[peer] ?? []));
 
-/** How long the line stays broken, and how many connections a second it may cost: three streams, their queue and its watch. */
+/** How long the connection stays broken, and the most attempts a second: three streams, their queue and its watch. */
 const BROKEN_MS = 4000;
 const MOST_A_SECOND = 60;
 
@@ -72,7 +72,7 @@ async function openScene(peer: Peer, s3: S3Server | undefined): Promise<Scene> {
     sandboxes: { main: { baseUrl: urls.service, apiKey: sandbox.apiKey } },
     rest: { sinks },
   });
-  // Its tables, before the line can break: what is made once need not be made in a hurry.
+  // Creates the queue's tables before the connection can break, without short timeouts.
   await withQueue(
     { config: { ...config, state: { ...config.state, url: state.url } }, log: silentLog },
     async () => {},
@@ -122,14 +122,14 @@ describe.skipIf(!hasRedis).each(PEERS.filter((peer) => faultsFor(peer).length > 
     await s3?.close();
   });
 
-  it.each(faultsFor(peer))('%s: the worker goes on by itself when it is over', { timeout: 150_000 }, async (name) => {
+  it.each(faultsFor(peer))('%s: the worker recovers when the connection does', { timeout: 150_000 }, async (name) => {
     const fault = LINE_FAULTS[name];
     if (!fault) throw new Error(`no fault ${name}`);
     await scene.proxy.fail(fault);
     arrive(scene);
     const began = Date.now();
     await sleep(BROKEN_MS);
-    // It does not wait on the dead line for ever: another is tried.
+    // It does not wait on the dead connection for ever, but tries another.
     if (name === 'half-open' || name === 'reset')
       await until('another line is tried', () => scene.proxy.attempts() > 0);
     const [attempts, seconds] = [scene.proxy.attempts(), (Date.now() - began) / 1000];
@@ -145,7 +145,7 @@ describe.skipIf(!hasRedis).each(PEERS.filter((peer) => faultsFor(peer).length > 
     expect(attempts).toBeLessThanOrEqual(MOST_A_SECOND * seconds);
   });
 
-  it('and leaves when it is asked to, also while the line is down, with nothing but warnings behind it', async () => {
+  it('lets the worker leave on SIGTERM while it is down, with nothing but warnings in its log', async () => {
     await scene.proxy.fail({ kind: 'refuse' });
     await sleep(BROKEN_MS);
     scene.worker.child.kill('SIGTERM');
@@ -155,7 +155,7 @@ describe.skipIf(!hasRedis).each(PEERS.filter((peer) => faultsFor(peer).length > 
   });
 });
 
-it.runIf(isProving && hasRedis)('a queue that is not there when a worker starts: it says so and ends', async () => {
+it.runIf(isProving && hasRedis)('a worker that cannot reach its queue at startup reports it and exits', async () => {
   const [engine, redis, place] = await Promise.all([openEngine(), startRedis(), freshPlace()]);
   const source = { baseUrl: 'http://127.0.0.1:1', apiKey: KEY, plan: 'business' };
   const line = await startFaultProxy(redis.url);

@@ -11,7 +11,7 @@ const RUNS = isDeep || process.env.TRIBUTARY_PROVE ? 500 : 100;
 const KEY = 'canary-key-4711';
 const ENV = { NAME: 'value', TRIBUTARY_API_KEY: KEY };
 
-/** Parses, and passes on whatever is not a fault for a person. The key is in no fault, whatever else is wrong. */
+/** Parses, and rethrows everything but a ConfigError. No fault contains the key. */
 function tryParse(text: string): void {
   try {
     parseConfig(text, 'f', ENV);
@@ -51,12 +51,12 @@ const soup = fc
   .array(fc.constantFrom(...WORDS, ...MARKS, ...VARIABLES), { maxLength: 40 })
   .map((parts) => parts.join(''));
 
-describe('a config, whatever it holds, is read or refused with its faults', () => {
-  it('any text', () => {
+describe('any config is read or refused with its faults', () => {
+  it('from any text', () => {
     fc.assert(fc.property(fc.oneof(fc.string({ unit: 'binary' }), soup), tryParse), { numRuns: 4 * RUNS });
   });
 
-  it('any data', () => {
+  it('from any data', () => {
     const name = fc.oneof(fc.constantFrom(...WORDS, '__proto__'), fc.string({ maxLength: 5 }));
     const leaf = fc.oneof(fc.constantFrom(...WORDS, ...VARIABLES), fc.double(), fc.constant(null), fc.boolean());
     const data = fc.letrec((tie) => ({
@@ -69,7 +69,7 @@ describe('a config, whatever it holds, is read or refused with its faults', () =
     );
   });
 
-  it('a source that is nearly right', () => {
+  it('from a source that is nearly right', () => {
     const value = fc.oneof(
       fc.constantFrom(...WORDS, ...VARIABLES, 'https://a.example', '5m', '7d', 'all'),
       fc.jsonValue(),
@@ -82,7 +82,7 @@ describe('a config, whatever it holds, is read or refused with its faults', () =
     );
   });
 
-  it('a value that has no text', () => {
+  it('from a value that has no text', () => {
     const value = [{ toString: null }];
     for (const key of ['baseUrl', 'apiKey'])
       tryParse(stringify({ sources: { main: { baseUrl: 'x', apiKey: KEY, [key]: value } } }));

@@ -6,7 +6,7 @@ import { STREAMS } from '../../src/model/streams.ts';
 import { createSanitizer, POSTGRES_TEXT } from '../../src/sinks/merge-rule.ts';
 import { encodeCopy, encodeRows } from '../../src/sinks/postgres/copy-encoder.ts';
 
-/** New rows are encoded without a detour; the bytes must be those of the way through the sanitizer. */
+/** New rows are encoded directly; the bytes must equal those of sanitized rows. */
 
 const stream = STREAMS.sales;
 const KINDS = ['text', 'text', ...stream.columns.map(({ kind }) => kind), 'json'] as const;
@@ -37,17 +37,17 @@ const rowOf = (some: typeof VALUES, extra: fc.Arbitrary<Row['extra']>): fc.Arbit
     .map((made) => ({ id: 'e', at: 0, contradictions: [], typeMismatches: [], ...made }));
 const row = rowOf(VALUES, fc.option(fc.dictionary(text, json, { maxKeys: 3 })));
 
-/** All of it can be stored as it is. */
+/** Values that can be stored unchanged. */
 const plain = fc.constantFrom('', 'a', 'Größe', 'x'.repeat(49));
 const plainRow = rowOf({ ...VALUES, text: plain, json: fc.array(plain, { maxLength: 3 }) }, fc.constant(null));
 
-/** Ids that links and customers have in common: what is known of one must not be taken for the other's. */
+/** Ids shared by links and customers: cached values of one must not be used for the other. */
 const alike: fc.Arbitrary<Row> = fc.tuple(plainRow, fc.constantFrom(null, 'a')).map(([made, id]) => ({
   ...made,
   values: made.values.map((value, i) => (/^(?:link|customer)_id$/.test(stream.columns[i]?.name ?? '') ? id : value)),
 }));
 
-/** A row again, and again with other values here and there: of a link, mostly, all is as it was. */
+/** A row repeated, with other values here and there: mostly those of a link are unchanged. */
 const repeated = fc
   .tuple(
     fc.oneof(row, alike),
@@ -62,7 +62,7 @@ const repeated = fc
   ]);
 
 describe('encodeRows', () => {
-  it('gives the bytes that sanitized rows give, whatever they hold, and counts as many', () => {
+  it('gives the bytes of sanitized rows, and counts as many, for any rows', () => {
     fc.assert(
       fc.property(fc.oneof(fc.array(row, { maxLength: 4 }), repeated), (rows) => {
         const [direct, detour] = [createSanitizer(stream, POSTGRES_TEXT), createSanitizer(stream, POSTGRES_TEXT)];

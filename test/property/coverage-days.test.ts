@@ -7,7 +7,7 @@ import { type CoverageSpan, DAY_MS } from '../../src/model/window.ts';
 const BEGIN = Date.parse('2026-03-01T00:00:00Z');
 const STATES = ['certified', 'uncertified', 'gap', 'open'] as const;
 
-/** Spans that follow each other, some minutes to some days long. */
+/** Consecutive spans of minutes to days. */
 const spans = fc
   .array(fc.record({ ms: fc.integer({ min: 1, max: 4 * DAY_MS }), state: fc.constantFrom(...STATES) }), {
     maxLength: 20,
@@ -24,7 +24,7 @@ const spans = fc
   );
 
 describe('days of a coverage', () => {
-  it('each day is as good as the worst that is in it, and every day is there once', () => {
+  it('have the worst state of their spans, and each is listed once', () => {
     fc.assert(
       fc.property(spans, fc.array(fc.nat(40), { maxLength: 5 }), (all, aside) => {
         const setAside = new Set(aside.map((day) => BEGIN + day * DAY_MS));
@@ -56,7 +56,7 @@ describe('days of a coverage', () => {
     );
   });
 
-  it('neighbours that are alike are one run', () => {
+  it('merge equal neighbours into one run', () => {
     const years = [{ start: BEGIN, end: BEGIN + 1000 * DAY_MS, state: 'certified' as const }];
     expect(dayRuns(years, new Set())).toEqual([{ date: '2026-03-01', count: 1000, state: 'certified' }]);
   });

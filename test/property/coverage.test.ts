@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { completeThrough, DAY_MS, type Entry, gaps, overlay, type Window } from '../../src/model/window.ts';
 
-/** Small time lines of whole hours over three days: everything can be checked hour by hour. */
+/** Timelines of whole hours over three days, which can be checked hour by hour. */
 const HOUR = DAY_MS / 24;
 const LENGTH = 72;
 const hours = Array.from({ length: LENGTH }, (_, i) => i);
@@ -42,7 +42,7 @@ describe('the ledger', () => {
     );
   });
 
-  it('holds entries in order, none empty, none overlapping, proven exactly where certified', () => {
+  it('holds ordered, non-empty, disjoint entries with a proof time exactly where certified', () => {
     fc.assert(
       fc.property(readings, (all) => {
         const entries = replay(all);
@@ -57,7 +57,7 @@ describe('the ledger', () => {
     );
   });
 
-  it('says of each hour the newest reading that counts', () => {
+  it('has the newest reading that counts for each hour', () => {
     fc.assert(
       fc.property(readings, (all) => {
         const entries = replay(all);
@@ -66,7 +66,7 @@ describe('the ledger', () => {
           const met = all.flatMap((one, i) => (covers(one.window, hour) ? [{ ...one, i }] : []));
           const last = met.findLast((one) => one.certified) ?? met.at(-1);
           expect(entry?.note).toBe(last?.note);
-          // Joined with its neighbours an entry is as old as its oldest part.
+          // An entry joined with its neighbours is as old as its oldest part.
           if (last?.certified) expect(entry?.provenAt).toBeLessThanOrEqual(last.i);
           if (last) expect(entry?.readAt).toBeGreaterThanOrEqual(last.i);
         }
@@ -75,7 +75,7 @@ describe('the ledger', () => {
   });
 });
 
-describe('against counting hour by hour', () => {
+describe('a count by hours confirms', () => {
   it('completeThrough', () => {
     fc.assert(
       fc.property(fc.array(window, { maxLength: 8 }), fc.nat(LENGTH - 1), (windows, since) => {

@@ -45,7 +45,7 @@ const after = (known: readonly EvolvedColumn[], rows: readonly Row[]): EvolvedCo
 };
 const knowledge = fc.array(batch, { maxLength: 3 }).map((batches) => batches.reduce(after, [] as EvolvedColumn[]));
 
-/** Each field with its value, as it is found: in `_extra` under its path, or in the column of its path. */
+/** Each field with its value, from `_extra` by path or from the column of its path. */
 function fieldsOf({ extra: rest }: Pick<Row, 'extra'>): Map<string, unknown> {
   const found = new Map<string, unknown>();
   for (const [name, inner] of Object.entries(rest ?? {})) {
@@ -58,7 +58,7 @@ function fieldsOf({ extra: rest }: Pick<Row, 'extra'>): Map<string, unknown> {
   return found;
 }
 
-/** As much as a column of the kind can say of a value; none where there is nothing to say. */
+/** A value as a column of the kind represents it; none for an empty one. */
 function said(kind: Kind, of: unknown): string {
   if (of === null || of === '') return 'none';
   if (kind === 'timestamp') return String(Date.parse(String(of)));
@@ -66,7 +66,7 @@ function said(kind: Kind, of: unknown): string {
 }
 
 describe('findSchemaChanges', () => {
-  it('gives columns only to fields whose path comes back from the state as it was', () => {
+  it('gives columns only to fields whose path survives a round trip through the state', () => {
     fc.assert(
       fc.property(knowledge, batch, (known, rows) => {
         for (const { path, name } of findSchemaChanges(stream, known, rows)) {
@@ -97,7 +97,7 @@ describe('promote', () => {
             held: moved?.values[stream.columns.length + j] as Value,
           }));
           const held = columns.filter((column) => column.held !== null);
-          // What went out of `_extra` is in the columns: as many, and the same values.
+          // Values removed from `_extra` are in the columns, unchanged.
           const solid = gone.filter((inner) => inner !== null && inner !== '');
           expect(held.filter(({ held: v }) => v !== '')).toHaveLength(solid.length);
           for (const { kind, held: v } of held) {
@@ -112,7 +112,7 @@ describe('promote', () => {
 });
 
 describe('findSchemaChanges', () => {
-  it('is deterministic, whatever the order of rows', () => {
+  it('is deterministic, independent of the order of rows', () => {
     fc.assert(
       fc.property(knowledge, batch, (known, rows) => {
         expect(findSchemaChanges(stream, known, [...rows].reverse())).toEqual(findSchemaChanges(stream, known, rows));
@@ -120,7 +120,7 @@ describe('findSchemaChanges', () => {
     );
   });
 
-  it('is monotone: kinds only widen, names and order stay, and the same batch teaches nothing twice', () => {
+  it('is monotone: kinds only widen, names and order stay, and a repeated batch changes nothing', () => {
     fc.assert(
       fc.property(knowledge, batch, (known, rows) => {
         const next = after(known, rows);

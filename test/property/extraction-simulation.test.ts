@@ -7,10 +7,10 @@ import { InvariantBroken } from './simulation/invariants.ts';
 import { type SimulationOptions, simulate } from './simulation/simulation.ts';
 
 /**
- * The proof by simulation. `SEEDS=20000` runs more seeds, `SEED=1234` runs one and tells every request and commit,
- * `TRAITS=widenStart,pagedTies` gives every world these traits, known to be unsound or not,
- * `STEADY=1` leaves it at these.
- * The invariants are in test/property/simulation/invariants.ts, the world they must hold in is test/property/simulation/scenario.ts.
+ * The proof by simulation. `SEEDS=20000` runs more seeds; `SEED=1234` runs one and logs every request and commit.
+ * `TRAITS=widenStart,pagedTies` gives every world these traits, even those known to be unsound;
+ * `STEADY=1` gives it no others.
+ * The invariants are in test/property/simulation/invariants.ts, the worlds in test/property/simulation/scenario.ts.
  */
 const isProving = process.env.TRIBUTARY_PROVE !== undefined;
 const seeds = Number(process.env.SEEDS ?? (isProving ? 3000 : isDeep ? 300 : 50));
@@ -20,7 +20,7 @@ const only = process.env.TRAITS?.split(',') as TraitName[] | undefined;
 const steady = process.env.STEADY !== undefined;
 const STEADY_SEEDS = isProving ? 200 : isDeep ? 10 : 3;
 const CHUNKS = 20;
-/** Some of the traits that are drawn leave something open for ever. */
+/** Some traits leave gaps open for ever. */
 const MOST_OPEN = 0.09;
 
 const all = (): void => {
@@ -38,7 +38,7 @@ const all = (): void => {
       open.push(...openIn(broken));
     });
   }
-  test('all but a few come to rest', () => {
+  test('nearly all simulations end complete', () => {
     expect(open.length, open.join('\n')).toBeLessThanOrEqual(Math.max(1, Math.floor(seeds * MOST_OPEN)));
   });
 };
@@ -56,7 +56,7 @@ describe('nothing is lost, nothing is doubled, nothing is certified unproven', (
   else replay(one);
 });
 
-describe('three runs prove what can be had, from a service that always answers in one odd way', () => {
+describe('three runs prove what is provable of a service with one odd behaviour', () => {
   const sound = DRAWN.filter((name) => !STAYS_OPEN.includes(name));
   test.skipIf(one !== undefined).each(sound.filter((name) => !NOT_PROVEN_YET.includes(name)))(
     '%s',
@@ -76,8 +76,8 @@ describe('three runs prove what can be had, from a service that always answers i
 });
 
 /**
- * What is lost, doubled or certified unproven is none, in no world. That everything is certified in the end (I6) is wished for and not promised:
- * in a few worlds in a hundred a place stays open, and says so; what is missing there is not called complete.
+ * Nothing may ever be lost, doubled or certified unproven. Certifying everything in the end (I6) is a goal, not a guarantee:
+ * a few worlds in a hundred keep a reported gap; what is missing in it is not certified.
  */
 function openIn(broken: readonly string[]): string[] {
   const open = broken.filter((failure) => failure.startsWith('I6'));
@@ -90,7 +90,7 @@ async function failureOf(seed: number, options: SimulationOptions): Promise<stri
   const proof = { suite: 'simulation', name: [steady ? 'steady' : '', ...only, `seed ${seed}`].join(' ').trim() };
   try {
     await simulate(seed, options);
-    // Its last invariant counted what is missing, and found nothing.
+    // The last invariant has checked that nothing is missing.
     recordCase({ ...proof, survived: true, lost: 0 });
     return undefined;
   } catch (error) {

@@ -5,13 +5,13 @@ import { STREAM_NAMES, STREAMS, type StreamName } from '../../src/model/streams.
 import { FIELDS, sample } from '../support/contract-fields.ts';
 import { anyJson, reordered } from '../support/odd-records.ts';
 
-/** Events that came without an id are told by a hash: stored rows hang on it, so it must hold still. */
+/** Events without an id are identified by a hash. It must never change, since stored rows depend on it. */
 
 type Parts = Record<string, Record<string, unknown>>;
 
 const METADATA = { plan: 'team', seats: { min: 1, max: [2, 3], '10': 'a', '9': 'b' } };
 
-/** A full record of a stream without the fields that are its id; with other values in other variants. */
+/** A full record of a stream without its id fields; variants have other values. */
 function anonymous(stream: StreamName, changed?: string): Record<string, unknown> & Parts {
   const record: Record<string, unknown> = { event: STREAMS[stream].event };
   for (const field of FIELDS) {
@@ -28,7 +28,7 @@ function anonymous(stream: StreamName, changed?: string): Record<string, unknown
 
 const idOf = (stream: StreamName, record: unknown): string => createFlatten(STREAMS[stream])(record).id;
 
-/** What an event says of itself, and what is only joined to it. */
+/** The fields of an event itself, and those joined to it. */
 const CLICK = ['url', 'country', 'city', 'region', 'device', 'browser', 'os', 'trigger', 'refererUrl', 'qr', 'ip'];
 const SALE = ['amount', 'invoiceId', 'currency', 'paymentProcessor'];
 const INVARIANT: Record<StreamName, readonly string[]> = {
@@ -57,11 +57,11 @@ describe.each(STREAM_NAMES)('an event of %s without an id', (stream) => {
   const record = anonymous(stream);
   const id = idOf(stream, record);
 
-  it('gets one that looks like no id of a service', () => {
+  it('has an id that resembles none of a service', () => {
     expect(id).toMatch(/^h_[0-9a-f]{32}$/);
   });
 
-  it('keeps it while links and customers change', () => {
+  it('keeps its id when links and customers change', () => {
     const joined = fc.constantFrom('link', ...(stream === 'clicks' ? [] : ['customer']));
     const change = joined.chain((part) => {
       const keys = Object.keys(record[part] ?? {}).filter((key) => key !== 'id');
@@ -76,11 +76,11 @@ describe.each(STREAM_NAMES)('an event of %s without an id', (stream) => {
     );
   });
 
-  it('keeps it when the keys come in another order', () => {
+  it('keeps its id when the keys are in another order', () => {
     expect(idOf(stream, reordered(record))).toBe(id);
   });
 
-  it('keeps it when deprecated names are used', () => {
+  it('keeps its id when deprecated names are used', () => {
     const aliases = FIELDS.filter((field) => field.use && field.streams.includes(stream));
     for (const { path, use = '' } of aliases) {
       const [part = '', key = ''] = use.split('.');
@@ -92,7 +92,7 @@ describe.each(STREAM_NAMES)('an event of %s without an id', (stream) => {
     }
   });
 
-  it('keeps it when what is empty is left out', () => {
+  it('keeps its id when empty fields are omitted', () => {
     if (stream === 'clicks') return;
     const { metadata: _left, ...without } = record;
     const ids = [without, ...[null, '', {}, []].map((none) => ({ ...record, metadata: none }))].map((one) =>
@@ -107,7 +107,7 @@ describe.each(STREAM_NAMES)('an event of %s without an id', (stream) => {
   });
 });
 
-it('ids that are stored already do not change: these hashes are frozen', () => {
+it('stored ids do not change: these hashes are frozen', () => {
   const timestamp = '2026-11-14T10:00:00.123Z';
   expect(idOf('leads', { timestamp, eventName: 'Sign up', metadata: { b: 1, a: [2n ** 60n] }, click_id: 'c' })).toBe(
     'h_1b79cf0fcad4456b30d5735692d726fa',
@@ -117,6 +117,6 @@ it('ids that are stored already do not change: these hashes are frozen', () => {
   );
 });
 
-it('where nothing tells an event from another there is no id', () => {
+it('events that cannot be told apart have no id', () => {
   expect(() => idOf('leads', { timestamp: 1_705_314_600, country: 'DE', metadata: { a: 1 } })).toThrow(/no identity/);
 });

@@ -7,7 +7,7 @@ import { stable } from '../support/flat.ts';
 
 const SECRET = 'hunter2';
 
-/** The secret in any shape that a value can have. */
+/** The secret in any shape of a value. */
 const { shape } = fc.letrec((tie) => ({
   shape: fc.oneof(
     { depthSize: 'small' },
@@ -25,7 +25,7 @@ function holder(key: string): fc.Arbitrary<unknown> {
       { depthSize: 'small' },
       plain,
       fc.array(tie('nested'), { minLength: 1, maxLength: 2 }),
-      // Not under the name of a column of its own: text in `link.key` is a slug, whatever it looks like.
+      // Not under the name of a column: text in `link.key` is a slug, whatever its content.
       fc.tuple(fc.string(), tie('nested')).map(([name, inner]) => ({ [`~${name}`]: inner })),
       plain.map((object) => JSON.stringify(object)),
     ),
@@ -45,7 +45,7 @@ const HIDE: readonly [parent: string, key: string, privacy: Privacy][] = [
 ];
 
 describe.each(STREAM_NAMES)('personal data on %s', (stream) => {
-  it.each(HIDE)('%s.%s is nowhere in the row, whatever its shape, with %j', (parent, key, privacy) => {
+  it.each(HIDE)('leaves no trace of %s.%s in the row, in any shape, with %j', (parent, key, privacy) => {
     const flatten = createFlatten(STREAMS[stream], { ...privacy, salt: 'a salt of the tests' });
     fc.assert(
       fc.property(holder(key), shape, (hidden, alias) => {

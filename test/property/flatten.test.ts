@@ -8,7 +8,7 @@ import { STREAM_NAMES, STREAMS, type Stream } from '../../src/model/streams.ts';
 import { stable } from '../support/flat.ts';
 import { anyJson, oddRecord, reordered } from '../support/odd-records.ts';
 
-/** A row, or the reason why there is none. Anything thrown but BadRecord fails the test. */
+/** A row, or the reason of its BadRecord. Any other error fails the test. */
 function attempt(flatten: (record: unknown) => Row, record: unknown): Row | string {
   try {
     return flatten(record);
@@ -22,7 +22,7 @@ describe.each(STREAM_NAMES)('flatten of %s', (name) => {
   const stream = STREAMS[name];
   const flatten = createFlatten(stream);
 
-  it('is total: throws nothing but BadRecord, and a row always has an id and a time', () => {
+  it('throws only BadRecord, and a row always has an id and a time', () => {
     fc.assert(
       fc.property(fc.oneof(oddRecord(name), anyJson), (record) => {
         const row = attempt(flatten, record);
@@ -37,7 +37,7 @@ describe.each(STREAM_NAMES)('flatten of %s', (name) => {
     );
   });
 
-  it('is deterministic: the same record gives the same row, whatever the order of its keys and what came before', () => {
+  it('is deterministic, independent of key order and of earlier records', () => {
     fc.assert(
       fc.property(oddRecord(name), (record) => {
         const row = stable(attempt(flatten, record));
@@ -48,7 +48,7 @@ describe.each(STREAM_NAMES)('flatten of %s', (name) => {
     );
   });
 
-  it('leaves the record as it was', () => {
+  it('does not modify the record', () => {
     fc.assert(
       fc.property(oddRecord(name), (record) => {
         const before = stable(record);
@@ -77,7 +77,7 @@ describe.each(STREAM_NAMES)('flatten of %s', (name) => {
 
 type Path = readonly [string] | readonly [string, string];
 
-/** The fields of a record as columns see them: one step deep, or two inside the objects that columns look into. */
+/** The fields of a record as columns read them: one level deep, or two in nested objects. */
 function fieldsOf(stream: Stream, record: object): [Path, unknown][] {
   const parents = new Set(
     stream.columns.flatMap(({ from }) => from.flatMap(({ path }) => path.split('.').slice(0, -1))),
@@ -102,7 +102,7 @@ function isFound(stream: Stream, row: Row, path: Path, value: unknown): boolean 
 }
 
 const isRead = (stream: Stream, path: Path): boolean =>
-  // A key that holds a dot is not a path.
+  // A key with a dot is not a path.
   !path.some((step) => step.includes('.')) &&
   stream.columns.some((column) => column.from.some((from) => from.path === path.join('.')));
 
@@ -111,7 +111,7 @@ const own = (value: unknown, key: string): unknown =>
     ? (value as Record<string, unknown>)[key]
     : undefined;
 
-describe('odd records, by name', () => {
+describe('odd records', () => {
   const base = { timestamp: '2026-11-14T10:00:00Z', eventId: 'e1' };
   const flatten = createFlatten(STREAMS.sales);
   const extraOf = (record: object): unknown => flatten({ ...base, ...record }).extra;
@@ -123,13 +123,13 @@ describe('odd records, by name', () => {
     ['a number', 5],
     ['nothing', undefined],
     ['no time', { eventId: 'e1' }],
-    ['a time that is none', { eventId: 'e1', timestamp: 'soon' }],
+    ['an invalid time', { eventId: 'e1', timestamp: 'soon' }],
     ['no identity', { timestamp: '2026-11-14T10:00:00Z', eventId: '' }],
   ])('%s is a BadRecord', (_what, record) => {
     expect(() => flatten(record)).toThrow(BadRecord);
   });
 
-  it('unknown fields are carried at their path', () => {
+  it('keep unknown fields at their paths', () => {
     expect(extraOf({ click: { ua: 'curl' }, link: { id: 'l', folder: { a: 1 } }, plan: null })).toEqual({
       click: { ua: 'curl' },
       link: { folder: { a: 1 } },
@@ -137,21 +137,21 @@ describe('odd records, by name', () => {
     });
   });
 
-  it('strings and lists in place of objects are carried whole', () => {
+  it('keep strings and lists in place of objects unchanged', () => {
     const record = { click: 'clk_1', link: ['l1', 'l2'], customer: 'Ada', sale: [1] };
     expect(extraOf(record)).toEqual(record);
   });
 
-  it('an empty key is a key, not the record itself', () => {
+  it('with an empty key keep it as a key', () => {
     expect(extraOf({ '': { event: 'x', click: 1 } })).toEqual({ '': { event: 'x', click: 1 } });
   });
 
-  it('a key with a dot is a key, not a path', () => {
+  it('with a dot in a key keep it as one key', () => {
     const row = flatten({ ...base, 'click.id': 'c9' });
     expect(stable(row.extra)).toBe('{"click.id":"c9"}');
   });
 
-  it('a key called __proto__ is carried and changes nothing', () => {
+  it('with a key called __proto__ keep it unchanged', () => {
     const row = flatten(
       parseJson('{"timestamp":1705314600,"eventId":"e","__proto__":{"url":"x"},"link":{"__proto__":1}}'),
     );
@@ -159,19 +159,19 @@ describe('odd records, by name', () => {
     expect(row.values).not.toContain('x');
   });
 
-  it('integers above 2^53 stay exact in columns, in text and in _extra', () => {
+  it('keep integers above 2^53 exact in columns, in text and in _extra', () => {
     const large = 9_007_199_254_740_993n;
     const row = flatten({ ...base, sale: { amount: large, invoiceId: large }, more: [large], metadata: { n: large } });
     expect(row.values).toEqual(expect.arrayContaining([large, String(large), { n: large }]));
     expect(row.extra).toEqual({ more: [large] });
   });
 
-  it('amounts that are no whole cents are kept beside', () => {
+  it('keep fractional cents in _extra', () => {
     const row = flatten({ ...base, sale: { amount: 19.99 } });
     expect(row).toMatchObject({ typeMismatches: ['sale_amount'], extra: { sale: { amount: 19.99 } } });
   });
 
-  it.each(['metadata', 'unknown'])('nesting without end in %s is a BadRecord, sixty levels are not', (key) => {
+  it.each(['metadata', 'unknown'])('with unbounded nesting in %s are a BadRecord, sixty levels are not', (key) => {
     const nest = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
     for (const more of [base, { timestamp: base.timestamp, eventName: 'no id' }]) {
       expect(() => flatten({ ...more, [key]: nest(100_000) })).toThrow(BadRecord);

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decode } from '../../src/api/answer.ts';
 
-/** Bodies are decoded piece by piece for speed; what comes out must be what a decoder makes of the whole. */
+/** Bodies are decoded in pieces for speed; the result must equal decoding at once. */
 
-/** Long enough that a body has several pieces, and with what stands at their edges: accents, emoji, marks, bytes that are no text. */
+/** Long enough for several pieces, with accents, emoji, marks and invalid bytes at their boundaries. */
 const run = (bytes: Uint8Array): fc.Arbitrary<Buffer> =>
   fc.integer({ min: 1, max: 6000 }).map((times) => Buffer.concat(Array<Uint8Array>(times).fill(bytes)));
 const part = fc.oneof(
@@ -19,7 +19,7 @@ const part = fc.oneof(
 );
 
 describe('decode', () => {
-  it('gives the text of any bytes, whatever pieces it is decoded in', () => {
+  it('gives the same text as decoding at once, for any bytes and pieces', () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 8 }), (parts) => {
         const bytes = Buffer.concat(parts);

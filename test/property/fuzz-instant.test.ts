@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EARLIEST, LATEST, parseInstant, toIso } from '../../src/model/instant.ts';
 
-/** Times in every form, and in none. */
+/** Times in all forms, and invalid ones. */
 
 const instant = fc.integer({ min: EARLIEST, max: LATEST });
 const whole = instant.map((ms) => Math.floor(ms / 1000) * 1000);
@@ -36,7 +36,7 @@ const pieces = fc
   .map((parts) => parts.join(''));
 
 describe('parseInstant', () => {
-  it('takes whatever comes: an instant of the calendar, or nothing', () => {
+  it('gives a valid instant or nothing, for any input', () => {
     const anything = fc.oneof(pieces, fc.string(), fc.double(), fc.bigInt(), fc.jsonValue(), fc.constant(undefined));
     fc.assert(
       fc.property(anything, (value) => {
@@ -73,7 +73,7 @@ describe('parseInstant', () => {
     );
   });
 
-  it('takes no day that is not in the calendar', () => {
+  it('rejects days that are not in the calendar', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 9999 }),

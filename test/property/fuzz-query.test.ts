@@ -4,7 +4,7 @@ import { checkFilters, checkParams } from '../../src/api/filters.ts';
 import { PARAMS } from '../../src/api/params.ts';
 import { STREAM_NAMES } from '../../src/model/streams.ts';
 
-/** Filters of any shape: they are sent exactly, or refused with their place. Nothing else ever reaches the service. */
+/** Filters of any shape are sent exactly or refused with their place. */
 
 const KNOWN = PARAMS.map(({ name }) => name);
 const name = fc.oneof(
@@ -40,7 +40,7 @@ const filters = fc.oneof(
 );
 
 describe.each(STREAM_NAMES)('filters of %s', (stream) => {
-  it('are sound, or refused: never thrown over, never bent', () => {
+  it('are sent exactly or refused, without other errors', () => {
     fc.assert(
       fc.property(filters, (raw) => {
         const { query, faults } = checkFilters(stream, raw);
@@ -49,7 +49,7 @@ describe.each(STREAM_NAMES)('filters of %s', (stream) => {
           expect(['page', 'limit', 'start', 'end', 'sortOrder']).not.toContain(key);
           expect(text.trim()).not.toBe('');
           expect(text).not.toMatch(/[\p{Cc}\p{Surrogate}]/u);
-          // What is sent is what is read on the other side.
+          // The service decodes what was sent.
           expect(new URLSearchParams(new URLSearchParams({ [key]: text }).toString()).get(key)).toBe(text);
         }
         for (const { message } of faults) expect(message).toMatch(/\S/);
@@ -61,7 +61,7 @@ describe.each(STREAM_NAMES)('filters of %s', (stream) => {
   });
 });
 
-it('a whole request of any shape is read or refused', () => {
+it('a request of any shape is parsed or refused', () => {
   fc.assert(
     fc.property(fc.oneof(filters, fc.constant(undefined)), (raw) => {
       expect(() => checkParams(raw)).not.toThrow();

@@ -9,14 +9,14 @@ import { HttpError } from '../../src/sandbox/params.ts';
 import { createOddBehaviour } from '../support/odd-service/service.ts';
 import { parseTraits } from '../support/odd-service/traits.ts';
 
-/** The reader against the sandbox's listing, without HTTP: what it is shown, what it says, and what was there. */
+/** The reader against the sandbox's listing, without HTTP: what it sees, its result, and the truth. */
 async function list(count: number, traits: string[], { seed = 1, hadLinks = false, change = NOTHING } = {}) {
   let now = Date.UTC(2026, 10, 1);
   const flatten = createFlattenLink();
   const { page } = createOddBehaviour(parseTraits(traits));
   const service = createLinkListing({ links: [], historyStart: now }, { count, seed, now: () => now, page });
   const idsNow = (): Set<string> => new Set(service.all().map(({ id }) => id));
-  /** Every id set there was, in order. */
+  /** The successive sets of ids, in order. */
   const states = [idsNow()];
   let requests = 0;
   const ask: AskPage = async ({ page, pageSize, sortOrder }) => {
@@ -43,7 +43,7 @@ const NOTHING: Change = () => {};
 
 const verdictOf = ({ isProven, note }: Listing): string => (isProven ? 'proven' : `not proven: ${note}`);
 
-/** What was there all the time must be in the listing; what was never there must not. */
+/** A link that always existed must be in the listing; one that never did must not. */
 function faultsOf({ ids, states }: Awaited<ReturnType<typeof list>>): string[] {
   const always = [...(states[0] ?? [])].filter((id) => states.every((state) => state.has(id)));
   const ever = new Set(states.flatMap((state) => [...state]));
@@ -64,9 +64,9 @@ describe('a listing at rest is proven', () => {
     ['caps pageSize at one page', ['limitCap=50'], 50],
     ['ignores pageSize', ['ignoreLimit=40'], 310],
     ['ignores sortOrder', ['sortOrder=ignored'], 300],
-    ['turns sortOrder round', ['sortOrder=opposite'], 300],
+    ['reverses sortOrder', ['sortOrder=opposite'], 300],
     ['repeats rows', ['repeatRows=0.3'], 300],
-    ['shows [] now and then', ['emptyAnswers=every:4'], 300],
+    ['shows [] sometimes', ['emptyAnswers=every:4'], 300],
     ['begins with []', ['emptyAnswers=first:1'], 300],
     ['counts from 0', ['pagesFromZero'], 300],
     ['counts from 0, one page', ['pagesFromZero'], 30],
@@ -83,17 +83,17 @@ describe('a listing at rest is proven', () => {
     expect(faultsOf(seen)).toEqual([]);
     expect(verdictOf(seen.listing)).toBe('proven');
     expect(seen.ids.size).toBe(count);
-    // Three passes at most, each with its pages, those that were empty twice, and the one at a time behind the end.
+    // Three passes at most, each with its pages, the empty ones twice, and single rows after the end.
     const pages = Math.ceil(count / 26) + 1;
     expect(seen.requests).toBeLessThanOrEqual(3 * (2 * pages + 8 + 3));
   });
 });
 
-describe('a listing that cannot be trusted is not proven', () => {
+describe('an untrustworthy listing is not proven', () => {
   test.each([
     ['every page is the first', ['ignorePage'], 300],
     ['every page is the first, of any size', ['ignorePage', 'ignoreLimit=100', 'sortOrder=ignored'], 300],
-    ['the same pages whatever is asked', ['ignoreLimit=100', 'sortOrder=ignored'], 300],
+    ['the same pages for every query', ['ignoreLimit=100', 'sortOrder=ignored'], 300],
     ['drops the last row of every page', ['dropLast'], 300],
     ['rows come and go', ['flapping=0.2'], 300],
     ['pages after the second are empty', ['deepPages=empty@2'], 300],
@@ -102,13 +102,13 @@ describe('a listing that cannot be trusted is not proven', () => {
     expect(verdictOf(listing)).toMatch(/^not proven: ./);
   });
 
-  test('nothing is shown where there were links', async () => {
+  test('an empty listing proves nothing if there were links', async () => {
     const { listing } = await list(0, [], { hadLinks: true });
     expect(verdictOf(listing)).toBe('not proven: the service shows no links, although there were some');
   });
 });
 
-describe('links are made and removed while pages are turned', () => {
+describe('links are created and deleted between pages', () => {
   const isLong = process.env.TRIBUTARY_PROVE === '1';
   const seeds = isLong ? 8 : 4;
   const every = isLong ? [2, 3, 5] : [3];
@@ -116,7 +116,7 @@ describe('links are made and removed while pages are turned', () => {
   const ODD = [[], ['limitCap=40'], ['ignoreLimit=37'], ['sortOrder=ignored'], ['pagesFromZero'], ['repeatRows=0.2']];
   const ALL = DRIFTS.flatMap((drift) => ODD.map((odd) => ({ ...drift, odd })));
 
-  /** A quiet link is made, removed, or both, every few requests. */
+  /** Creates or deletes a quiet link, or both, every few requests. */
   const drifting =
     (what: string, requests: number, random: Random): Change =>
     (service, request) => {
@@ -129,7 +129,7 @@ describe('links are made and removed while pages are turned', () => {
     let proven = 0;
     for (let seed = 1; seed <= seeds; seed++) {
       const seen = await list(300, odd, { seed, change: drifting(what, requests, createRandom(seed)) });
-      // Not proven may be wrong by a link; proven must be right.
+      // An unproven listing may be off by a link; a proven one must be right.
       if (seen.listing.isProven) expect({ seed, faults: faultsOf(seen) }).toEqual({ seed, faults: [] });
       if (seen.listing.isProven) proven += 1;
       expect(seen.requests).toBeLessThanOrEqual(3 * (2 * 13 + 8 + 3));
@@ -137,7 +137,7 @@ describe('links are made and removed while pages are turned', () => {
     expect(proven).toBeGreaterThanOrEqual(seeds * 0.75);
   });
 
-  test('a link that is gone before the last pass is not in the listing, and one made before it is', async () => {
+  test('a listing lacks a link deleted before the last pass, and has one created before it', async () => {
     const changes: string[] = [];
     const change: Change = (service, request) => {
       if (request === 3)

@@ -9,38 +9,38 @@ import { STREAM_NAMES, STREAMS, type StreamName } from '../../src/model/streams.
 import { stable } from '../support/flat.ts';
 import { anyJson, oddRecord } from '../support/odd-records.ts';
 
-/** Links that a page repeats are parsed and read once; the records and the rows must be those of a page that is parsed as it is. */
+/** Links repeated on a page are parsed once; records and rows must equal those of a plain parse. */
 
 const RECORDS = 120;
 const PAD = 'x'.repeat(300);
 
-/** A page of events that take turns with a few links, and where each link stands among the other texts. */
+/** A page of events that alternate between a few links; `recordOf` places the link among other fields. */
 const pageOf = (links: readonly string[], recordOf: (link: string, i: number) => string = plain): Buffer =>
   Buffer.from(`[${Array.from({ length: RECORDS }, (_, i) => recordOf(links[i % links.length] ?? '', i)).join()}]`);
 const plain = (link: string, i: number): string =>
   `{"event":"click","eventId":"e${i}","timestamp":"2026-11-14T10:00:00.000Z","pad":"${PAD}","link":${link},"key":"k"}`;
 const linkOf = (fields: object): string => stringifyJson({ id: 'link_1', description: PAD, ...fields });
 
-/** Of a page that was seen before: by then its links are known. */
+/** A page seen before, whose links are known. */
 function parsed(page: Buffer): unknown[] | undefined {
   const parse = createRepeatedLinks();
   parse(page);
   return parse(page);
 }
 
-const whole = (page: Buffer): unknown => parseJson(decode(page));
+const plainParse = (page: Buffer): unknown => parseJson(decode(page));
 
 describe('a page whose links repeat', () => {
   it.each<[string, string[]]>([
     ['two links', [linkOf({ id: 'a' }), linkOf({ id: 'b' })]],
-    ['that are too large for a double', [linkOf({ clicks: 9_007_199_254_740_993n })]],
-    ['with accents and escapes', [linkOf({ title: 'Größe "}{" \\ 😀\0\ud800' })]],
-    ['with objects inside', [linkOf({ geo: { DE: '}' }, tags: [{ id: 'x' }, { link: { id: 'y' } }] })]],
-    ['with a name that every object has', [linkOf({}).replace('{', '{"__proto__":{"a":1},')]],
-  ])('%s: the records are the same', (_what, links) => {
+    ['an integer too large for a double', [linkOf({ clicks: 9_007_199_254_740_993n })]],
+    ['accents and escapes', [linkOf({ title: 'Größe "}{" \\ 😀\0\ud800' })]],
+    ['nested objects', [linkOf({ geo: { DE: '}' }, tags: [{ id: 'x' }, { link: { id: 'y' } }] })]],
+    ['an inherited name as a key', [linkOf({}).replace('{', '{"__proto__":{"a":1},')]],
+  ])('gives the same records: %s', (_what, links) => {
     const page = pageOf(links);
     const records = parsed(page);
-    expect(stable(records) === stable(whole(page))).toBe(true);
+    expect(stable(records) === stable(plainParse(page))).toBe(true);
     const shown = records as Array<{ link: object }>;
     // Each link is one object.
     if (links.length === 1) expect(new Set(shown.map(({ link }) => link)).size).toBe(1);
@@ -50,20 +50,20 @@ describe('a page whose links repeat', () => {
     ['links within the metadata, too', (link, i) => plain(link, i).replace('{', `{"metadata":{"link":${link}},`)],
     ['links within the metadata alone', (link, i) => plain('null', i).replace('{', `{"metadata":{"link":${link}},`)],
     ['a link twice', (link, i) => plain(link, i).replace('{', `{"link":${link},`)],
-  ])('%s: it is parsed as it is', (_what, recordOf) => {
+  ])('is parsed plainly with %s', (_what, recordOf) => {
     const page = pageOf([linkOf({})], recordOf);
     expect(parsed(page)).toBeUndefined();
   });
 
   it.each<[string, (link: string, i: number) => string]>([
-    ['in a text', (link, i) => plain(link, i).replace('{', `{"note":${JSON.stringify(`"link":${link}`)},`)],
+    ['inside a text', (link, i) => plain(link, i).replace('{', `{"note":${JSON.stringify(`"link":${link}`)},`)],
     [
-      'behind a name that ends like it',
+      'after a name with the same ending',
       (link, i) => plain(link, i).replace('"key":"k"', `"a\\"link":${link.replace('link_1', 'z')}`),
     ],
-  ])('what only looks like a link, %s, is none', (_what, recordOf) => {
+  ])('ignores text that resembles a link: %s', (_what, recordOf) => {
     const page = pageOf([linkOf({})], recordOf);
-    expect(stable(parsed(page) ?? whole(page)) === stable(whole(page))).toBe(true);
+    expect(stable(parsed(page) ?? plainParse(page)) === stable(plainParse(page))).toBe(true);
   });
 
   it.each<[string, (text: string) => string]>([
@@ -71,29 +71,29 @@ describe('a page whose links repeat', () => {
     ['cut within a link', (text) => text.slice(0, text.lastIndexOf('description') + 50)],
     ['with a comma missing', (text) => text.replace(/,(?="key":"k"}\]$)/, '')],
     ['an object that holds the list', (text) => `{"data":${text}}`],
-  ])('%s, is left to those who know what to say of it', (_what, broken) => {
+  ])('is left to the plain parser: %s', (_what, broken) => {
     expect(parsed(Buffer.from(broken(String(pageOf([linkOf({})])))))).toBeUndefined();
   });
 
-  it('may hold links that begin alike, and come in turns', () => {
+  it('may have links with a common prefix, alternating', () => {
     const page = pageOf([1, 2].map((clicks) => linkOf({ clicks })));
-    expect(stable(parsed(page) ?? whole(page)) === stable(whole(page))).toBe(true);
+    expect(stable(parsed(page) ?? plainParse(page)) === stable(plainParse(page))).toBe(true);
   });
 
-  it('shows a link again that has changed since', () => {
+  it('shows the new version of a changed link', () => {
     const parse = createRepeatedLinks();
     for (const clicks of [1, 2, 3]) {
       const page = pageOf([linkOf({ clicks })]);
-      expect(stable(parse(page)) === stable(whole(page))).toBe(true);
+      expect(stable(parse(page)) === stable(plainParse(page))).toBe(true);
     }
   });
 
-  it('begins with a byte order mark', () => {
+  it('may begin with a byte order mark', () => {
     const page = Buffer.concat([Buffer.from('\ufeff'), pageOf([linkOf({})])]);
-    expect(stable(parsed(page)) === stable(whole(page))).toBe(true);
+    expect(stable(parsed(page)) === stable(plainParse(page))).toBe(true);
   });
 
-  it('is parsed as it is where every event has a link of its own', () => {
+  it('is parsed plainly if every event has a link of its own', () => {
     const own = Array.from({ length: RECORDS * 4 }, (_, i) => linkOf({ id: `link_${i}` }));
     const page = Buffer.from(`[${own.map(plain).join()}]`);
     expect(createRepeatedLinks()(page)).toBeUndefined();
@@ -101,7 +101,7 @@ describe('a page whose links repeat', () => {
 });
 
 describe.each(STREAM_NAMES)('any page of %s', (name) => {
-  it('gives the same records and the same rows', () => {
+  it('gives the same records and rows', () => {
     let shared = 0;
     fc.assert(
       fc.property(
@@ -115,11 +115,11 @@ describe.each(STREAM_NAMES)('any page of %s', (name) => {
           const found = parsed(page);
           if (!found) return;
           shared++;
-          const expected = whole(page) as unknown[];
+          const expected = plainParse(page) as unknown[];
           expect(stable(found.slice(0, 10))).toBe(stable(expected.slice(0, 10)));
           const [flatten, plainly] = [createFlatten(STREAMS[name]), createFlatten(STREAMS[name])];
           for (const [i, record] of found.slice(0, 10).entries()) {
-            // The order of names in `_extra` counts, too: files hold it as text.
+            // The order of keys in `_extra` matters: files hold it as text.
             expect(written(() => flatten(record))).toBe(written(() => plainly(expected[i])));
           }
         },
@@ -130,7 +130,7 @@ describe.each(STREAM_NAMES)('any page of %s', (name) => {
   });
 });
 
-/** A record of which the link is an object that is long enough to be worth it. */
+/** A record with a link long enough to be cached. */
 const recordOf = (name: StreamName): fc.Arbitrary<object> =>
   oddRecord(name).map((record) => {
     const { link } = record as { link?: unknown };

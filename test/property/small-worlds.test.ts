@@ -9,16 +9,16 @@ import { recordCase } from '../support/proof.ts';
 import { createSimulatedService, flattenPair, type SimulatedService } from '../support/simulated-service.ts';
 import { isDeep } from '../tiers.ts';
 
-/** A world small enough that all of its kind can be tried: a few rows on a few instants, one way of answering, and what happens once. */
+/** A world small enough to try all of its kind: a few rows on a few instants, one behaviour and one event. */
 interface SmallWorld {
-  /** How many rows each instant has. */
+  /** The number of rows at each instant. */
   rows: readonly number[];
   pageRows: number;
   behaviour: string;
   event?: SmallEvent | undefined;
 }
 
-/** Before this request a row is deleted, hidden or comes to be, or is gone until another one; or it could never be read. */
+/** Before this request a row is deleted, hidden or inserted, or is gone until a later one; or it is always unreadable. */
 interface SmallEvent {
   what: 'deleted' | 'hidden' | 'added' | 'gone' | 'unreadable';
   row: number;
@@ -28,11 +28,11 @@ interface SmallEvent {
 
 const NOW = Date.UTC(2026, 10, 14, 12);
 const HOUR = 3_600_000;
-/** Far enough apart for hours and days to fall between them. */
+/** Hours and days lie between them. */
 const INSTANTS = [NOW - 40 * HOUR, NOW - 39.5 * HOUR, NOW - 20 * HOUR];
 const WINDOW = { start: NOW - 50 * HOUR, end: NOW - HOUR };
 
-/** Every so many answers are those to another question: of another stream altogether, or with one of its rows in place of the first. */
+/** Every so many answers belong to another query: of another stream, or with one of its rows in place of the first. */
 interface Mixed {
   foreign?: { every: number; part: 'all' | 'first' };
 }
@@ -107,7 +107,7 @@ function* distributions(most: number, instants = INSTANTS.length): Generator<num
   }
 }
 
-/** What may happen to a row, and before which requests: those of the first page, of its neighbours, and of counting or confirming. */
+/** Events of a row and the request they precede: that of the first page, its neighbours, or a count or confirmation. */
 const EVENTS: readonly Omit<SmallEvent, 'row'>[] = [
   ...(['deleted', 'hidden', 'added'] as const).flatMap((what) => [2, 4, 7].map((request) => ({ what, request }))),
   ...[2, 3, 5].map((request) => ({ what: 'gone', request, until: request + 1 }) as const),
@@ -116,7 +116,7 @@ const EVENTS: readonly Omit<SmallEvent, 'row'>[] = [
   { what: 'unreadable', request: 1 },
 ];
 
-/** Up to six rows on pages of three, and up to five on pages of two; every second row has something happen to it. */
+/** Up to six rows on pages of three, and up to five on pages of two; every second row has an event. */
 const SCOPES = [
   { pageRows: 3, mostRows: 6 },
   { pageRows: 2, mostRows: 5 },
@@ -134,13 +134,13 @@ function* smallWorlds(behaviour: string): Generator<SmallWorld> {
 }
 
 interface SmallResult {
-  /** Rows that were visible all the while, lie in a certified slice, and were never delivered. */
+  /** Rows that were always visible, lie in a certified slice, and were never delivered. */
   missing: string[];
   certifiedMs: number;
   requests: number;
 }
 
-/** Reads the window once; what ends a run in the field ends it here. */
+/** Reads the window once; an error that ends a real run ends this one. */
 async function readSmallWorld(world: SmallWorld): Promise<SmallResult> {
   const { service, steady } = serviceOf(world);
   const profile = { ...UNKNOWN_PROFILE, pageRows: world.pageRows };
@@ -205,12 +205,12 @@ function serviceOf({ rows, behaviour, event }: SmallWorld): {
 }
 
 /**
- * The proof in the small: pages of two or three rows, up to six rows on three instants, every behaviour, and one row that is deleted, hidden,
- * added, gone for a while or unreadable. `npm run prove` and the two tiers try a fixed sample each; `EVERY=1` tries all of them, which takes hours.
+ * The proof in the small: pages of two or three rows, up to six rows at three instants, every behaviour, and one row that is deleted,
+ * hidden, inserted, temporarily gone or unreadable. `npm run prove` and the two tiers try samples; `EVERY=1` tries all, in hours.
  */
 const EVERY = Number(process.env.EVERY ?? (process.env.TRIBUTARY_PROVE ? 31 : isDeep ? 151 : 1597));
 
-describe('what is certified is complete, in every small world', () => {
+describe('certified windows are complete in every small world', () => {
   test.each(Object.keys(BEHAVIOURS))('%s', { timeout: 3_600_000 }, async (behaviour) => {
     const wrong: SmallWorld[] = [];
     let [tried, certified, index] = [0, 0, 0];

@@ -7,19 +7,19 @@ import { type Engine, sourceOf } from './engine.ts';
 import type { Sandbox } from './odd-service/service.ts';
 import { at, smallSandbox } from './sandbox.ts';
 
-/** Clicks of a month, and what of them a backfill ought to have read. */
+/** A month of clicks, and what a backfill should have read of them. */
 
 const TODAY = startOfDay(Date.now());
 export const daysAgo = (days: number): number => TODAY - days * DAY_MS;
 export const clicks = { streams: ['clicks'] } as const;
 
-/** The windows of a backfill of the queue, in order. */
+/** The windows of a queued backfill, in order. */
 export const windowsOf = (db: Queryable, id: string) =>
   db.query<{ state: string; tries: number }>(
     sql`select state, tries from tributary.backfill_windows where backfill_id = ${id} order by start_at`,
   );
 
-/** No click lies within a second of midnight: a backfill takes those of the day beside its own, and whether there is one depends on the clock. */
+/** No click lies within a second of midnight: a backfill may include the neighbouring days' ones, depending on the clock. */
 export async function monthOf(rows = 900): Promise<Sandbox> {
   const sandbox = await smallSandbox({ rows: { clicks: rows, leads: 1, sales: 1 }, days: 30 });
   for (const record of sandbox.service.events('clicks')) {
@@ -37,7 +37,7 @@ export const inWindow = ({ service }: Sandbox, { start, end }: Window): string[]
     .map((record) => String(at(record, 'click.id')))
     .sort();
 
-/** What of the window is not proven. */
+/** The unproven parts of the window. */
 export async function uncovered({ db }: Engine, config: Config, window: Window): Promise<Window[]> {
   const feed = { source: sourceOf(config), stream: 'clicks', sink: 'warehouse' } as const;
   const certified = (await readLedger(db, feed, window.start)).filter((entry) => entry.certified);

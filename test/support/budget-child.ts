@@ -7,7 +7,7 @@ import { connect } from '../../src/cursor/database/index.ts';
 import { type ChildOptions, STREAM_OF } from './budget-processes.ts';
 import { silentLog } from './silent-log.ts';
 
-/** A process that wants all of the budget it can get, in one lane or several, until it is killed: `budget-child.ts OPTIONS`. */
+/** A process that uses all of the available budget, in one or several lanes, until it is killed: `budget-child.ts OPTIONS`. */
 const options = JSON.parse(process.argv[2] ?? '{}') as ChildOptions;
 const { databaseUrl, baseUrl, apiKey, lanes, requestsPerSecond, parallel = 4 } = options;
 const shared = openSharedBudgets(connect({ url: databaseUrl, max: 2 }));

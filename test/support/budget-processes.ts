@@ -11,16 +11,16 @@ export interface ChildOptions {
   apiKey: string;
   lanes: readonly Lane[];
   requestsPerSecond: number;
-  /** Requests of each lane that wait or are under way at a time. */
+  /** Requests of each lane that wait or run at a time. */
   parallel?: number;
 }
 
 const SCRIPT = fileURLToPath(new URL('./budget-child.ts', import.meta.url));
 
-/** How the server tells the lanes apart. */
+/** The stream that identifies a lane to the server. */
 export const STREAM_OF: Readonly<Record<Lane, StreamName>> = { fresh: 'clicks', repair: 'leads', backfill: 'sales' };
 
-/** Real processes that want all of the budget they can get. Resolves when each of them is about to ask for it. */
+/** Starts processes that use all of the available budget. Resolves when each is about to send. */
 export async function startProcesses(all: readonly ChildOptions[]): Promise<ChildProcess[]> {
   return Promise.all(
     all.map(async (options) => {
@@ -43,7 +43,7 @@ export async function kill(children: readonly ChildProcess[]): Promise<void> {
   );
 }
 
-/** Requests that the service let through, as a share of what the budget allows between the first and the last of them. */
+/** Accepted requests, as a share of the budget between the first and the last of them. */
 export function budgetUse(log: readonly LoggedRequest[], perSecond: number): number {
   const served = log.filter(({ status }) => status === 200);
   const [first, last] = [served[0]?.at ?? 0, served.at(-1)?.at ?? 0];

@@ -7,7 +7,7 @@ import { filesIn, queryDuckdb } from './lake-readers.ts';
 import type { Sandbox } from './odd-service/service.ts';
 import type { TestRedis } from './redis.ts';
 
-/** What must not get about, each in a form that nothing else looks like. */
+/** Values that must not leak, each in a unique form. */
 export const CANARIES = {
   apiKey: 'canary-api-key-7f3a',
   databasePassword: 'canary-db-password-7f3a',
@@ -21,13 +21,13 @@ export const CANARIES = {
 
 export type Canary = keyof typeof CANARIES;
 
-/** Something that was written or said, and where. */
+/** A text that was written or printed, and where. */
 export interface Trace {
   place: string;
   text: string;
 }
 
-/** Every canary in every trace, as `canary in place`; places and canaries where it is allowed are left out. */
+/** Every canary in every trace, as `canary in place`, except allowed pairs. */
 export function found(
   traces: readonly Trace[],
   allowed: Readonly<Partial<Record<Canary, readonly RegExp[]>>>,
@@ -41,7 +41,7 @@ export function found(
   return [...new Set(hits)].sort();
 }
 
-/** One event with a person in it, and one that is of no use. */
+/** One event with personal data, and one that is unusable. */
 export function plantCanaries({ service }: Sandbox): void {
   const [lead] = service.events('leads');
   const [click] = service.events('clicks');
@@ -62,7 +62,7 @@ export function plantCanaries({ service }: Sandbox): void {
   service.add('leads', { ...timeless, ...person, eventId: 'of-no-use' });
 }
 
-/** The database as a user whose password is a canary. The role stays with the server of the run. */
+/** The database URL with a user whose password is a canary. The role remains on the run's server. */
 export async function canaryUrl(db: Queryable, databaseUrl: string): Promise<string> {
   const url = new URL(databaseUrl);
   url.username = `canary_${process.pid}`;
@@ -71,7 +71,7 @@ export async function canaryUrl(db: Queryable, databaseUrl: string): Promise<str
   return url.href;
 }
 
-/** All files below a folder; Parquet is unpacked, or nothing would be found in it. */
+/** All files below a folder as text; Parquet is decoded. */
 export async function filesAsText(root: string): Promise<Trace[]> {
   return Promise.all(
     (await filesIn(root)).map(async (name) => {

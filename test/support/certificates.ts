@@ -3,14 +3,14 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** An authority of our own, and what it signs: made by openssl when a test wants it, and good for nothing else. */
+/** Creates a certificate authority by openssl, for tests only. */
 export function createAuthority() {
   const folder = mkdtempSync(join(tmpdir(), 'tributary-tls-'));
   const at = (name: string): string => join(folder, name);
   const openssl = (...args: string[]): void => void execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   openssl('req', '-x509', ...newKey, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=a test', '-days', '2');
-  // `openssl ca` is the one that takes the dates; it keeps books.
+  // Only `openssl ca` accepts dates; it needs an index file.
   writeFileSync(at('index.txt'), '');
   writeFileSync(at('ca.cnf'), CA_CONFIG);
   let made = 0;
@@ -18,7 +18,7 @@ export function createAuthority() {
     /** For NODE_EXTRA_CA_CERTS. */
     file: at('ca.pem'),
     folder,
-    /** A certificate for this machine, unless it is said otherwise. */
+    /** A certificate for this machine by default. */
     sign({ host = 'IP:127.0.0.1', isExpired = false, isSelfSigned = false } = {}) {
       made += 1;
       const [key, request, cert] = [`${made}.key`, `${made}.csr`, `${made}.pem`];

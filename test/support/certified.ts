@@ -2,7 +2,7 @@ import { type Certified, prove } from '../../src/extract/proof/certified.ts';
 import { Evidence } from '../../src/extract/proof/evidence.ts';
 import type { Window } from '../../src/model/window.ts';
 
-/** The kernel's own word for a window, got the only way there is: by an answer that shows a row on each side of it. */
+/** A `Certified` of the kernel, obtained in the only possible way: by an answer with a row on each side of the window. */
 export function certified({ start, end }: Window): Certified {
   const evidence = new Evidence({ settleMs: 0 });
   evidence.admit({

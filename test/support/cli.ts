@@ -11,14 +11,14 @@ import type { Terminal } from '../../src/cli/terminal.ts';
 import { stopPostmaster } from '../../src/cursor/embedded/server.ts';
 import { silentLog } from './silent-log.ts';
 
-/** The binary as it is installed: `npm test` builds it first. */
+/** The built binary: `npm test` builds it first. */
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 export interface Finished {
   code: number | null;
   stdout: string;
   stderr: string;
-  /** Everything that was printed. */
+  /** The complete output. */
   text: string;
 }
 
@@ -26,7 +26,7 @@ export interface Running {
   pid: number;
   child: ChildProcess;
   done: Promise<Finished>;
-  /** Waits for a text on one of its outputs; everything that was printed until then. */
+  /** Waits for a text in the output; returns everything printed until then. */
   saw(text: string | RegExp): Promise<string>;
 }
 
@@ -35,7 +35,7 @@ export type Place = Awaited<ReturnType<typeof freshPlace>>;
 const places: string[] = [];
 const running = new Set<Running>();
 
-/** What a test left behind ends with the file: by its pid, and the embedded server by its own. */
+/** Ends the remaining processes with the file: by pid, and the embedded server by its own command. */
 afterAll(async () => {
   for (const { child, done } of running) {
     child.kill('SIGKILL');
@@ -47,7 +47,7 @@ afterAll(async () => {
   }
 });
 
-/** A folder of its own to run commands in, with a home and a temporary folder that ought to stay empty. */
+/** A folder to run commands in, with a home and a temporary folder that should stay empty. */
 export async function freshPlace() {
   const root = await mkdtemp(join(tmpdir(), 'tributary-cli-'));
   places.push(root);
@@ -59,21 +59,21 @@ export async function freshPlace() {
   return {
     dir,
     start,
-    /** In a process of its own, as `start`, to its end. */
+    /** Runs a separate process to its end. */
     run: (args: readonly string[], env?: Record<string, string>): Promise<Finished> => start(args, env).done,
-    /** In this process and without its log, where a process is not what is tested: its start costs more than most commands do. */
+    /** Runs in this process and without its log, where the process is not under test: starting one costs more than most commands. */
     call: (args: readonly string[], env?: Record<string, string>): Promise<Finished> =>
       callHere(args, dir, { ...own, ...env }),
     async config(text: string, name = 't.yaml') {
       await writeFile(join(dir, name), text);
       return name;
     },
-    /** Names of what lies in the folder, in its home and in its temporary folder. */
+    /** The names of files in the folder, its home and its temporary folder. */
     files: async () => ({ dir: await readdir(dir), home: await readdir(home), tmp: await readdir(tmp) }),
   };
 }
 
-/** Folder and environment belong to the process: one at a time. */
+/** Working directory and environment are global: one call at a time. */
 let turn: Promise<unknown> = Promise.resolve();
 
 function callHere(args: readonly string[], cwd: string, env: Record<string, string>): Promise<Finished> {
@@ -108,7 +108,7 @@ function callHere(args: readonly string[], cwd: string, env: Record<string, stri
     }
   };
   const done = turn.then(call);
-  turn = done.catch(() => {}); // Whoever called hears of it.
+  turn = done.catch(() => {}); // The caller handles it.
   return done;
 }
 
@@ -140,6 +140,6 @@ export function startProcess(file: string, args: string[], cwd: string, env: Rec
   return handle;
 }
 
-/** Every line of at most so many characters; the ones that are longer. */
+/** Lines with more than so many characters. */
 export const longLines = (text: string, most = 80): string[] =>
   text.split('\n').filter((line) => [...line].length > most);

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { STREAM_NAMES } from '../../src/model/streams.ts';
 
-/** A command as plain data, for tests that ask every one of them. */
+/** A command as plain data, for tests of every command. */
 export interface Level {
-  /** `''` for the program, else `sync` or `cursor set`. */
+  /** `''` for the program, otherwise `sync` or `cursor set`. */
   path: string;
   commands: string[];
   options: string[];

@@ -8,11 +8,11 @@ interface Commands {
   /** The name of the source, and its further settings. */
   source?: string;
   settings?: object;
-  /** What else the config says, `state` left out: by default tables in the database of the state. */
+  /** The rest of the config without `state`: by default tables in the state's database. */
   rest?: object | ((url: string) => object);
 }
 
-/** Where somebody types commands: a folder with `t.yaml`, a service, and a database that nobody has written to. For a whole test file. */
+/** A folder with `t.yaml`, a service, and an empty database. For a whole test file. */
 export async function commandsOn(
   service: SandboxOptions,
   { source = 'main', settings = { since: '30d' }, rest = {} }: Commands = {},
@@ -38,7 +38,7 @@ export async function commandsOn(
     url,
     /** In this process. */
     tributary: (...args: string[]): Promise<Finished> => place.call([...args, '--config', 't.yaml']),
-    /** In a process of its own. */
+    /** In a separate process. */
     run: (...args: string[]): Promise<Finished> => place.run([...args, '--config', 't.yaml']),
   };
 }

@@ -29,7 +29,7 @@ export const LEAD_EVENT = table('Lead event (`event` = `lead`)', '', CONVERSIONS
 export const CLICK_OBJECT = table('Click object', 'click.', STREAM_NAMES);
 export const LINK_OBJECT = table('Link object', 'link.', STREAM_NAMES);
 
-/** Fields that are not in the contract, but that deployed services send. */
+/** Fields that deployed services send but the contract lacks. */
 const seen = (streams: readonly StreamName[], fields: Record<string, string>): ContractField[] =>
   Object.entries(fields).map(([path, type]) => ({ path, type, use: undefined, streams }));
 
@@ -54,7 +54,7 @@ export const OBSERVED: readonly ContractField[] = [
   { path: 'payment_processor', type: 'string', use: 'sale.paymentProcessor', streams: ['sales'] },
 ];
 
-/** Every field with a value of its own; `click` and `link` are objects with tables of their own. */
+/** Every scalar field; `click` and `link` are objects with tables of their own. */
 export const FIELDS: readonly ContractField[] = [
   ...[...CLICK_EVENT, ...LEAD_EVENT].filter(({ path }) => path !== 'click' && path !== 'link'),
   ...CLICK_OBJECT,
@@ -62,13 +62,13 @@ export const FIELDS: readonly ContractField[] = [
   ...OBSERVED,
 ];
 
-/** `click.refererUrl` → `click_referer_url`. Written again here, so that the model is not checked against itself. */
+/** `click.refererUrl` → `click_referer_url`. Repeated here, so that the model is not checked against itself. */
 export const snake = (path: string): string =>
   path.replace('.', '_').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 const TIMES = /(^|\.)(timestamp|lastClicked)$|At$/;
 
-/** A value as the service would send it, told from all others, and what the column must hold. */
+/** A unique value as the service would send it, and what the column must hold. */
 export function sample({ path, type }: ContractField, variant = 1): { sent: unknown; held: unknown } {
   if (TIMES.test(path)) {
     const iso = `2026-0${variant}-02T03:04:05.006Z`;

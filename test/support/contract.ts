@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * The service's contract is a document; tests read its tables, so that a row nobody implemented is a test that fails
- * and a row that changes is seen at once.
+ * The service's contract is a document; tests read its tables, so that an unimplemented or changed row
+ * fails a test.
  */
 const text = readFileSync(new URL('../contract/link-attribution-api.md', import.meta.url), 'utf8');
 
 export type ContractRow = Record<string, string>;
 
-/** The rows of the table under a heading (given without its #s), keyed by the table's own column names. */
+/** The rows of the table under a heading (given without its #s), keyed by the column names of the table. */
 export function contractTable(heading: string): ContractRow[] {
   const lines = text.split('\n');
   const from = lines.findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);

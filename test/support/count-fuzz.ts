@@ -5,7 +5,7 @@ import { recordCase } from './proof.ts';
 fc.configureGlobal({
   reporter(details) {
     recordCase({ suite: 'fuzz', name: 'property', survived: !details.failed, times: details.numRuns });
-    // A reporter of one's own has to fail by itself.
+    // A custom reporter must throw the failure.
     if (details.failed) throw new Error(fc.defaultReportMessage(details));
   },
 });

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
-/** The files of docker/, read without a Docker engine: as much of their grammar as ours use, and no more. */
+/** Parses the files of docker/ without a Docker engine, supporting only the grammar that they use. */
 
 export interface Instruction {
   /** FROM, COPY, RUN … */
   word: string;
-  /** What stands behind it, on one line. */
+  /** The rest of the instruction, on one line. */
   rest: string;
 }
 
@@ -16,7 +16,7 @@ export interface Stage {
   instructions: Instruction[];
 }
 
-/** Arguments are those of `docker build --build-arg`; without one its default counts. */
+/** Arguments are those of `docker build --build-arg`, or their defaults. */
 export function readDockerfile(path = 'docker/Dockerfile', args: Readonly<Record<string, string>> = {}): Stage[] {
   const written = readFileSync(path, 'utf8')
     .replace(/^\s*#.*\n/gm, '')
@@ -35,11 +35,11 @@ export function readDockerfile(path = 'docker/Dockerfile', args: Readonly<Record
   return stages;
 }
 
-/** What follows a word in a stage; the last one counts, as it does for Docker. */
+/** The argument of an instruction in a stage; the last one counts, as in Docker. */
 export const said = (stage: Stage | undefined, word: string): string | undefined =>
   stage?.instructions.findLast((each) => each.word === word)?.rest;
 
-/** An instruction in its exec form, `["node", "x"]`: in any other a shell would stand between Docker and the process. */
+/** An instruction in exec form, `["node", "x"]`: the shell form would start a shell before the process. */
 export function argv(text: string | undefined): string[] {
   const [list] = /\[.*\]$/.exec(text ?? '') ?? [];
   if (list === undefined) throw new Error(`not in exec form: ${text}`);
@@ -62,7 +62,7 @@ export interface Compose {
   volumes: Record<string, unknown>;
 }
 
-/** compose.yaml with its variables filled in, as `docker compose` does it. A required one that is missing throws. */
+/** compose.yaml with its variables, as `docker compose` fills them in. Throws if a required one is missing. */
 export function readCompose(env: Record<string, string>): Compose {
   const text = readFileSync('docker/compose.yaml', 'utf8').replace(/^\s*#.*\n/gm, '');
   return parse(
@@ -80,7 +80,7 @@ export const variablesOfCompose = (): string[] => [
   ...new Set([...readFileSync('docker/compose.yaml', 'utf8').matchAll(VARIABLE)].map(([, name = '']) => name)),
 ];
 
-/** What somebody has who filled in .env.example. */
+/** The variables after filling in .env.example. */
 const filled = (name: string): string =>
   name.endsWith('_WEBHOOK') ? 'https://hooks.example.com/filled-in' : `filled-in-${name}`;
 

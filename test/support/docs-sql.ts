@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-/** The SQL that docs/warehouse.md shows, as it stands there. */
+/** The SQL in docs/warehouse.md, unchanged. */
 export const docsSql = (): string[] =>
   [...readFileSync('docs/warehouse.md', 'utf8').matchAll(/^```sql\n(.*?)^```$/gms)].map(([, sql = '']) => sql);
 
-/** What is about partitions needs tables that have some. */
+/** Whether the SQL needs partitioned tables. */
 export const isAboutPartitions = (sql: string): boolean => /_2025_01|_keys/.test(sql);

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../src/cursor/database/index.ts';
 
-/** Everything that a database holds, as text: for tests that want something to be nowhere. */
+/** The contents of a database as text, for tests that a value is nowhere. */
 export async function dump(db: Queryable): Promise<string> {
   const tables = await db.query<{ read: string }>({
     text: `
@@ -15,6 +15,6 @@ export async function dump(db: Queryable): Promise<string> {
     .join('\n');
 }
 
-/** The lines that hold a text, each by the table it is in: a failure says where it leaked. */
+/** The lines with a text, each with its table: a failure shows the leak. */
 export const linesWith = (dumped: string, text: string | RegExp): string[] =>
   dumped.split('\n').filter((line) => line.search(text) >= 0);

@@ -3,8 +3,8 @@ import { Fault } from '../../src/model/errors.ts';
 import { silentLog } from './silent-log.ts';
 
 /**
- * Opens the embedded Postgres in a process of its own: `embedded-child.ts DIR [attach]`. Prints one line of JSON, then waits for
- * its standard input to end. Ctrl-C does not end it: the test wants to see that it does not end the server either.
+ * Opens the embedded Postgres in a separate process: `embedded-child.ts DIR [attach]`. Prints one line of JSON, then waits for
+ * the end of its stdin. Ctrl-C does not end it: the test checks that it does not end the server either.
  */
 process.on('SIGINT', () => {});
 const [, , dir = '', mode] = process.argv;

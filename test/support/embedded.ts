@@ -12,7 +12,7 @@ const SCRIPT = fileURLToPath(new URL('embedded-child.ts', import.meta.url));
 
 export type Child = ReturnType<typeof startChild>;
 
-/** A folder like that of `mktemp -d`, and a process in it that uses the embedded Postgres. */
+/** A folder as from `mktemp -d`, and a process in it that uses the embedded Postgres. */
 export function startChild(dir: string, options: { attach?: boolean; as?: string } = {}) {
   const script = ['--import', import.meta.resolve('tsx'), SCRIPT, dir];
   if (options.attach) script.push('attach');
@@ -23,7 +23,7 @@ export function startChild(dir: string, options: { attach?: boolean; as?: string
   ];
   const child = spawn(file, args, {
     detached: true,
-    // The user may not be allowed to write to the machine's own.
+    // The user may lack access to the machine's own.
     env: { ...process.env, ...(options.as !== undefined && { TMPDIR: options.as }) },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
@@ -37,9 +37,9 @@ export function startChild(dir: string, options: { attach?: boolean; as?: string
   return {
     process: child,
     pid: child.pid ?? -1,
-    /** What it printed: the URL, or why it was refused. */
+    /** Its output: the URL, or why it was refused. */
     answer,
-    /** Ends its input, so that it closes the server and leaves. */
+    /** Closes its stdin, so that it stops the server and exits. */
     async close() {
       child.stdin.end();
       await exited;
@@ -51,7 +51,7 @@ export function startChild(dir: string, options: { attach?: boolean; as?: string
   };
 }
 
-/** As the owner of a folder, with the right to read this checkout where it is closed to that user. */
+/** Runs as the owner of a folder, with permission to read this checkout. */
 function asOwnerOf(folder: string): string[] {
   if (process.getuid?.() !== 0) return [];
   const { uid, gid } = statSync(folder);

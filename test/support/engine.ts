@@ -15,7 +15,7 @@ import { freshDatabase, stateDatabase, type TestDatabase } from './postgres.ts';
 import { silentLog } from './silent-log.ts';
 import { newSource } from './sink-harness.ts';
 
-/** The whole engine on a real database: everything between the service's HTTP and the tables, and nothing of the CLI. */
+/** The engine on a real database: everything from the service's HTTP to the tables, without the CLI. */
 export interface Engine {
   url: string;
   db: Database;
@@ -24,7 +24,7 @@ export interface Engine {
 
 export const openEngine = async (): Promise<Engine> => engineOn(await stateDatabase());
 
-/** Nothing was ever written there. */
+/** An engine on an empty database. */
 export const emptyEngine = async (): Promise<Engine> => engineOn(await freshDatabase());
 
 function engineOn(home: TestDatabase): Engine {
@@ -42,17 +42,17 @@ function engineOn(home: TestDatabase): Engine {
 export interface SourceOptions {
   name?: string;
   since?: string;
-  /** Where the rows go; the state's database unless said otherwise. */
+  /** Where the rows go; by default the state's database. */
   sinkUrl?: string;
-  /** Other sinks, instead of that one. */
+  /** Other sinks instead. */
   sinks?: Record<string, object>;
   streams?: Record<string, object>;
   requestsPerSecond?: number;
-  /** A Redis for the queue; the state's database unless said otherwise. */
+  /** A Redis for the queue; by default the state's database. */
   queueUrl?: string | undefined;
 }
 
-/** A config as a person would write it, for one sandbox. */
+/** A config as a user would write it, for one sandbox. */
 export const configFor = (engine: Pick<Engine, 'url'>, sandbox: Sandbox, options: SourceOptions = {}): Config =>
   parseConfig(configText(engine, sandbox, options), 'test.yaml', {}).config;
 
@@ -68,7 +68,7 @@ export function configText({ url }: Pick<Engine, 'url'>, sandbox: Sandbox, optio
   });
 }
 
-/** As if the service had not been able to put more rows on a page: many pages without many rows. The reader tries twice that. */
+/** Simulates a service with a lower limit of rows a page: many pages of few rows. The reader tries twice as many. */
 export async function withSmallPages(db: Database, config: Config, pageRows: number): Promise<void> {
   for (const stream of STREAM_NAMES) {
     await writeProfile(db, sourceOf(config), stream, { ...UNKNOWN_SERVER, pageRows });
@@ -82,7 +82,7 @@ export interface SyncOptions {
   recount?: boolean;
 }
 
-/** One `tributary sync`. */
+/** Runs `tributary sync`. */
 export function sync(config: Config, options: SyncOptions = {}): Promise<Outcome[]> {
   const { streams = [], signal = new AbortController().signal, onProgress = () => {}, recount = false } = options;
   return withSyncApp({ config, log: silentLog, choice: { streams } }, ({ state, sinks, jobs }) =>
@@ -90,7 +90,7 @@ export function sync(config: Config, options: SyncOptions = {}): Promise<Outcome
   );
 }
 
-/** One `tributary backfill`. */
+/** Runs `tributary backfill`. */
 export function backfill(
   config: Config,
   request: BackfillRequest,
@@ -101,7 +101,7 @@ export function backfill(
   );
 }
 
-/** The states of all streams; a fault is shown in its own words. */
+/** The states of all streams; a fault is shown by its text. */
 export const statesOf = (outcomes: readonly Outcome[]): string[] =>
   outcomes.map(({ report, fault }) => report?.state ?? fault?.describe() ?? 'nothing');
 
@@ -127,7 +127,7 @@ export async function storedIds(
   return rows.map(({ id }) => id);
 }
 
-/** The tables hold what the service has: every event, each once, and nothing else. */
+/** Checks that the tables hold every event of the service once, and nothing else. */
 export async function expectComplete(db: Database, config: Config, { service }: Sandbox): Promise<void> {
   for (const stream of STREAM_NAMES) {
     const stored = await storedIds(db, config, stream);
@@ -139,14 +139,14 @@ export async function expectComplete(db: Database, config: Config, { service }: 
   }
 }
 
-/** As if nothing had been proven: the next sync reads everything again. */
+/** Deletes all proofs: the next sync reads everything again. */
 export async function forgetProofs(db: Database, config: Config): Promise<void> {
   for (const table of ['cursors', 'windows']) {
     await db.query({ text: `delete from tributary.${table} where source = $1`, values: [sourceOf(config)] });
   }
 }
 
-/** Version numbers that Postgres gives rows: they move when a row is written, even with the same values. */
+/** Postgres's row versions: they change when a row is written, even with the same values. */
 export async function versionsOf(db: Database, config: Config): Promise<object[]> {
   const parts = STREAM_NAMES.map(
     (stream) => `select '${stream}' as stream, event_id, xmin::text from attribution.${stream} where _source = $1`,
@@ -154,7 +154,7 @@ export async function versionsOf(db: Database, config: Config): Promise<object[]
   return db.query({ text: `${parts.join(' union all ')} order by 1, 2`, values: [sourceOf(config)] });
 }
 
-/** How many rows are marked as vanished from the service. */
+/** How many rows are marked as missing at the service. */
 export async function missingIn(db: Database, config: Config): Promise<number> {
   const parts = STREAM_NAMES.map(
     (stream) => `select 1 from attribution.${stream} where _source = $1 and _missing_since is not null`,

@@ -3,7 +3,7 @@ import type { UnknownFields } from '../../src/sync/schema-evolution.ts';
 import { openFeed } from './feed.ts';
 import { ofFile, postgresPlace } from './postgres-place.ts';
 
-/** Fields that nobody declared, on their way into real columns. */
+/** Undeclared fields that become columns. */
 
 export const schema = 'attribution';
 
@@ -13,7 +13,7 @@ export async function openEvolving() {
     place,
     feed: (stream: StreamName, unknownFields: UnknownFields = 'evolve') =>
       openFeed({ state: place.state, sinks: [place.createSink()], stream, unknownFields }),
-    /** One column of one source's rows, in order of their ids, as Postgres shows it in JSON. */
+    /** A column of a source's rows, ordered by id, in Postgres's JSON form. */
     async column(stream: StreamName, source: string, name: string) {
       const rows = await place.db.query<{ value: unknown }>({
         text: `select to_jsonb(t) -> '${name}' #>> '{}' as value from ${schema}.${stream} t where _source = $1 order by event_id`,
@@ -38,5 +38,5 @@ export async function openEvolving() {
   };
 }
 
-/** Every test of the file has fields of its own. */
+/** Every test of the file uses its own fields. */
 export const evolvingFile = () => ofFile(openEvolving, ({ place }) => place.close());

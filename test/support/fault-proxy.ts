@@ -1,28 +1,28 @@
 import { createConnection, createServer, type Socket } from 'node:net';
 import { freePort } from './free-port.ts';
 
-/** What a line can do to those who talk over it. Bytes are counted both ways. */
+/** Faults of a connection. Bytes are counted in both directions. */
 export type LineFault =
-  /** Everything arrives so much later. */
+  /** Delays all data. */
   | { kind: 'latency'; ms: number }
-  /** Connections are reset, new ones at their first word. */
+  /** Resets connections, new ones at their first byte. */
   | { kind: 'reset' }
-  /** Every connection ends after so many bytes more. */
+  /** Ends every connection after so many more bytes. */
   | { kind: 'cut'; bytes: number }
-  /** Answers come a few bytes at a time. */
+  /** Sends answers a few bytes at a time. */
   | { kind: 'drip'; bytes: number; everyMs: number }
-  /** Connections are there and say nothing. */
+  /** Accepts connections and sends nothing. */
   | { kind: 'half-open' }
-  /** Nobody listens, and whoever was there is gone. */
+  /** Refuses connections and closes open ones. */
   | { kind: 'refuse' }
-  /** Every connection falls silent after so many bytes more. */
+  /** Every connection stalls after so many more bytes. */
   | { kind: 'black hole'; bytes: number }
-  /** The next COMMIT of Postgres, after some others: it never arrives, or it is carried out and its answer lost. Then the line is as new. */
+  /** The next COMMIT of Postgres, after some others, is lost, or only its answer is. Then the fault ends. */
   | { kind: 'commit'; lost: 'question' | 'answer'; letThrough: number };
 
 const COMMIT = Buffer.from('COMMIT\0');
 
-/** Each of them, by the name that tests and docs/troubleshooting.md use; gentle enough that a few thousand bytes meet the middle of a run. */
+/** Each fault by its name in tests and docs/troubleshooting.md, so that it strikes in the middle of a run of a few thousand bytes. */
 export const LINE_FAULTS: Readonly<Record<string, LineFault>> = {
   latency: { kind: 'latency', ms: 15 },
   'a slow line': { kind: 'drip', bytes: 3000, everyMs: 1 },
@@ -38,15 +38,15 @@ export type FaultProxy = Awaited<ReturnType<typeof startFaultProxy>>;
 interface Pair {
   client: Socket;
   upstream: Socket;
-  /** What may still pass before the fault of this line strikes. */
+  /** Bytes until the fault strikes. */
   left: number;
-  /** Something was swallowed: whatever comes later makes no sense any more. */
+  /** Data was lost, so later data is useless. */
   isLost: boolean;
-  /** The next answer is not delivered, and ends the connection. */
+  /** The next answer is withheld, and ends the connection. */
   isMuted: boolean;
 }
 
-/** Stands before any server that speaks TCP, and breaks the line in every way that lines break. */
+/** A proxy for any TCP server that can break its connections in every known way. */
 export async function startFaultProxy(target: string) {
   const { hostname, port, protocol } = new URL(target);
   const targetPort = Number(port || (protocol === 'https:' ? 443 : 80));
@@ -60,7 +60,7 @@ export async function startFaultProxy(target: string) {
     pairs.delete(pair);
     for (const socket of [pair.client, pair.upstream]) socket.destroyed || socket[how]();
   };
-  /** The silent ones keep their other end: a server does not hear of a client that the network has swallowed. */
+  /** Silent connections stay open to the server: it does not learn of a client lost in the network. */
   const isSilent = (pair: Pair): boolean => {
     pair.isLost ||= fault?.kind === 'half-open' || (fault?.kind === 'black hole' && pair.left <= 0);
     return pair.isLost;
@@ -77,7 +77,7 @@ export async function startFaultProxy(target: string) {
     if (next.kind === 'refuse') await new Promise((resolve) => server.close(resolve));
   };
 
-  /** Counts a piece, and lets a fault begin that waits for it. */
+  /** Counts a chunk, and starts the fault once its bytes have passed. */
   const count = (pair: Pair, bytes: number): void => {
     passed += bytes;
     pair.left -= bytes;
@@ -87,7 +87,7 @@ export async function startFaultProxy(target: string) {
     void begin(next);
   };
 
-  /** Whether the piece is lost with the COMMIT in it. */
+  /** Whether the chunk is lost with the COMMIT in it. */
   const losesCommit = (pair: Pair, chunk: Buffer): boolean => {
     if (fault?.kind !== 'commit' || !chunk.includes(COMMIT) || fault.letThrough-- > 0) return false;
     pair.isMuted = fault.lost === 'answer';
@@ -95,7 +95,7 @@ export async function startFaultProxy(target: string) {
     return !pair.isMuted;
   };
   const carry = (pair: Pair, from: Socket, to: Socket): void => {
-    /** One piece after the other, however late. */
+    /** Chunks in sequence, however late. */
     let line = Promise.resolve();
     const send = (piece: Buffer): void => {
       if (!isSilent(pair) && to.writable) to.write(piece);
@@ -141,25 +141,25 @@ export async function startFaultProxy(target: string) {
   url.port = String(ownPort);
 
   return {
-    /** The target's URL, by way of here. */
+    /** The target's URL through this proxy. */
     url: url.href.replace(/\/$/, ''),
-    /** From now on, or once so many bytes more have passed. */
+    /** Starts the fault now, or after so many more bytes. */
     async fail(next: LineFault, afterBytes = 0) {
       if (afterBytes > 0) waiting = { fault: next, atBytes: passed + afterBytes };
       else await begin(next);
     },
-    /** The line is as new. What a fault had in its grip is told so, as by a network that is back. */
+    /** Ends the fault and resets connections that it affected, as a recovered network does. */
     async heal() {
       const isAway = fault?.kind === 'refuse';
       for (const pair of [...pairs]) if (isSilent(pair)) end(pair, 'resetAndDestroy');
       [fault, waiting] = [undefined, undefined];
       if (isAway) await listen(ownPort);
     },
-    /** Whether the fault has begun. */
+    /** Whether the fault has started. */
     hasFailed: () => fault !== undefined,
-    /** Connections that were opened since the fault began. */
+    /** Connections opened since the fault started. */
     attempts: () => attempts,
-    /** Bytes that passed so far, both ways. */
+    /** Bytes so far, in both directions. */
     bytes: () => passed,
     async close() {
       for (const pair of [...pairs]) end(pair);

@@ -20,14 +20,14 @@ interface FeedOptions {
   unknownFields?: UnknownFields;
 }
 
-/** Everything between a page and the tables, without a service: records go in as a reader would have handed them on. */
+/** The engine from records to tables, without a service. */
 export async function openFeed(options: FeedOptions) {
   const { state, sinks, stream, source = newSource(), unknownFields = 'evolve' } = options;
   const lease = await acquireLease(state, source, stream, `feed of ${source}`);
   const flatten = createFlatten(STREAMS[stream]);
   return {
     source,
-    /** Writes the records of one batch; what the run would have counted comes back. */
+    /** Writes the records of one batch; returns the counts of the run. */
     async send(records: readonly object[], slice: Partial<Slice> = {}): Promise<Tally> {
       const tally = emptyTally();
       const runId = newRunId();
@@ -46,7 +46,7 @@ export async function openFeed(options: FeedOptions) {
         serverNow: () => NOON + 86_400_000,
         onCommit: () => {},
       });
-      // Through text, as it comes: integers beyond 2^53 and keys called __proto__ included.
+      // As JSON text, which preserves integers beyond 2^53 and keys called __proto__.
       const rows = records.map((record) => flatten(parseJson(stringifyJson(record))));
       await committer.add({ window: undefined, certified: undefined, rejected: [], ...slice, rows });
       await committer.flush();
@@ -56,7 +56,7 @@ export async function openFeed(options: FeedOptions) {
   };
 }
 
-/** A record of any stream: what its identity needs, and the given fields on top. */
+/** A record of any stream: its identity, plus the given fields. */
 export function recordOf(id: string, fields: Readonly<Record<string, unknown>> = {}, minute = 0): object {
   const { click, ...rest } = fields;
   return {

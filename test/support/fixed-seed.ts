@@ -1,4 +1,4 @@
 import fc from 'fast-check';
 
-/** Properties of the first tier try the same cases every time. */
+/** Properties of the first tier always try the same cases. */
 fc.configureGlobal({ seed: 1 });

@@ -3,7 +3,7 @@ import { createFlatten } from '../../src/model/flatten.ts';
 import type { Privacy } from '../../src/model/privacy.ts';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 
-/** A row whose values can be asked for by column name. */
+/** A row with its values by column name. */
 export function flat(stream: StreamName, record: unknown, privacy?: Privacy) {
   const { columns } = STREAMS[stream];
   const row = createFlatten(STREAMS[stream], privacy)(record);
@@ -17,7 +17,7 @@ export function flat(stream: StreamName, record: unknown, privacy?: Privacy) {
   };
 }
 
-/** A record with `value` at a path of one or two steps, on top of what every record of the stream has. */
+/** A record with `value` at a path of one or two levels, plus the fields that every record of the stream has. */
 export function recordWith(
   stream: StreamName,
   ...fields: readonly (readonly [path: string, value: unknown])[]
@@ -32,7 +32,7 @@ export function recordWith(
   return record;
 }
 
-/** One text for values that are equal, whatever the order of their keys; safe for BigInt and a key called `__proto__`. */
+/** The same text for equal values, whatever the order of their keys; safe for BigInt and a key called `__proto__`. */
 export function stable(value: unknown): string {
   if (typeof value === 'bigint') return `${value}n`;
   if (Array.isArray(value)) return `[${value.map(stable).join()}]`;

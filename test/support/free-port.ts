@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * A port of this machine that nobody has. Below those that the system gives to outgoing connections: one of these would take the port of
- * a server that is away for a moment, or whoever waits for it would end up talking to itself.
+ * A free port of this machine, outside of the ephemeral range: an outgoing connection could otherwise take the port of
+ * a server that is down for a moment, or a client waiting for it could connect to itself.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -14,7 +14,7 @@ export async function freePort(): Promise<number> {
       await once(server, 'listening');
       return port;
     } catch (error) {
-      // Recovery: somebody has it; another is tried.
+      // Recovery: the port is in use; another is tried.
       if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
     } finally {
       await new Promise((resolve) => server.close(resolve));

@@ -7,7 +7,7 @@ import {
 import type { AddressInfo, Server } from 'node:net';
 import type { Sandbox } from './odd-service/service.ts';
 
-/** Passes requests on to a sandbox, and may change the headers of what it answers. */
+/** Forwards requests to a sandbox, and may change the headers of its answers. */
 export const passTo =
   ({ port }: Pick<Sandbox, 'port'>, change: (headers: IncomingHttpHeaders) => void = () => {}): RequestListener =>
   (incoming, response) => {
@@ -21,13 +21,13 @@ export const passTo =
     incoming.pipe(onward);
   };
 
-/** On a free port of this machine, or on this one. */
+/** Listens on this port, or on a free one. */
 export async function listening(server: Server, wanted = 0): Promise<number> {
   await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   return (server.address() as AddressInfo).port;
 }
 
-/** Without waiting for connections that are open. */
+/** Without waiting for open connections. */
 export async function closed(server: HttpServer): Promise<void> {
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));

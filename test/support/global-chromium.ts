@@ -4,14 +4,14 @@ import { findOrInstall } from './machine.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the browser of the run listens; empty where there is none. */
+    /** The browser's endpoint; empty if there is none. */
     browserUrl: string;
   }
 }
 
 const isRoot = process.getuid?.() === 0;
 
-/** One browser for the whole run, the system's own: one that a package downloads at install does not come through closed networks. */
+/** One browser for the whole run, the system's own: closed networks block one that a package downloads at install. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   const executablePath = findOrInstall({
     programs: ['chromium', 'chromium-browser', 'google-chrome'],
@@ -26,10 +26,10 @@ export default async function setup(project: TestProject): Promise<(() => Promis
     executablePath,
     host: '127.0.0.1',
     args: [
-      // Chromium's own sandbox does not work for root, and it is our own page that it shows.
+      // Chromium's own sandbox does not work for root, and the page is ours.
       ...(isRoot ? ['--no-sandbox'] : []),
       '--disable-dev-shm-usage',
-      // Nothing but this machine: a page that asks the outside world for something shall fail.
+      // Only this machine: requests of a page to other hosts must fail.
       '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
       '--disable-background-networking',
     ],

@@ -14,7 +14,7 @@ import { silentLog } from './silent-log.ts';
 declare module 'vitest' {
   interface ProvidedContext {
     postgresUrl: string;
-    /** A database with the state's tables: a copy costs less than migrations do. */
+    /** A database with the state's tables: copying it is cheaper than migrating. */
     stateTemplate: string;
   }
 }
@@ -22,11 +22,11 @@ declare module 'vitest' {
 const STATE_TEMPLATE = 'state_template';
 const PREFIX = 'tributary-test-';
 
-/** One Postgres for the whole run. It may lose its data in a power cut: nobody will look for it, and tests run faster. */
+/** One Postgres for the whole run. It does not survive a power cut, which makes tests faster. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await sweepKilledRuns();
   const dir = await mkdtemp(join(tmpdir(), PREFIX));
-  // As a superuser, who makes databases and roles, and on a port, which tests put proxies before.
+  // As a superuser, who creates databases and roles, and on a port, for proxies.
   const port = await freePort();
   const settings = {
     ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' },
@@ -55,12 +55,12 @@ async function makeTemplate(server: string): Promise<void> {
   await template.close();
 }
 
-/** A run that was killed left its server running. Whoever comes in and leaves as the last stops it: so does this. */
+/** A killed run left its server running. Attaching and closing as the last user stops it. */
 async function sweepKilledRuns(): Promise<void> {
   for (const name of (await readdir(tmpdir())).filter((entry) => entry.startsWith(PREFIX))) {
     const dir = join(tmpdir(), name);
     try {
-      // Younger ones may just be starting.
+      // Newer ones may be starting.
       if (Date.now() - (await stat(dir)).mtimeMs < 60_000) continue;
       if ((await lookAtPostmaster(dataDirectory(dir))).state === 'ready') {
         await (await openEmbedded({ dir, log: silentLog, attach: true })).close();
@@ -68,7 +68,7 @@ async function sweepKilledRuns(): Promise<void> {
       if ((await lookAtPostmaster(dataDirectory(dir))).state === 'absent')
         await rm(dir, { recursive: true, force: true });
     } catch {
-      // Recovery: another user's, or swept by another run in this moment; not ours to worry about.
+      // Recovery: another user's, or swept by another run at the same time.
     }
   }
 }

@@ -4,12 +4,12 @@ import { startRedisServer } from './servers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Empty where there is no redis-server. */
+    /** Empty if there is no redis-server. */
     redisUrl: string;
   }
 }
 
-/** One Redis for the whole run; `freshRedis()` gives a test its own database of it. */
+/** One Redis for the whole run; `freshRedis()` gives a test its own database. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   const program = findOrInstall({
     programs: ['redis-server'],

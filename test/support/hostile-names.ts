@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { objectOf } from './odd-records.ts';
 
-/** Names of fields as no service should send them; each is a field that nobody declared. */
+/** Field names that no service should send; none is declared. */
 export const HOSTILE_NAMES: Readonly<Record<string, readonly string[]>> = {
   nul: ['a\0b'],
   'nul-alone': ['\0'],
@@ -26,7 +26,7 @@ export const HOSTILE_NAMES: Readonly<Record<string, readonly string[]>> = {
   'formulas-and-markup': ['=1+1', '<script>', '{{x}}', '%s'],
 };
 
-/** A lead that holds every name in every place where a name may be: beside the columns, among them, and inside values. */
+/** A lead with every name in every possible place: beside the columns, among them, and inside values. */
 export function hostileRecord(id: string, names: readonly string[], at: number): object {
   const fields = (where: string): object => objectOf(names.map((name, i) => [name, `${where} ${i}`]));
   return objectOf([
@@ -41,10 +41,10 @@ export function hostileRecord(id: string, names: readonly string[], at: number):
   ]);
 }
 
-/** What every value of `hostileRecord` begins with, and so what must be found somewhere in its row. */
+/** The prefixes of all values of `hostileRecord`, which must be found in its row. */
 export const PLACES = ['top', 'click', 'link', 'customer', 'list', 'metadata', 'unknown'] as const;
 
-/** Any of them, or a mixture with text of any kind. */
+/** Any of them, or a mixture with arbitrary text. */
 export const hostileName: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom(...Object.values(HOSTILE_NAMES).flat()),
   fc

@@ -7,17 +7,17 @@ import type { Log } from '../../src/model/log.ts';
 import { silentLog } from './silent-log.ts';
 import { FAST, until } from './workers.ts';
 
-/** A control room, and how programs ask it. */
+/** A control room and its HTTP clients. */
 
-/** Of every room whose config names no other. */
+/** The token of rooms whose config sets none. */
 export const ROOM_TOKEN = 'a-long-token-that-nobody-guesses';
 
-/** For requests that come without a token. */
+/** For requests without a token. */
 export const NOBODY = { authorization: '' };
 
 type Headers = Record<string, string>;
 
-/** `tributary start` in this process, on a free port, with everything looked at more often. */
+/** `tributary start` in this process, on a free port, with short intervals. */
 export async function startControlRoom(
   config: Config,
   { log = silentLog, ...more }: Partial<Pick<StartOptions, 'log' | 'liveTimings' | 'tokenFolder'>> = {},
@@ -32,9 +32,9 @@ export async function startControlRoom(
   });
   return {
     url,
-    /** With the token that was made, where the config names none. */
+    /** With the generated token, if the config sets none. */
     link,
-    /** Ends the worker and its server, as Ctrl-C does. */
+    /** Stops the worker and its server, as Ctrl-C does. */
     async close() {
       stop.abort();
       await done;
@@ -49,7 +49,7 @@ afterAll(async () => {
   for (const close of open) await close();
 });
 
-/** It ends with the test file. Requests have the token, unless their headers hold a cookie or an authorization of their own. */
+/** Closed with the test file. Requests have the token, unless their headers have a cookie or an authorization. */
 export async function startHttpRoom(config: Config, log?: Log) {
   const token = config.http.token ?? ROOM_TOKEN;
   const onAnyPort = { ...config, http: { ...config.http, token, port: 0 } };
@@ -81,7 +81,7 @@ export async function startHttpRoom(config: Config, log?: Log) {
   };
 }
 
-/** The same, once every stream was synced. */
+/** The same, after every stream was synced. */
 export async function syncedRoom(config: Config): Promise<HttpRoom> {
   const room = await startHttpRoom(config);
   await until('every stream is synced', async () => {
@@ -91,7 +91,7 @@ export async function syncedRoom(config: Config): Promise<HttpRoom> {
   return room;
 }
 
-/** What tests look at of the API's description. */
+/** The parts of the API description that tests use. */
 export interface ApiDescription {
   openapi: string;
   paths: Record<string, Record<string, Operation>>;
@@ -105,7 +105,7 @@ interface Operation {
   responses: Record<string, { content?: { 'application/json': { schema: object } } }>;
 }
 
-/** What can be asked: `GET /api/runs`. */
+/** All routes: `GET /api/runs`. */
 export const routesIn = ({ paths }: ApiDescription): string[] =>
   Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -113,7 +113,7 @@ export const routesIn = ({ paths }: ApiDescription): string[] =>
 
 export type DescribedRoom = Awaited<ReturnType<typeof describedRoom>>;
 
-/** A room whose every answer is compared with its own description: with the schema of its status, or the one for everything that is refused. */
+/** A room whose every answer is validated against its API description: by the schema of its status, or that of all errors. */
 export async function describedRoom(room: HttpRoom) {
   const description = await room.json<ApiDescription>('/api/openapi.json');
   const asked = new Set<string>();
@@ -121,7 +121,7 @@ export async function describedRoom(room: HttpRoom) {
     const response = method === 'GET' ? await room.get(path) : await room.send('POST', path, body);
     const answer: unknown = await response.json();
     const bare = path.split('?', 1)[0] ?? '';
-    // `/api/backfills/price` is a path of its own before it is an id.
+    // `/api/backfills/price` takes precedence over an id.
     const fits = (known: string): boolean => new RegExp(`^${known.replace(/\{\w+\}/g, '[^/]+')}$`).test(bare);
     const pattern = description.paths[bare] ? bare : (Object.keys(description.paths).find(fits) ?? '');
     const responses = description.paths[pattern]?.[method.toLowerCase()]?.responses;
@@ -133,14 +133,14 @@ export async function describedRoom(room: HttpRoom) {
   };
   return {
     description,
-    /** `GET /api/runs/{id}` for everything that was asked so far. */
+    /** Requested routes, such as `GET /api/runs/{id}`. */
     asked,
     ask,
     get: async <T>(path: string): Promise<T> => (await ask<T>('GET', path)).body,
   };
 }
 
-/** Where a value is not what a schema of the description says, place by place. */
+/** Where a value violates a schema of the description, by place. */
 function mismatches(value: unknown, schema: object, { components }: ApiDescription): string[] {
   const named = JSON.stringify({ ...schema, $defs: components.schemas }).replaceAll(
     '#/components/schemas/',
@@ -150,7 +150,7 @@ function mismatches(value: unknown, schema: object, { components }: ApiDescripti
   return error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
 }
 
-/** What a browser's EventSource would get, read by hand: the ids and the comments show too. */
+/** An EventSource that also records ids and comments. */
 export async function listenTo(url: string, lastId?: string, who: Headers = { authorization: `Bearer ${ROOM_TOKEN}` }) {
   const stop = new AbortController();
   const headers = { accept: 'text/event-stream', ...who, ...(lastId !== undefined && { 'last-event-id': lastId }) };
@@ -173,9 +173,9 @@ export async function listenTo(url: string, lastId?: string, who: Headers = { au
   };
   return {
     events,
-    /** Comments that only say that the connection lives. */
+    /** Keep-alive comments. */
     beats: () => beats,
-    /** Settles when the server has ended the stream. */
+    /** Resolves when the server ends the stream. */
     ended: read().catch(() => {}),
     close: () => stop.abort(),
   };

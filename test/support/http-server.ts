@@ -4,9 +4,9 @@ import { closed, listening } from './front.ts';
 
 export type TestServer = Awaited<ReturnType<typeof serve>>;
 
-/** A real HTTP server on a free port of this machine, closed when the test that opened it ends. */
+/** A real HTTP server on a free port, closed with its test. */
 export async function serve(listener: RequestListener) {
-  /** `METHOD path` of every request that came. */
+  /** `METHOD path` of every request. */
   const seen: string[] = [];
   const server: Server = createServer((request, response) => {
     seen.push(`${request.method} ${request.url}`);

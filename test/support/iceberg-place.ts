@@ -16,7 +16,7 @@ import { stateDatabase } from './postgres.ts';
 import type { S3Server } from './s3-server.ts';
 import type { SinkPlace } from './sink-harness.ts';
 
-/** Maintenance that keeps nothing but what is current. */
+/** Maintenance that keeps only current files. */
 export const KEEP_NOTHING: Partial<Maintenance> = {
   keep: { all: -60_000, hourly: -60_000, daily: -60_000, most: 1 },
   orphanMs: -60_000,
@@ -27,23 +27,23 @@ export interface IcebergPlace extends SinkPlace {
   folder: string;
   stateUrl: string;
   createSink(maintenance?: Partial<Maintenance>): IcebergSink;
-  /** The table as the catalog has it now, read by a foreign's Avro. */
+  /** The table's current version in the catalog, read by a third-party Avro library. */
   lookAt(table: string): Promise<SeenTable>;
 }
 
-/** Tables in a folder of their own, with a state and a catalog of their own. */
+/** Tables in a new folder, with a new state and catalog. */
 export async function icebergPlace(readAgainMs: ReadAgainMs = WHOLE_HISTORY): Promise<IcebergPlace> {
   const folder = await newFolder();
   return placeOf({ ...inFolder(folder), readAgainMs });
 }
 
-/** Tables in a bucket of a local S3 server. What its readers read is a copy in a folder. */
+/** Tables in a bucket of a local S3 server. Readers use a copy in a folder. */
 export async function icebergS3Place(server: S3Server): Promise<IcebergPlace & { prefix: string }> {
   const folder = await newFolder();
   const prefix = `tables/${basename(folder)}`;
   const warehouse = `s3://${server.bucket}/${prefix}`;
   copies.set(warehouse, folder);
-  // A file never changes, so one copy of it will do.
+  // A file never changes, so one copy is enough.
   const look = async (): Promise<void> => {
     const known = new Set(await filesIn(folder));
     const there = await download(server, `${prefix}/`, folder, known);
@@ -53,7 +53,7 @@ export async function icebergS3Place(server: S3Server): Promise<IcebergPlace & {
   return { ...(await placeOf({ folder, warehouse, createStore, look })), prefix };
 }
 
-/** Tables in a folder, and in a catalog that speaks REST. */
+/** Tables in a folder and a REST catalog. */
 export async function icebergRestPlace(
   uri: string,
   token = (): string | undefined => undefined,
@@ -75,7 +75,7 @@ interface Made {
   folder: string;
   warehouse: string;
   createStore(): Store;
-  /** Takes a new copy, where what is read is one. */
+  /** Refreshes the copy that is read, if there is one. */
   look?(): Promise<void>;
   readAgainMs?: ReadAgainMs;
   namespace?: string;
@@ -173,7 +173,7 @@ async function seenTable(location: string): Promise<SeenTable> {
   return { metadata, location, fields, files: snapshot ? await filesOf(snapshot['manifest-list']) : [] };
 }
 
-/** The data files that a manifest list leads to. */
+/** The data files of a manifest list. */
 export async function filesOf(manifestList: string): Promise<SeenFile[]> {
   const files: SeenFile[] = [];
   for (const manifest of await readAvro(manifestList)) {
@@ -186,7 +186,7 @@ export async function filesOf(manifestList: string): Promise<SeenFile[]> {
   return files;
 }
 
-/** Everything that an Avro file says, bounds as text. */
+/** The contents of an Avro file, bounds as text. */
 export async function everyAvro(path: string): Promise<string> {
   const texts = (value: unknown): unknown => {
     if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');
@@ -205,7 +205,7 @@ async function readAvro(location: string): Promise<Array<Record<string, unknown>
   return (await avroRead({ reader, metadata, syncMarker })) as Array<Record<string, unknown>>;
 }
 
-/** Every file that the table leads to, by every way. */
+/** Every file that the table refers to. */
 export async function namedBy({ metadata, location }: SeenTable): Promise<Set<string>> {
   const log = metadata['metadata-log'] as Array<{ 'metadata-file': string }>;
   const named = new Set([location, ...log.map((entry) => entry['metadata-file'])]);
@@ -217,7 +217,7 @@ export async function namedBy({ metadata, location }: SeenTable): Promise<Set<st
   return new Set([...named].map(pathOf));
 }
 
-/** As if all of it had been written so much earlier. A sink that knows the table already does not see it. */
+/** Makes the table so much older. A sink that has loaded it does not notice. */
 export async function ageTable(seen: SeenTable, ms: number): Promise<void> {
   for (const snapshot of seen.metadata.snapshots) snapshot['timestamp-ms'] -= ms;
   await writeFile(pathOf(seen.location), JSON.stringify(seen.metadata));
@@ -227,7 +227,7 @@ export async function ageTable(seen: SeenTable, ms: number): Promise<void> {
   }
 }
 
-/** Folders with copies of buckets, by the address of what was copied. */
+/** Local copies of buckets, by address. */
 const copies = new Map<string, string>();
 
 export function pathOf(location: string): string {
@@ -245,7 +245,7 @@ const DUCKDB_TYPES: Readonly<Record<string, string>> = {
   timestamptz: 'TIMESTAMP WITH TIME ZONE',
 };
 
-/** The files as an Iceberg reader takes them: columns are found by number, whatever they are called in a file. */
+/** The files as an Iceberg reader reads them: columns by field id, whatever their names. */
 export function relationOf({ files, fields }: SeenTable): string {
   const schema = fields.map(
     ({ id, name, type }) => `${id}: {name: '${name}', type: '${DUCKDB_TYPES[type]}', default_value: NULL}`,

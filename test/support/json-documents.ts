@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * What `--json` of each command prints. `docs/json-schema.json` is generated from here, and `test/integration/cli-json.test.ts` holds
- * the commands to it. Fields may be added to any object: whoever reads one ignores what it does not know.
+ * What `--json` of each command prints. `docs/json-schema.json` is generated from it, and `test/integration/cli-json.test.ts` checks
+ * the commands against it. Fields may be added to any object: readers ignore unknown ones.
  */
 
 const { looseObject: object, array: list, string: text, number, boolean: flag } = z;
@@ -23,7 +23,7 @@ const range = object({ start: moment, end: moment.describe('exclusive') });
 const between = { from: moment, to: moment.describe('exclusive') };
 const span = object(between);
 
-/** Of a backfill: what was old enough to be read of what was asked for; absent where it was stopped. */
+/** Of a backfill: the part of the range that was old enough to read; absent if it was cancelled. */
 const backfilled = {
   from: moment.optional(),
   to: moment.optional().describe('exclusive'),
@@ -100,7 +100,7 @@ const comparison = object({
 
 const quarantined = { ...feed, id: number(), reason: text(), run: text(), firstAt: moment, lastAt: moment };
 
-/** What a worker prints of each run. */
+/** A worker's output for each run. */
 const turn = {
   ...feed,
   runId: text(),
@@ -110,7 +110,7 @@ const turn = {
   completeThrough: orNull(moment),
 };
 
-/** What each command adds to the envelope. */
+/** The fields of each command beside the envelope. */
 const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
   demo: synced(),
   sandbox: { baseUrl: z.url(), apiKey: text() },
@@ -279,12 +279,12 @@ const BODIES: Readonly<Record<string, z.ZodRawShape>> = {
 const envelope = (command: string, body: z.ZodRawShape) =>
   object({ format: z.literal(1), command: z.literal(command), ...body, error: orNull(error) });
 
-/** Of a command that did something. */
+/** The output of a command that succeeded. */
 export const DOCUMENTS: Readonly<Record<string, z.ZodType>> = Object.fromEntries(
   Object.entries(BODIES).map(([name, body]) => [name, envelope(name.replace(/ --.*/, ''), body)]),
 );
 
-/** Of any command that failed before it had anything to show. */
+/** The output of any command that failed before it had results. */
 export const FAILURE = object({ format: z.literal(1), command: text(), error });
 
 export const jsonSchema = (): object => ({

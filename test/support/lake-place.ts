@@ -22,12 +22,12 @@ export interface LakePlace extends SinkPlace {
 
 type Settings = Partial<Pick<Lake, 'scheme' | 'compression' | 'readAgainMs'>>;
 
-/** The days of the tests count as recent ones. */
+/** The days of the tests count as recent. */
 export const WHOLE_HISTORY = (): number => 3650 * DAY_MS;
 
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'tributary-lake-'));
 
-/** A lake with a state of its own, in a folder of its own or in one that others write to as well. */
+/** A lake with a new state, in a new folder or a shared one. */
 export async function lakePlace({
   folder: shared,
   wrap = (store) => store,
@@ -43,7 +43,7 @@ export async function lakePlace({
   });
 }
 
-/** A lake in a bucket of a local S3 server. What its readers read is a copy in a folder. */
+/** A lake in a bucket of a local S3 server. Readers use a copy in a folder. */
 export async function s3Place(
   server: S3Server,
   { prefix: shared, ...settings }: Settings & { prefix?: string } = {},
@@ -65,7 +65,7 @@ export async function s3Place(
   return { ...place, prefix };
 }
 
-/** What works on a place without a sink. */
+/** For operations on a place without a sink. */
 export const lakeOf = ({ state, folder }: Pick<LakePlace, 'state' | 'folder'>): Lake => ({
   name: 'lake',
   state,
@@ -77,7 +77,7 @@ export const lakeOf = ({ state, folder }: Pick<LakePlace, 'state' | 'folder'>): 
 
 interface Made {
   folder: string;
-  /** Nobody else writes there. */
+  /** No other sink writes there. */
   isOwn: boolean;
   settings: Settings;
   createStore(): Store;
@@ -101,7 +101,7 @@ async function placeOf({ folder, isOwn, settings, createStore, readRows }: Made)
   };
 }
 
-/** Copies every object below a prefix into a folder, by the client that others use too; but not those that are known. Returns all names. */
+/** Copies objects below a prefix into a folder with a client common elsewhere, except those present. Returns all names. */
 export async function download(
   { bucket }: S3Server,
   prefix: string,

@@ -9,7 +9,7 @@ import { unpackers } from '../../src/sinks/parquet/format/compression.ts';
 import { exactName } from '../../src/sinks/parquet/format/types.ts';
 import type { StoredRow } from './sink-harness.ts';
 
-/** A lake as others see it: two readers that know nothing of Tributary, each with the naive glob of a person. */
+/** A lake as read by two independent readers, with a simple glob. */
 
 let duckdb: Promise<DuckDBInstance> | undefined;
 
@@ -26,7 +26,7 @@ export async function queryDuckdb(sql: string): Promise<Array<Record<string, unk
 export const globOf = (folder: string, stream: StreamName): string =>
   `read_parquet('${folder}/${stream}/**/*.parquet', union_by_name = true, hive_partitioning = true)`;
 
-/** Every file below a folder, by its path from there. */
+/** Relative paths of all files below a folder. */
 export async function filesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
@@ -45,7 +45,7 @@ export async function readWithDuckdb(folder: string, stream: Stream): Promise<St
   return (await parquetIn(folder, stream)).length === 0 ? [] : readRelation(globOf(folder, stream.name), stream);
 }
 
-/** Whatever DuckDB can select from, in the columns of the stream. */
+/** Reads a DuckDB relation with the columns of the stream. */
 export async function readRelation(from: string, stream: Stream): Promise<StoredRow[]> {
   const there = new Set((await queryDuckdb(`describe select * from ${from}`)).map((row) => row.column_name));
   const list = columnsOf(stream).map(({ name, kind }) => {
@@ -60,7 +60,7 @@ export async function readRelation(from: string, stream: Stream): Promise<Stored
 }
 
 const FROM_DUCKDB: Readonly<Record<Kind, (column: string, digits: string) => string>> = {
-  // DuckDB's JavaScript side swallows a byte order mark at the beginning of a text; behind a letter it stays.
+  // DuckDB's JavaScript client drops a byte order mark at the start of a text, but not after a letter.
   text: (column) => `'=' || ${column}`,
   integer: (column) => column,
   number: (column, digits) => `coalesce(${digits}, ${column}::varchar)`,
@@ -69,7 +69,7 @@ const FROM_DUCKDB: Readonly<Record<Kind, (column: string, digits: string) => str
   json: (column) => `${column}::varchar`,
 };
 
-/** What hyparquet makes of a file by itself, except that instants and JSON come as they stand there. */
+/** A file as hyparquet reads it, but with raw instants and JSON. */
 export async function readWithHyparquet(bytes: Uint8Array): Promise<Record<string, unknown>[]> {
   const text = (raw: Uint8Array | undefined) => raw && Buffer.from(raw).toString('utf8');
   const { buffer, byteOffset, byteLength } = bytes;
@@ -89,7 +89,7 @@ export async function readLakeWithHyparquet(folder: string, stream: Stream): Pro
   return rows.flat().map((row) => restored(stream, row));
 }
 
-/** In the one form that rows are compared in. */
+/** The form in which rows are compared. */
 function restored(stream: Stream, row: Record<string, unknown>): StoredRow {
   return Object.fromEntries(
     columnsOf(stream).map(({ name, kind }) => {
@@ -110,7 +110,7 @@ const RESTORE: Readonly<Record<Kind, (value: unknown) => Value>> = {
 
 const exact = (value: bigint): Value => (Number.isSafeInteger(Number(value)) ? Number(value) : value);
 
-/** Microseconds as an instant; beyond what a double can carry, whole milliseconds. */
+/** Microseconds as an instant; milliseconds where a double is too small. */
 const instant = (micros: bigint): number => {
   const ms = micros / 1000n - (micros % 1000n < 0n ? 1n : 0n);
   const rest = micros - ms * 1000n;

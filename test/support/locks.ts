@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../src/cursor/database/index.ts';
 
-/** Until so many connections to this database wait for a lock. Those of other databases are other tests. */
+/** Waits until so many connections to this database wait for a lock. Other databases belong to other tests. */
 export async function untilWaiting(db: Database, connections = 1): Promise<void> {
   const waiting = {
     text: `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,

@@ -1,19 +1,19 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 
-/** What tests need and npm does not bring. */
+/** A system dependency of the tests. */
 interface Wanted {
-  /** Any of these programs will do. */
+  /** Any of these programs is enough. */
   programs: readonly string[];
-  /** As Debian names the packages. */
+  /** Names of Debian packages. */
   packages: readonly string[];
-  /** How to get it elsewhere. */
+  /** How to install it elsewhere. */
   elsewhere: string;
 }
 
-/** Only a machine that is made for tests sets it: nobody else's gets packages that nobody asked for. */
+/** Set only on machines made for tests: others get no unrequested packages. */
 const mayInstall = process.env.TRIBUTARY_TEST_INSTALL === '1';
 
-/** The path of the program, or undefined where the tests that need it are to be skipped: whoever runs them is told what is missing. */
+/** The path of the program; undefined if it is missing, which is reported, so that its tests are skipped. */
 export function findOrInstall({ programs, packages, elsewhere }: Wanted): string | undefined {
   const found = find(programs);
   if (found !== undefined) return found;
@@ -41,7 +41,7 @@ function install(packages: readonly string[]): void {
   try {
     run('install', '-qq', '-y', '--no-install-recommends', ...packages);
   } catch {
-    // Recovery: the lists of packages may be missing or old; with new ones it is tried once more.
+    // Recovery: the package lists may be missing or old; they are updated for another try.
     run('update', '-qq');
     run('install', '-qq', '-y', '--no-install-recommends', ...packages);
   }

@@ -10,7 +10,7 @@ import { completeThrough, type Entry, overlay } from '../../src/model/window.ts'
 import type { Receipt, Sink } from '../../src/sinks/sink.ts';
 import { createMemoryTable, type MemoryTable } from './memory-table.ts';
 
-/** What a commit is to the state: it says the time, lets the rows be written, and moves the cursor; or it refuses. */
+/** The state's part of a commit: gives the time, lets the sink write, and moves the cursor, or refuses. */
 export type Books = (change: Change) => Promise<Receipt>;
 
 export interface Change {
@@ -21,7 +21,7 @@ export interface Change {
   write(rows: readonly Row[], now: Instant): Receipt;
 }
 
-/** Rows in memory. With books in a real state it passes `sinkSuite`. */
+/** A sink in memory. With books in a real state it passes `sinkSuite`. */
 export const createSinkOn = (table: MemoryTable, commit: Books): Sink => ({
   name: 'memory',
   place: 'memory',
@@ -45,7 +45,7 @@ export const createSinkOn = (table: MemoryTable, commit: Books): Sink => ({
   },
 });
 
-/** Cursor and ledger of one feed, by the arithmetic of `applyAdvance`: test/integration/ledger.test.ts compares the two. */
+/** Cursor and ledger of one feed, as `applyAdvance` computes them: test/integration/ledger.test.ts compares the two. */
 export function createMemoryLedger(now: () => Instant) {
   let ledger: Entry[] = [];
   let cursor: Cursor | undefined;
@@ -74,13 +74,13 @@ export function createMemoryLedger(now: () => Instant) {
 const greatest = (a: Instant | undefined, b: Instant | undefined): Instant | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
-/** Sink and state of one feed, for simulations: no database, and time is what the test says. */
+/** Sink and state of one feed without a database, for simulations; the test sets the time. */
 export interface MemorySink extends Sink {
   readonly rows: MemoryTable;
   readonly rejected: readonly Rejected[];
   ledger(): readonly Entry[];
   cursor(): Cursor | undefined;
-  /** Called before and after every commit; what it throws is a crash at that very moment. */
+  /** Called before and after every commit; an error that it throws is a crash at that moment. */
   onCommit: (moment: 'before' | 'after', advance: Advance) => void;
 }
 

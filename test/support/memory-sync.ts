@@ -22,13 +22,13 @@ export interface MemorySyncOptions {
   policy: StreamPolicy;
   now: () => Instant;
   mostRows?: number;
-  /** After a slice was added: whether to commit now. The real committer waits for 5,000 rows. */
+  /** Whether to commit after a slice was added. The real committer waits for 5,000 rows. */
   commitsNow?: (slice: Slice) => boolean;
   onWindow?: (window: Window) => void;
-  /** How many windows are read at a time, and what a half must promise to be given away. */
+  /** How many windows are read at once, and the size at which a half is given away. */
   lanes?: number;
   pagesWorth?: number;
-  /** Errors, other than those of the service, that end a run and not the test. */
+  /** Errors other than the service's that end a run, not the test. */
   isCrash?: (error: unknown) => boolean;
 }
 
@@ -39,7 +39,7 @@ export interface RunResult {
   tally: Tally;
 }
 
-/** What `syncStream` does, with a sink in memory and no database: the engine's heart, the real reader, the real committer. */
+/** `syncStream` with a sink in memory and no database: the real reader and the real committer. */
 export function createMemorySync(options: MemorySyncOptions): { run(): Promise<RunResult>; profile(): Profile } {
   const { api, sink, stream = 'clicks', flatten, since, policy, now, mostRows = 1000 } = options;
   let profile: Profile = { ...UNKNOWN_PROFILE, pageRows: mostRows };
@@ -62,7 +62,7 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
     const base = { source: 'main', runId: `run${runs}`, epoch: 1, since };
     const committer = createCommitter({
       sinks: [sink],
-      // Without a database nobody remembers columns: what is unknown stays in `_extra`.
+      // Without a database there are no evolved columns: unknown fields stay in `_extra`.
       evolver: { evolve: async (rows) => ({ stream: STREAMS[stream], rows: [...rows] }), widenColumns: async () => {} },
       base: () => base,
       tally,
@@ -100,7 +100,7 @@ export function createMemorySync(options: MemorySyncOptions): { run(): Promise<R
         profile = reader.profile();
       }
     } catch (thrown) {
-      // Recovery: what ends a run in the field ends it here; the state is that of the last commit.
+      // Recovery: an error that ends a real run ends this one; the state is that of the last commit.
       if (!(thrown instanceof Fault) && !options.isCrash?.(thrown)) throw thrown;
       error = thrown as Error;
     }

@@ -8,12 +8,12 @@ import { columnsOf, createReshape, type LakeRow } from '../../src/sinks/files/pa
 import { createSanitizer, newestById, UTF8_TEXT } from '../../src/sinks/merge-rule.ts';
 import type { Receipt } from '../../src/sinks/sink.ts';
 
-/** Rows of events in memory, merged by the rule of the files of a lake. */
+/** Rows of events in memory, merged by the same rule as a lake's files. */
 export interface MemoryTable {
   merge(stream: Stream, rows: readonly Row[], advance: Advance, now: Instant): Receipt;
-  /** Of every source, in the columns of `columnsOf(stream)`. */
+  /** Rows of every source, with the columns of `columnsOf(stream)`. */
   read(stream: Stream): LakeRow[];
-  /** How many rows of a source are in each of these windows. */
+  /** The number of a source's rows in each window. */
   count(stream: Stream, source: string, windows: readonly Window[]): number[];
   has(id: string): boolean;
   /** The ids of all events. */
@@ -22,7 +22,7 @@ export interface MemoryTable {
 }
 
 interface Held {
-  /** In whose columns the row is. */
+  /** The stream whose columns the row has. */
   stream: Stream;
   row: LakeRow;
 }

@@ -3,7 +3,7 @@ import { STREAM_NAMES, STREAMS } from '../../src/model/streams.ts';
 import { ofFile, type PostgresPlace, postgresPlace } from './postgres-place.ts';
 import { rowOf } from './sink-harness.ts';
 
-/** Sales in monthly partitions, in a place of the test file's own. */
+/** Sales in monthly partitions, in the test file's own place. */
 
 export const SALES = STREAMS.sales;
 
@@ -20,7 +20,7 @@ export const monthsPlace = () =>
 export const saleAt = (id: string, time: string, amount = 1): Row =>
   rowOf(SALES, id, Date.parse(time), { sale_amount: amount });
 
-/** Which partition each event of a source is in. An event that is there twice is shown twice. */
+/** The partition of each event of a source; a duplicate is listed twice. */
 export async function partsOf({ db }: PostgresPlace, source: string): Promise<string[]> {
   const rows = await db.query<{ id: string; part: string }>({
     text: `
@@ -31,7 +31,7 @@ export async function partsOf({ db }: PostgresPlace, source: string): Promise<st
   return rows.map(({ id, part }) => `${id} in ${part}`);
 }
 
-/** Which partition the key of each event leads to. */
+/** The partition that the key of each event leads to. */
 export async function keysOf({ db }: PostgresPlace, source: string): Promise<string[]> {
   const rows = await db.query<{ key: string }>({
     text: `

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { STREAMS, type StreamName } from '../../src/model/streams.ts';
 
-/** Records as no service should send them: junk in every place, among fields that are sound. */
+/** Records that no service should send: junk in every place, among valid fields. */
 
-/** An object whose keys are all its own, `__proto__` too, as JSON.parse makes them. */
+/** An object with own keys only, including `__proto__`, as from JSON.parse. */
 export function objectOf(entries: readonly (readonly [string, unknown])[]): object {
   const object = {};
   for (const [key, value] of entries) {
@@ -53,7 +53,7 @@ const { json } = fc.letrec((tie) => ({
 
 export const anyJson: fc.Arbitrary<unknown> = json as fc.Arbitrary<unknown>;
 
-/** The paths that columns of a stream read, but for those that privacy drops. */
+/** The paths that a stream's columns read, except those that privacy drops. */
 const pathsOf = (stream: StreamName): string[] => [
   ...new Set(
     STREAMS[stream].columns.flatMap((column) =>
@@ -62,7 +62,7 @@ const pathsOf = (stream: StreamName): string[] => [
   ),
 ];
 
-/** A record of any keys and values, with most of what the stream's columns read; often with an identity and a time. */
+/** A record with any keys and values, and most of those that the stream's columns read; often with an identity and a time. */
 export function oddRecord(stream: StreamName): fc.Arbitrary<object> {
   const known = fc
     .subarray(pathsOf(stream))

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll } from 'vitest';
 import { filesIn } from './lake-readers.ts';
 
-/** The package as somebody gets it: packed, and installed where nothing else is. */
+/** The package as users get it: packed, and installed in an empty project. */
 
 const run = promisify(execFile);
 const folders: string[] = [];
@@ -23,7 +23,7 @@ export async function emptyFolder(): Promise<string> {
 
 export type Tarball = Awaited<ReturnType<typeof pack>>;
 
-/** Without `prepare`: `npm test` has built it, and building again would pull it from under tests that run beside this one. */
+/** Without `prepare`: `npm test` has built it, and another build would disturb concurrent tests. */
 export async function pack() {
   const folder = await emptyFolder();
   const { stdout } = await npm(process.cwd(), ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]);
@@ -31,7 +31,7 @@ export async function pack() {
   return { path: join(folder, filename), files: files.map(({ path }) => path) };
 }
 
-/** What npm has fetched once it does not fetch again: a machine that ran `npm ci` needs next to no network. */
+/** Uses npm's cache: after `npm ci` it needs almost no network. */
 const QUIET = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
 
 export const npmInstall = (folder: string, args: readonly string[]): Promise<unknown> =>
@@ -41,12 +41,12 @@ export const npmCi = (folder: string, args: readonly string[]): Promise<unknown>
   npm(folder, ['ci', ...QUIET, ...args]);
 
 function npm(cwd: string, args: readonly string[]): Promise<{ stdout: string }> {
-  // Settings of the npm that runs these tests would reach this one as npm_config_….
+  // The npm that runs these tests passes its settings on as npm_config_….
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
   return run('npm', [...args], { cwd, env, maxBuffer: 2 ** 26 });
 }
 
-/** Every file below a folder with its size and time: two of these differ when anything was written. */
+/** Every file below a folder with its size and time: two listings differ after any write. */
 export async function listing(folder: string): Promise<string[]> {
   const lines = (await filesIn(folder)).map(async (file) => {
     const { size, mtimeMs } = await stat(join(folder, file));

@@ -16,10 +16,10 @@ export interface PostgresPlace extends SinkPlace {
   createSink(): PostgresSink;
 }
 
-/** An ordinary name for Postgres once it is quoted, and SQL where it is not. */
+/** An ordinary name for Postgres if quoted, and SQL if not. */
 export const ODD_SCHEMA = 'odd "schema"; -- $1';
 
-/** A database of its own, with the state in it or in another. */
+/** A new database, with the state in it or in another. */
 export async function postgresPlace({
   sameDatabase = true,
   schema = ODD_SCHEMA,
@@ -71,7 +71,7 @@ function exactNumber(text: string): Value {
   return text.includes('.') || Number.isSafeInteger(number) ? number : BigInt(text);
 }
 
-/** As it is: pg would cut instants to milliseconds and integers inside JSON to doubles. */
+/** As text: pg would truncate instants to milliseconds and integers inside JSON to doubles. */
 const READ: Readonly<Record<Kind, (column: string) => string>> = {
   text: (column) => column,
   integer: (column) => column,
@@ -81,7 +81,7 @@ const READ: Readonly<Record<Kind, (column: string) => string>> = {
   json: (column) => `${column}::text`,
 };
 
-/** Opened before the tests of a file, and closed behind them. */
+/** Opened before the tests of a file, and closed after them. */
 export function ofFile<T>(open: () => Promise<T>, close: (opened: T) => Promise<void>): () => T {
   let opened: { it: T } | undefined;
   beforeAll(async () => {

@@ -5,17 +5,17 @@ import { quoteIdent } from '../../src/cursor/database/sql.ts';
 
 export interface TestDatabase {
   url: string;
-  /** Ends connections that are still open, too: a test that leaks one shall not hide behind this, but the run goes on. */
+  /** Also ends connections that are still open, so that a leaked one does not block the run. */
   drop(): Promise<void>;
 }
 
-/** A database of its own for each test file, on the server that `global-postgres.ts` started for the run unless another is given. */
+/** A new database for a test file, by default on the run's server from `global-postgres.ts`. */
 export const freshDatabase = (server = inject('postgresUrl')): Promise<TestDatabase> => copyOf('template1', server);
 
-/** The same with the state's tables in it, as a migration makes them. */
+/** The same with the migrated state's tables. */
 export const stateDatabase = (): Promise<TestDatabase> => copyOf(inject('stateTemplate'), inject('postgresUrl'));
 
-/** As it is now; nobody may be connected to it. */
+/** A copy of its present contents; it must have no connections. */
 export const copyDatabase = ({ url }: TestDatabase): Promise<TestDatabase> =>
   copyOf(new URL(url).pathname.slice(1), inject('postgresUrl'));
 

@@ -1,32 +1,32 @@
 import { appendFileSync } from 'node:fs';
 
-/** One case of what `npm run prove` counts: was it survived, and how many rows were lost or stood there twice. */
+/** A case for `npm run prove`: whether it survived, and how many rows were lost or doubled. */
 export interface ProofCase {
   suite: string;
   name: string;
   survived: boolean;
-  /** Absent where there are no rows, or nothing that could hold one twice. */
+  /** Absent without rows, or without a sink that could double one. */
   lost?: number;
   doubled?: number;
-  /** Survived, and something was never called complete. */
+  /** Survived, but something was never certified. */
   open?: boolean;
-  /** Stands for so many cases. */
+  /** Counts as so many cases. */
   times?: number;
 }
 
-/** Writes the case down for the table of `npm run prove`; in a plain test run there is nobody to read it. */
+/** Records the case for the table of `npm run prove`; other runs ignore it. */
 export function recordCase(proof: ProofCase): void {
   const file = process.env.TRIBUTARY_PROOF;
   if (file) appendFileSync(file, `${JSON.stringify(proof)}\n`);
 }
 
-/** The case, by the rows that must be there and those that are. */
+/** The losses, from the expected and the stored rows. */
 export function rowsOf(wanted: readonly string[], found: readonly string[]): { lost: number; doubled: number } {
   const there = new Set(found);
   return { lost: wanted.filter((id) => !there.has(id)).length, doubled: found.length - there.size };
 }
 
-/** Survived if the check passes. What it throws is thrown on. */
+/** Survived if the check passes. Its error is rethrown. */
 export async function proveCase(proof: Omit<ProofCase, 'survived'>, check: () => Promise<void> | void): Promise<void> {
   let survived = false;
   try {

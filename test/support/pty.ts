@@ -2,10 +2,10 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type Finished, MAIN, type Place } from './cli.ts';
 
-/** Waits for a text, then types, or makes the window so many columns wide. */
+/** Waits for a text, then types, or resizes the window to so many columns. */
 export type Typed = { after: string } & ({ type: string } | { resize: number });
 
-/** Runs a command on a real terminal of 80 columns (`script` of util-linux), typing answers as they are asked for. */
+/** Runs a command on a terminal of 80 columns (`script` of util-linux), and types the answers. */
 export async function runOnTerminal(
   { dir }: Place,
   args: readonly string[],
@@ -37,6 +37,6 @@ export async function runOnTerminal(
 const resize = (script: number | undefined, columns: number): void =>
   void execFileSync('sh', ['-c', `stty cols ${columns} < /dev/$(ps -o tty= --ppid ${script})`]);
 
-/** As a person sees it: without escape codes and carriage returns. */
+/** Without escape codes and carriage returns. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes begin with one
 export const plain = (text: string): string => text.replace(/\x1b\[[\d;?]*[A-Za-z]/g, '').replaceAll('\r', '');

@@ -3,10 +3,10 @@ import { command, type RedisServer, type RedisSettings, startRedisServer } from 
 
 export type TestRedis = RedisServer;
 
-/** Whether this machine has Redis; tests that need it are skipped where it has none. */
+/** Whether this machine has Redis; tests that need it are skipped without it. */
 export const hasRedis = inject('redisUrl') !== '';
 
-/** An empty database of the run's own Redis. Whoever restarts, empties or reconfigures the server starts one instead. */
+/** An empty database of the run's Redis. Tests that restart, flush or reconfigure a server start their own. */
 export async function freshRedis(): Promise<Pick<TestRedis, 'url' | 'command'>> {
   const server = inject('redisUrl');
   const url = `${server}/${await command(server, 'INCR', 'databases given out')}`;
@@ -18,7 +18,7 @@ afterAll(async () => {
   for (const redis of running) await redis.close();
 });
 
-/** A server of its own, which ends with the test file at the latest. */
+/** A separate server, which ends with the test file at the latest. */
 export async function startRedis(settings: RedisSettings = {}): Promise<TestRedis> {
   const server = await startRedisServer(settings);
   const redis: TestRedis = {

@@ -3,12 +3,12 @@ import { DAY, HOUR } from './sandbox-sync.ts';
 import { serviceError } from './service-error.ts';
 import { type Answers, type Asked, plainly } from './written-service.ts';
 
-/** What the services of a review did, each of which the reader once got wrong: read in memory, and over HTTP by the built program. */
+/** Services of a review that the reader once got wrong, read in memory and over HTTP by the built program. */
 
 export const lengthOf = ({ start, end }: Asked): number => end - start;
 const isWide = ({ start, end, now }: Asked): boolean => Math.min(end, now) - start > 7 * DAY;
 
-/** A longest range, that is kept without a word: from its start on, or back from its end. */
+/** A maximal range, applied silently: from its start, or back from its end. */
 export const cutFirst =
   (ms: number): Answers =>
   (query, events) =>
@@ -18,7 +18,7 @@ export const cutNewest =
   (query, events) =>
     plainly({ ...query, start: Math.max(query.start, Math.min(query.end, query.now) - ms) }, events);
 
-/** Of a wide range three rows in ten, or what the first 900 rows hold. */
+/** Three rows in ten of a wide range, or the first 900 rows. */
 export const sampled: Answers = (q, all) => plainly(q, isWide(q) ? all.filter((_, i) => (i * 7) % 10 < 3) : all);
 export const scanned: Answers = (q, all) => {
   const seen = plainly({ ...q, page: 1, limit: 1e9 }, all).slice(0, isWide(q) ? 900 : undefined);
@@ -31,7 +31,7 @@ export const lastDayBefore =
   (q, all) =>
     plainly(q.start < q.now - ms ? { ...q, start: q.now - DAY, end: q.now } : q, all);
 
-/** Shards that each skip their share of the offset, where bounds are whole days. */
+/** Shards each skip their share of the offset; bounds are whole days. */
 export const sharded =
   (shards: number): Answers =>
   (q, all) => {
@@ -47,7 +47,7 @@ export const sharded =
 export const staleNewestFirst: Answers = (q, all) =>
   plainly(q, q.sortOrder === 'desc' ? all.filter(({ at }) => at < q.now - 6 * HOUR) : all);
 
-/** Refused or failing where a condition holds. */
+/** Refuses or fails if a condition holds. */
 export const failing =
   (status: number, isFailing: (query: Asked) => boolean, message = 'refused'): Answers =>
   (query, events) => {
@@ -58,7 +58,7 @@ export const failing =
 /** An end in the future shows nothing. */
 export const nothingAhead: Answers = (q, all) => (q.end > q.now + 1000 ? [] : plainly(q, all));
 
-/** A proxy truncates the body of more rows than that. */
+/** A proxy truncates the body above so many rows. */
 export const truncated =
   (rows: number): Answers =>
   (q, all) => {
@@ -68,5 +68,5 @@ export const truncated =
     throw new RetryLater('not JSON', { answer });
   };
 
-/** Each row stands twice on its page. */
+/** Every row is twice on its page. */
 export const twice: Answers = (q, all) => plainly(q, all).flatMap((one) => [one, one]);

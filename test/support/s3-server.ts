@@ -13,8 +13,8 @@ import { listening } from './front.ts';
 export type S3Server = Awaited<ReturnType<typeof startS3>>;
 
 /**
- * A local S3 server: s3rver, which keeps objects, signatures and multipart uploads, behind a gate of ours that does what s3rver
- * leaves out and we depend on: If-Match and If-None-Match of GET, PUT, DELETE and of the end of a multipart upload, checksums, and
+ * A local S3 server: s3rver, for objects, signatures and multipart uploads, behind a proxy that adds what s3rver lacks
+ * and the sinks need: If-Match and If-None-Match of GET, PUT, DELETE and multipart completion, checksums, and
  * the list of unfinished uploads.
  */
 export async function startS3(bucket = 'lake') {
@@ -31,7 +31,7 @@ export async function startS3(bucket = 'lake') {
   const etags = new Map<string, string>();
   const touched = new Set<string>();
   const uploads = new Map<string, { key: string; begun: Date }>();
-  /** One at a time, so that a condition holds until the request it guards is through. */
+  /** One at a time, so that a condition holds until its request is done. */
   let turn: Promise<unknown> = Promise.resolve();
 
   const server = createServer((incoming, response) => {
@@ -56,7 +56,7 @@ export async function startS3(bucket = 'lake') {
     const isEnd = incoming.method === 'POST' && searchParams.has('uploadId');
     const isConditional = !isPart && (incoming.method !== 'POST' || isEnd);
     const etag = touched.has(key) ? '"another"' : etags.get(key);
-    // As Amazon has it: what is not there is not another version of it either.
+    // As Amazon: a missing object does not match any version.
     if (isConditional && incoming.headers['if-match'] !== undefined && etag === undefined)
       return answer(response, 404, errorXml('NoSuchKey', 'The specified key does not exist.'));
     if (isConditional && !holds(incoming.headers, etag)) {
@@ -86,7 +86,7 @@ export async function startS3(bucket = 'lake') {
     }
     if (searchParams.has('uploadId') && (isEnd || incoming.method === 'DELETE'))
       uploads.delete(searchParams.get('uploadId') ?? '');
-    // s3rver cannot end an upload; to forget it is as good, for a server that lives as long as a test.
+    // s3rver cannot abort an upload; forgetting it is enough for a test.
     const isAbort = incoming.method === 'DELETE' && searchParams.has('uploadId');
     if (isAbort) return answer(response, 204, '');
     gate.onAnswer(incoming, response);
@@ -117,32 +117,32 @@ export async function startS3(bucket = 'lake') {
   const gate = {
     url,
     bucket,
-    /** What the SDK reads from the environment, by the usual names. */
+    /** The environment variables that the SDK reads. */
     environment: {
       AWS_ENDPOINT_URL_S3: url,
       AWS_REGION: 'us-east-1',
       AWS_ACCESS_KEY_ID: 'S3RVER',
       AWS_SECRET_ACCESS_KEY: 'S3RVER',
     },
-    /** Every request that came, as `PUT /bucket/key`. */
+    /** Every request, as `PUT /bucket/key`. */
     requests: [] as string[],
-    /** Uploads that were begun and neither finished nor ended, by key. */
+    /** Keys of unfinished uploads. */
     uploads: () => [...uploads.values()].map(({ key }) => key),
-    /** Called before a request is passed on; may answer or destroy it. */
+    /** Called before a request is forwarded; may answer or destroy it. */
     onRequest: (_request: IncomingMessage, _response: ServerResponse): void => {},
-    /** A request waits for it; others go on. */
+    /** Delays a request; others continue. */
     hold: async (_request: IncomingMessage): Promise<void> => {},
-    /** Called when the storage has done its work and the answer is on its way back. */
+    /** Called after the operation, before its answer. */
     onAnswer: (_request: IncomingMessage, _response: ServerResponse): void => {},
-    /** Bytes change on their way to the storage. */
+    /** Corrupts bytes on their way to the storage. */
     bend: false,
-    /** How many unfinished uploads a page of their list holds. */
+    /** Unfinished uploads on a page of their list. */
     uploadsAtOnce: 1000,
-    /** As MinIO does: unfinished uploads are listed only to who names the whole key. */
+    /** As MinIO: lists unfinished uploads only by their complete key. */
     listsWholeKeysOnly: false,
-    /** As if somebody had begun an upload and gone away. */
+    /** Simulates an abandoned upload. */
     leaveUpload: (key: string, begun: Date) => void uploads.set(`left-${uploads.size}-${key}`, { key, begun }),
-    /** As if somebody had replaced an object, and as if that had not been. */
+    /** Simulates a replacement of an object. */
     touch: (key: string) => void touched.add(`/${bucket}/${key}`),
     untouch: () => touched.clear(),
     async close() {
@@ -155,7 +155,7 @@ export async function startS3(bucket = 'lake') {
   return gate;
 }
 
-/** s3rver answers when it has the last byte, not when its file has it: who read at once could find an object short or empty. */
+/** s3rver answers after the last byte but before the file is flushed: an immediate read could find it short or empty. */
 function storeWhole(store: S3rver['store']): void {
   const keep = async (path: string, content: AsyncIterable<Buffer>): Promise<Stored> => {
     const bytes = Buffer.concat(await Readable.from(content).toArray());

@@ -9,12 +9,12 @@ import { createMemorySync, type MemorySyncOptions } from './memory-sync.ts';
 import { createSandboxService, type SandboxService, type ServiceOptions } from './odd-service/service.ts';
 import { answerOf } from './service-error.ts';
 
-/** The sandbox service without HTTP in between: what it says, parsed, with its refusals as the typed errors of src/api. */
+/** The sandbox service without HTTP: its parsed answers, and its errors as the typed errors of src/api. */
 function createInProcessApi(service: SandboxService) {
   const queries: EventsQuery[] = [];
   const api = {
     queries,
-    /** Called before each answer; what it throws is the answer. */
+    /** Called before each answer; an error that it throws replaces the answer. */
     onRequest: (_query: EventsQuery, _count: number): void => {},
     /** Called with the records of each answer. */
     onAnswer: (_records: readonly unknown[]): void => {},
@@ -39,7 +39,7 @@ export const POLICY: StreamPolicy = { settleMs: 10 * MINUTE, lookbackMs: 15 * MI
 
 export type SandboxSync = ReturnType<typeof createSandboxSync>;
 
-/** The sandbox service in this process with a clock that the test moves, and a sync of its clicks at 1,000 rows a page. */
+/** The sandbox service in this process with a simulated clock, and a sync of its clicks at 1,000 rows a page. */
 export function createSandboxSync(
   { clicks, days = 3, ...options }: Omit<ServiceOptions, 'rows' | 'now'> & { clicks: number },
   sync: Partial<MemorySyncOptions> & { start?: Instant } = {},
@@ -66,7 +66,7 @@ export function createSandboxSync(
       clock += ms;
     },
     now: () => clock,
-    /** Events that are visible and not in the sink. */
+    /** Visible events that the sink lacks. */
     missing: () => service.ids('clicks').filter((id) => !sink.rows.has(id)),
     watermark: () => sink.cursor()?.completeThrough,
   };

@@ -10,12 +10,12 @@ import { parseTraits } from './odd-service/traits.ts';
 
 const open: { close(): Promise<void> }[] = [];
 
-/** Sandboxes of a test file end with the file. */
+/** Closes the sandboxes with the test file. */
 afterAll(async () => {
   await Promise.all(open.splice(0).map((sandbox) => sandbox.close()));
 });
 
-/** Small and unlimited: the whole history fits one page of 1000. */
+/** Small and without a limit: the complete history fits one page of 1000. */
 const small = <O extends SandboxOptions | PlainOptions>(options: O): O => ({
   requestsPerSecond: null,
   ...options,
@@ -28,7 +28,7 @@ export async function smallSandbox(options: SandboxOptions = {}): Promise<Sandbo
   return sandbox;
 }
 
-/** As users have it, for tests of the sandbox itself. */
+/** As users run it, for tests of the sandbox itself. */
 export async function plainSandbox(options: PlainOptions = {}): Promise<PlainSandbox> {
   const sandbox = await startPlainSandbox(small(options));
   open.push(sandbox);
@@ -47,19 +47,19 @@ export function ask(sandbox: PlainSandbox, query: Query = {}, init: RequestInit 
   return fetch(`${sandbox.baseUrl}/events?${params}`, {
     redirect: 'manual',
     ...init,
-    // Packing and unpacking megabytes is most of the time of a request, and only one test is about it.
+    // Compression takes most of the time of a request, and only one test is about it.
     headers: { authorization: `Bearer ${sandbox.apiKey}`, 'accept-encoding': 'identity', ...init.headers },
   });
 }
 
-/** The rows of one page of the whole history, unless the query says otherwise. */
+/** The rows of one page, by default of the complete history. */
 export async function rows(sandbox: PlainSandbox, query: Query = {}): Promise<JsonObject[]> {
   const response = await ask(sandbox, { interval: 'all', limit: 1000, ...query });
   expect(response.status, await response.clone().text()).toBe(200);
   return (await response.json()) as JsonObject[];
 }
 
-/** Pages until an empty page, or so many pages. */
+/** Pages until an empty one, or up to a maximum. */
 export async function allPages(sandbox: PlainSandbox, query: Query, most = 50): Promise<JsonObject[][]> {
   const pages: JsonObject[][] = [];
   for (let page = 1; page <= most; page++) {

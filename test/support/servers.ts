@@ -9,9 +9,9 @@ import { Redis } from 'ioredis';
 import { connect } from '../../src/cursor/database/index.ts';
 import { freePort } from './free-port.ts';
 
-/** Servers that this machine has installed, each on a free port and in a folder of its own. */
+/** Servers installed on this machine, each on a free port and in a folder of its own. */
 
-/** As nobody, where a server refuses to run as root. */
+/** As user nobody, if a server refuses to run as root. */
 function newHome(name: string, refusesRoot = true) {
   const dir = mkdtempSync(join(tmpdir(), `tributary-${name}-`));
   const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
@@ -20,7 +20,7 @@ function newHome(name: string, refusesRoot = true) {
   return { dir, options: { ...user, cwd: dir, stdio: 'ignore' } as const };
 }
 
-/** Until it is ready. What is returned ends it. */
+/** Waits until it is ready. Returns a function that stops it. */
 async function startServer(
   file: string,
   args: readonly string[],
@@ -34,7 +34,7 @@ async function startServer(
       await isReady(server);
       break;
     } catch (error) {
-      // Recovery: it is still starting, unless it has ended.
+      // Recovery: it is still starting, unless it has exited.
       if (server.exitCode !== null || left === 0) throw error;
       await sleep(25);
     }
@@ -55,7 +55,7 @@ async function startServer(
 export type RedisSettings = Readonly<Record<string, string>>;
 export type RedisServer = Awaited<ReturnType<typeof startRedisServer>>;
 
-/** Without persistence unless asked for. */
+/** Without persistence by default. */
 export async function startRedisServer(settings: RedisSettings = {}) {
   const home = newHome('redis', false);
   const port = await freePort();
@@ -66,11 +66,11 @@ export async function startRedisServer(settings: RedisSettings = {}) {
   let current = await start();
   return {
     url,
-    /** Runs one command, as an operator would. */
+    /** Runs a Redis command. */
     command: (...words: string[]) => command(url, ...words),
-    /** Ends it as a crash does. */
+    /** Stops it as a crash does. */
     stop: () => current.end('SIGKILL'),
-    /** Starts it again, on the same port. */
+    /** Restarts it on the same port. */
     async start() {
       current = await start();
     },
@@ -98,7 +98,7 @@ async function isOwnRedis(url: string, { pid }: ChildProcess): Promise<void> {
   }
 }
 
-/** Where Debian and its kin install a Postgres of this version. */
+/** Where Debian and its derivatives install this version of Postgres. */
 export const stockPostgres = (version: number): string | undefined => {
   const bin = `/usr/lib/postgresql/${version}/bin`;
   return existsSync(join(bin, 'postgres')) ? bin : undefined;
@@ -106,7 +106,7 @@ export const stockPostgres = (version: number): string | undefined => {
 
 export type StockPostgres = Awaited<ReturnType<typeof startStock>>;
 
-/** A server as the distribution ships it; given a primary, a hot standby of it. */
+/** A server with the distribution's settings; with a primary, its hot standby. */
 export async function startStock(bin: string, primary?: { url: string }) {
   const home = newHome('stock');
   const data = join(home.dir, 'data');
@@ -126,7 +126,7 @@ export async function startStock(bin: string, primary?: { url: string }) {
 const PGBOUNCER = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/usr/local/bin/pgbouncer'].find(existsSync);
 export const hasPgBouncer = PGBOUNCER !== undefined;
 
-/** PgBouncer in transaction mode before a database. As it is installed, it refuses startup parameters; those named here are ignored. */
+/** PgBouncer in transaction mode in front of a database. By default it refuses startup parameters; those named here are ignored. */
 export async function startPgBouncer(target: string, { ignores = [] as readonly string[] } = {}) {
   const { hostname, port, username, password, pathname } = new URL(target);
   const home = newHome('pgbouncer');

@@ -1,6 +1,6 @@
 import type { Log } from '../../src/model/log.ts';
 
-/** For code whose log lines are not what the test is about. */
+/** For tests that do not check the log. */
 export const silentLog: Log = {
   debug: () => {},
   info: () => {},

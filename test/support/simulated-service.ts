@@ -10,34 +10,34 @@ import { answerOf } from './service-error.ts';
 
 export interface SimulatedEvent {
   id: string;
-  /** In milliseconds; what is shown may be coarser. */
+  /** In milliseconds; answers may be coarser. */
   at: Instant;
-  /** Decides among equal instants, at random: a late event may land anywhere in its tie group. */
+  /** Orders ties at random: a late event may land anywhere in its tie group. */
   order: number;
-  /** Filtered out after limit and offset, as events of deleted links are. */
+  /** Filtered out after limit and offset, like events of deleted links. */
   hidden: boolean;
-  /** Every page that holds it fails. */
+  /** Every page with it fails. */
   poison: boolean;
-  /** Pages that hold it fail above a size. */
+  /** Pages with it fail above a size. */
   fragile: boolean;
   /** When the service learned of it. */
   arrivedAt: Instant;
-  /** When it was deleted, or hidden: from then on nobody can be asked to have it. */
+  /** When it was deleted or hidden: from then on no reader can be expected to have it. */
   goneAt: Instant | undefined;
 }
 
 export type SimulatedStore = ReturnType<typeof createSimulatedStore>;
 
-/** What the simulated service holds, and the truth about it: events that are gone are still known here. */
+/** The events of the simulated service, including deleted ones. */
 function createSimulatedStore() {
   const alive: SimulatedEvent[] = [];
   const everVisible: SimulatedEvent[] = [];
   const isBefore = (a: SimulatedEvent, b: SimulatedEvent): boolean =>
     a.at < b.at || (a.at === b.at && a.order < b.order);
   return {
-    /** In the service's order, hidden and poisoned ones among them. */
+    /** In the service's order, including hidden and poisoned ones. */
     alive: (): readonly SimulatedEvent[] => alive,
-    /** Everything that could ever be seen, gone or not. */
+    /** Events that were visible at any time. */
     everVisible: (): readonly SimulatedEvent[] => everVisible,
     add(event: SimulatedEvent) {
       let low = 0;
@@ -68,17 +68,17 @@ export interface SimulatedService extends EventsApi {
   readonly store: SimulatedStore;
   traits: Traits;
   readonly seed: number;
-  /** Virtual time as the service knows it. Nothing ever waits: it moves when a request is made or a test says so. */
+  /** Virtual time of the service. Nothing waits: it advances with a request, or when a test advances it. */
   now(): Instant;
-  /** Virtual time as our side knows it. */
+  /** Virtual time of the reader. */
   ourNow(): Instant;
   pass(ms: number): void;
   requests(): number;
   /** A request takes up to 1.5 s, times this. */
   slowness: number;
-  /** Called at every request before it is answered: whatever happens meanwhile, happens here; it may throw. */
+  /** Called before a request is answered: changes happen here; it may throw. */
   onRequest: (query: EventsQuery, tries: number) => void;
-  /** Called with every answer, as it is shown. */
+  /** Called with the rows of every answer. */
   onAnswer: (query: EventsQuery, shown: readonly SimulatedEvent[]) => void;
 }
 
@@ -86,7 +86,7 @@ export interface SimulatedServiceOptions {
   random: Random;
   start: Instant;
   traits?: Traits;
-  /** What the traits draw from. */
+  /** The seed of random traits. */
   seed?: number;
 }
 
@@ -98,7 +98,7 @@ const FACTS: RowFacts<SimulatedEvent> = {
   fragile: (event) => event.fragile,
 };
 
-/** The service in memory, with a clock that no one waits for. What it answers is the sandbox's own model. */
+/** The service in memory, with a virtual clock. It answers by the sandbox's model. */
 export function createSimulatedService({
   random,
   start,
@@ -131,7 +131,7 @@ export function createSimulatedService({
       service.onRequest(query, options.tries ?? USUAL_TRIES);
       const shown = answer(query);
       service.onAnswer(query, shown);
-      // The Date header is in whole seconds.
+      // The Date header has whole seconds.
       const serverNow = Math.floor(clockOf(service.traits, moment()) / 1000) * 1000;
       const inSeconds = isInSeconds(service.traits, moment());
       const records = shown.map(({ id, at }) => [id, inSeconds ? wholeSecond(at) : at]);
@@ -154,7 +154,7 @@ export function createSimulatedService({
   return service;
 }
 
-/** Records of the simulation are pairs of id and instant: flattening real ones would be most of the run time. */
+/** Records of the simulation are pairs of id and instant: flattening real ones would take most of the run time. */
 export const flattenPair: Flatten = (record) => {
   const [id, at] = record as [string, Instant];
   return { id, at, values: [], extra: null, contradictions: [], typeMismatches: [] };
@@ -162,6 +162,6 @@ export const flattenPair: Flatten = (record) => {
 
 const wholeSecond = (at: Instant): Instant => Math.floor(at / 1000) * 1000;
 
-/** The time that the reader knows it by, or may. In whole seconds, the service still sorts and compares by milliseconds. */
+/** The time that the reader may see. With whole seconds, the service still sorts and compares by milliseconds. */
 export const shownAt = ({ at }: SimulatedEvent, { timestampForm }: Traits): Instant =>
   timestampForm === 'seconds' ? wholeSecond(at) : at;

@@ -5,12 +5,12 @@ import { evolvedStream } from '../../src/model/evolution.ts';
 import { STREAMS, type Stream } from '../../src/model/streams.ts';
 import { certified, createWriter, MINUTE, NOON, receipt, rowOf, rowsOf, type SinkPlace } from './sink-harness.ts';
 
-/** What every sink owes to streams that grow, to rows that vanish, and to a run that begins and ends. */
+/** Requirements for every sink on growing streams, missing rows, and the start and end of a run. */
 export function growthSuite(place: () => SinkPlace): void {
   const grown = (kind: Kind): Stream =>
     evolvedStream(STREAMS.leads, [{ path: 'click.grown', name: 'click_grown', kind }]);
 
-  it('takes columns that come later, and holds in a wider one what was there before', async () => {
+  it('accepts later columns, and keeps existing values in a widened one', async () => {
     const steps: Array<[Kind, Value, Value]> = [
       ['integer', 2n ** 53n + 1n, 2n ** 53n + 1n],
       ['number', 0.5, 0.5],
@@ -33,14 +33,14 @@ export function growthSuite(place: () => SinkPlace): void {
       expect([...rows.keys()].sort()).toEqual(['none', ...ids].sort());
       expect(rows.get('none')?.click_grown).toBeNull();
       expect(rows.get(kind)?.click_grown).toEqual(value);
-      // What an earlier kind held reads the same in the wider one.
+      // Values of an earlier kind read the same in the wider one.
       for (const [older, , held] of steps.slice(0, ids.length - 1)) {
         expect(String(rows.get(older)?.click_grown)).toBe(String(held));
       }
     }
   });
 
-  it('keeps and marks what a window that was read whole no longer shows, and unmarks it when it is back', async () => {
+  it('keeps and marks rows missing from a completely read window, and unmarks them when they are back', async () => {
     const stream = STREAMS.sales;
     const writer = await createWriter(place(), stream);
     const [a, b, later] = [0, 1, 5].map((minute) => rowOf(stream, `m${minute}`, NOON + minute * MINUTE));
@@ -58,7 +58,7 @@ export function growthSuite(place: () => SinkPlace): void {
     expect((await rowsOf(place(), stream, writer.lease.source)).size).toBe(3);
   });
 
-  it('recovers nothing where nothing is wrong, and shows what stands', async () => {
+  it('recovers nothing without damage, and shows the present rows', async () => {
     const writer = await createWriter(place(), STREAMS.clicks);
     const { source, stream, epoch } = writer.lease;
     const sink = place().createSink();

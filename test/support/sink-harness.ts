@@ -10,17 +10,17 @@ import type { Stream } from '../../src/model/streams.ts';
 import type { Receipt, Sink } from '../../src/sinks/sink.ts';
 import { certified as proof } from './certified.ts';
 
-/** A place where a sink writes, and the state beside it. Everything in it is new. */
+/** A new place for a sink, and the state beside it. */
 export interface SinkPlace {
   state: Database;
-  /** One more sink on this place, as another process would open it. */
+  /** Another sink on this place, as another process would open it. */
   createSink(): Sink;
-  /** What a reader of the place finds: text, exact integers, booleans, instants with their microseconds, parsed JSON. */
+  /** The rows of a reader: text, exact integers, booleans, instants with microseconds, parsed JSON. */
   readRows(stream: Stream): Promise<StoredRow[]>;
   close(): Promise<void>;
 }
 
-/** By column name, bookkeeping included. */
+/** By column name, including bookkeeping columns. */
 export type StoredRow = Record<string, Value>;
 
 export type MakeSink = () => Promise<SinkPlace>;
@@ -28,7 +28,7 @@ export type MakeSink = () => Promise<SinkPlace>;
 export const NOON: Instant = Date.UTC(2026, 10, 14, 12);
 export const MINUTE = 60_000;
 
-/** A row made by hand, so that what is tested is the sink and not the flattener. */
+/** A row made by hand, so that the test covers the sink and not the flattener. */
 export function rowOf(
   stream: Stream,
   id: string,
@@ -49,12 +49,12 @@ export function rowOf(
 
 let sources = 0;
 
-/** A source that no other test has, so that tests share a place without meeting. */
+/** A unique source, so that tests can share a place. */
 export const newSource = (): string => `source-${++sources}`;
 
 export type Writer = Awaited<ReturnType<typeof createWriter>>;
 
-/** One writer of one stream of one source: it holds the lease and commits batch after batch. */
+/** A writer of one stream of one source: holds the lease and commits batches. */
 export async function createWriter(place: SinkPlace, stream: Stream, source = newSource()) {
   const sink = place.createSink();
   const lease = await acquireLease(place.state, source, stream.name, `test of ${source}`);
@@ -81,7 +81,7 @@ export async function createWriter(place: SinkPlace, stream: Stream, source = ne
   };
 }
 
-/** What a commit says: what it met, and nothing else unless given. */
+/** A commit's receipt with these counts; all others are 0. */
 export const receipt = (counts: Partial<Receipt>): Receipt => ({
   new: 0,
   changed: 0,
@@ -97,7 +97,7 @@ export const certified = (start: Instant, end: Instant, rows = 0): Span => ({
   rows,
 });
 
-/** The same as the ledger tells it. */
+/** The spans as ledger entries. */
 export const asEntries = (spans: readonly Span[]): object[] => spans.map((span) => ({ ...span, certified: true }));
 
 /** The rows of one source, by event id. */

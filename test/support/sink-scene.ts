@@ -8,7 +8,7 @@ import type { Sandbox } from './odd-service/service.ts';
 import { freshDatabase, type TestDatabase } from './postgres.ts';
 import { smallSandbox } from './sandbox.ts';
 
-/** A service, a state, and another database: for tests in which somebody changes what a sink holds. */
+/** A service, a state, and another database, for tests that change the contents of a sink. */
 export interface SinkScenes {
   sandbox: Sandbox;
   databases: readonly TestDatabase[];
@@ -39,12 +39,12 @@ export type Scene = Awaited<ReturnType<typeof synced>>;
 export interface SceneOptions {
   syncs?: number;
   since?: string;
-  /** With the built program, in a process of its own. */
+  /** Runs the built program in a separate process. */
   isBuilt?: boolean;
   env?: Record<string, string>;
 }
 
-/** A source that no other test has, synced into sinks of its own; `SOURCE` in their text is its name. */
+/** A unique source, synced into its own sinks; `SOURCE` in their config stands for its name. */
 export async function synced(
   { sandbox, databases, state }: SinkScenes,
   sinks: string,
@@ -64,7 +64,7 @@ state: { url: "${url}" }\n`,
     const done = await (isBuilt ? place.run : place.call)([...args, '--config', 't.yaml'], env);
     return { ...done, text: done.text.replace(/\s+/g, ' ') };
   };
-  // By the second one the sink is known.
+  // The second sync finds a known sink.
   for (let i = 0; i < syncs; i++) {
     const { code, text } = await tributary('sync');
     expect([code, text]).toEqual([0, expect.anything()]);
@@ -75,7 +75,7 @@ state: { url: "${url}" }\n`,
     place,
     source,
     tributary,
-    /** From now on it works with another state. */
+    /** Switches to another state. */
     useState: async (url: string): Promise<void> => void (await configure(url)),
     /** The watermark, in seconds. */
     through: () =>
@@ -90,7 +90,7 @@ interface TableOptions extends SceneOptions {
   more?: string;
 }
 
-/** In tables of its own schema. */
+/** In tables of a unique schema. */
 export async function inTables(scenes: SinkScenes, { isElsewhere = false, more = '', ...options }: TableOptions = {}) {
   const url = isElsewhere ? `, url: "${scenes.databases[1]?.url}"` : '';
   const scene = await synced(scenes, `sink: { type: postgres, schema: SOURCE${url}${more} }`, options);
@@ -105,16 +105,16 @@ export function tablesOf(db: Database, schema: string) {
 
 export type LakeScene = Awaited<ReturnType<typeof inLake>>;
 
-/** In Parquet files of its own folder. */
+/** In Parquet files of a unique folder. */
 export async function inLake(scenes: SinkScenes, isBuilt = false) {
   const scene = await synced(scenes, 'sink: { type: parquet, path: ./lake }', { isBuilt });
   const clicks = join(scene.place.dir, 'lake/clicks');
-  /** The folders of its days, in order. */
+  /** The folders of the days, in order. */
   const days = async (): Promise<string[]> => (await readdir(clicks)).sort().map((day) => join(clicks, day));
   return { ...scene, clicks, days, file: `${scene.source}.parquet`, rows: () => rowsIn(clicks) };
 }
 
-/** None of them twice. */
+/** Rows in the folder; fails on duplicates. */
 export async function rowsIn(folder: string): Promise<number> {
   const [found] = await queryDuckdb(
     `select count(*) as n, count(distinct event_id) as ids from '${folder}/**/*.parquet'`,

@@ -22,8 +22,8 @@ import {
 import { valueSuite } from './sink-values.ts';
 
 /**
- * What every sink must do, whatever it writes to. A new sink is one folder that passes this: its test says how to open it
- * on a new place and how to read the rows back.
+ * The requirements for every sink. A new sink is a folder that passes this suite: its test opens it
+ * on a new place and reads the rows back.
  */
 export function sinkSuite(name: string, makeSink: MakeSink): void {
   describe(`sink: ${name}`, () => {
@@ -40,7 +40,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
     const sale = (id: string, minute = 0, amount = 1, extra: Row['extra'] = null): Row =>
       rowOf(stream, id, NOON + minute * MINUTE, { sale_amount: amount }, extra);
 
-    it('prepares twice, and by several at once', async () => {
+    it('prepares repeatedly, and from several processes at once', async () => {
       const fresh = await makeSink();
       try {
         const crowd = Array.from({ length: 4 }, () => fresh.createSink());
@@ -55,7 +55,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       }
     });
 
-    it('counts what is new, changed and unchanged, over every batch', async () => {
+    it('counts new, changed and unchanged rows in every batch', async () => {
       const writer = await createWriter(place, stream);
       expect(await writer.commit([sale('a'), sale('b'), sale('c')])).toEqual(receipt({ new: 3 }));
       const again = [sale('a'), sale('b', 0, 2), sale('d')];
@@ -71,7 +71,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       ]);
     });
 
-    it('keeps the first time a row was written, and moves the last only with the row', async () => {
+    it("keeps the time of a row's first write, and updates the last only with the row", async () => {
       const writer = await createWriter(place, stream);
       const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
       await writer.commit([sale('a')]);
@@ -84,14 +84,14 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(Number(changed?._synced_at)).toBeGreaterThan(Number(first?._synced_at));
     });
 
-    it('takes the newest version of an event that one run reads twice, in one batch or in several', async () => {
+    it('stores the newest version of an event that one run reads twice, in one batch or several', async () => {
       const writer = await createWriter(place, stream);
       const batch = [sale('a', 1, 10), sale('a', 2, 20), sale('a', -2 * DAY, 30), sale('tie', 5, 1), sale('tie', 5, 2)];
       expect(await writer.commit(batch)).toEqual(receipt({ new: 2 }));
       const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
       expect(await stored()).toMatchObject({ sale_amount: 20, timestamp: NOON + 2 * MINUTE });
       expect((await rowsOf(place, stream, writer.lease.source)).get('tie')?.sale_amount).toBe(2);
-      // Newest first, as a tail is read; and oldest first, as a backfill is.
+      // Newest first, as a tail; and oldest first, as a backfill.
       for (const older of [1, 0, -2 * DAY]) {
         expect(await writer.commit([sale('a', older, 10)])).toEqual(receipt({ unchanged: 1 }));
       }
@@ -100,7 +100,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await stored()).toMatchObject({ sale_amount: 40, timestamp: NOON + 3 * MINUTE });
     });
 
-    it('takes the reading of a later run, also of an event whose time moved back or on', async () => {
+    it("stores the version of a later run, also if the event's time moved in either direction", async () => {
       const writer = await createWriter(place, stream);
       const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
       await writer.commit([sale('a', 5, 50)]);
@@ -119,7 +119,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       }
     });
 
-    it('marks an event that moved back only until it is read at its new time', async () => {
+    it('marks an event that moved back, until it is read at its new time', async () => {
       const writer = await createWriter(place, stream);
       const stored = async () => (await rowsOf(place, stream, writer.lease.source)).get('a');
       const whole = (start: number, end: number, rows: number) => ({
@@ -134,7 +134,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect((await stored())?._missing_since).toBeNull();
     });
 
-    it('does not call a row changed for what the service joins when it is read', async () => {
+    it('does not count a row as changed if only joined fields change', async () => {
       const writer = await createWriter(place, stream);
       const source = writer.lease.source;
       const values = { text: 'x', integer: 1, number: 1.5, boolean: true, timestamp: NOON, json: { x: 1 } };
@@ -144,7 +144,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       const before = await rowsOf(place, stream, source);
       const moved = joined.map(({ name, kind }) => rowOf(stream, name, NOON, { sale_amount: 1, [name]: values[kind] }));
       expect(await writer.commit(moved)).toEqual(receipt({ unchanged: joined.length }));
-      // Unknown fields of what is joined, and aliases of it that contradict, move just the same.
+      // Unknown joined fields, and contradicting aliases of joined ones, change likewise.
       for (const extra of [{ link: { utmId: 1 } }, { customer: { vip: true } }, { domain: 'old.test', key: 'k' }]) {
         expect(await writer.commit([sale('a', 0, 1, extra)])).toEqual(receipt({ unchanged: 1 }));
       }
@@ -153,7 +153,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await writer.commit([sale('a', 0, 1, { taxRate: 19, link: { utmId: 2 } })])).toMatchObject({ changed: 0 });
     });
 
-    it('compares what it holds with a reading, and names the columns that differ', async ({ skip }) => {
+    it('compares its rows with a reading, and names the columns that differ', async ({ skip }) => {
       const sink = place.createSink();
       if (!sink.compare) return skip();
       const writer = await createWriter(place, stream);
@@ -202,35 +202,33 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       await writer.commit([sale('a', 1), sale('b', 5), sale('c', 9), sale('edge', 10)]);
       await writer.commit([], { spans: [span(0, 10)] });
       await check(3);
-      // Late rows of a proven window, in a batch that proves something else; one row on the edge.
+      // Late rows of a proven window, in a batch that proves another; one row on the boundary.
       await writer.commit([sale('late', 3), sale('d', 12)], { spans: [span(10, 20)] });
       await check(6);
-      // Read again with an overlap: nothing counts twice, and windows of other days have their own.
+      // Reread with an overlap: rows count once, and windows of other days have their own counts.
       await writer.commit([sale('b', 5), sale('late', 3), sale('e', 21), sale('old', -2 * DAY)], {
         spans: [span(4, 22)],
       });
       await writer.commit([], { spans: [span(-3 * DAY, -DAY)] });
       await check(7);
-      // A row that moves leaves its window; one that moves to time without a window is in none.
+      // A row that moves leaves its window; one that moves outside of all windows is in none.
       await writer.commit([sale('a', -2 * DAY, 2), sale('d', DAY + 5, 2)], { runId: '20261114T120000-00000002' });
       await check(5);
-      // Cut by what could not be proven, and proven in part.
+      // Split by what could not be proven, and proven in part.
       await writer.commit([sale('f', 30), sale('g', 35), sale('h', 39)], { spans: [open(25, 40)] });
       await check(5);
       await writer.commit([sale('i', 31)], { spans: [span(28, 33)], runId: '20261114T120000-00000003' });
       await check(5);
     });
 
-    it('identifies itself as before for as long as nobody else changes it, in other processes too', async ({
-      skip,
-    }) => {
+    it('keeps its identity until another writer changes it, in other processes too', async ({ skip }) => {
       const sink = place.createSink();
       if (!sink.identify || !sink.attest) return skip();
       const writer = await createWriter(place, stream);
       const { source } = writer.lease;
       const feed = { source, stream: stream.name };
       const identify = async (by = sink): Promise<string | undefined> => {
-        // A close look first, where one is asked for.
+        // A close look first, if the sink has one.
         await by.attest?.(stream, source, [{ start: NOON, end: NOON + MINUTE }]);
         return by.identify?.(place.state, feed, await lastCommit(place.state, { ...feed, sink: by.name }));
       };
@@ -243,7 +241,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await sink.attest(stream, 'nobody', [{ start: 0, end: NOON + DAY * MINUTE }])).toEqual([{ rows: 0 }]);
     });
 
-    it('the ledger has a row less once a click is forgotten', async ({ skip }) => {
+    it('the ledger has one row less after a click is forgotten', async ({ skip }) => {
       const sink = place.createSink();
       if (!sink.attest || !sink.erase) return skip();
       const writer = await createWriter(place, STREAMS.clicks);
@@ -281,7 +279,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await list({ a: 'A', b: 'B2', c: 'C' })).toEqual(receipt({ unchanged: 3 }));
     });
 
-    it('leaves nothing behind after abort', async () => {
+    it('leaves no files or rows after abort', async () => {
       const writer = await createWriter(place, stream);
       const batch = await place.createSink().open(stream);
       await batch.write([sale('a')]);
@@ -308,7 +306,7 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await readLedger(place.state, writer.advance(), 0)).toMatchObject(asEntries(spans));
     });
 
-    it('keeps two sources side by side, even where their ids are the same', async () => {
+    it('keeps two sources apart, even with equal ids', async () => {
       const [one, two] = [await createWriter(place, stream), await createWriter(place, stream)];
       await one.commit([sale('same', 0, 1)]);
       expect(await two.commit([sale('same', 0, 2)])).toEqual(receipt({ new: 1 }));
@@ -327,13 +325,13 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await place.state.query(kept)).toEqual([]);
     };
 
-    it('refuses a writer whose lease has ended, and writes nothing of it', async () => {
+    it('rejects a writer whose lease has ended, and writes none of its rows', async () => {
       const writer = await createWriter(place, stream);
       await writer.lease.release();
       await refuses(writer);
     });
 
-    it('refuses a writer whose stream another has taken over, and writes nothing of it', async () => {
+    it('rejects a writer whose stream was taken over, and writes none of its rows', async () => {
       const old = await createWriter(place, stream);
       await old.lease.release();
       const next = await createWriter(place, stream, old.lease.source);
@@ -341,8 +339,8 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await next.commit([sale('late')], { spans })).toEqual(receipt({ new: 1 }));
     });
 
-    it('never shows a cursor that is ahead of the rows', async () => {
-      // In a table of its own, so that the other tests read small ones.
+    it('never shows a cursor ahead of the rows', async () => {
+      // In a separate table, so that the other tests read small ones.
       const writer = await createWriter(place, STREAMS.leads);
       const { source } = writer.lease;
       const batch = Array.from({ length: 3000 }, (_, i) => rowOf(STREAMS.leads, `e${i}`, NOON));
@@ -357,10 +355,10 @@ export function sinkSuite(name: string, makeSink: MakeSink): void {
       expect(await committed).toMatchObject({ new: 3000 });
     });
 
-    it('moves no cursor when a commit fails; the same batch again is whole and without doubles', async () => {
+    it('does not move the cursor when a commit fails; a retry of the batch stores it without duplicates', async () => {
       const writer = await createWriter(place, stream);
       const { source } = writer.lease;
-      // No instant at all: the state fails to write it, after the rows were written and before anything is committed.
+      // An invalid instant: the state fails to write it, after the rows were written but before the commit.
       await expect(writer.commit([sale('a')], { spans, since: Number.NaN })).rejects.toThrow(RangeError);
       expect(await readCursor(place.state, writer.advance())).toBeUndefined();
       expect(await readLedger(place.state, writer.advance(), 0)).toEqual([]);

@@ -7,7 +7,7 @@ import { STREAMS } from '../../src/model/streams.ts';
 import { createSandboxService } from './odd-service/service.ts';
 import { createWriter, NOON, receipt, rowOf, rowsOf, type SinkPlace } from './sink-harness.ts';
 
-/** Where a value of each kind can stand: one column of the sales. */
+/** A column of the sales for each kind. */
 const COLUMN_OF: Readonly<Record<Kind, string>> = {
   text: 'event_name',
   integer: 'sale_amount',
@@ -19,7 +19,7 @@ const COLUMN_OF: Readonly<Record<Kind, string>> = {
 
 const DEEP = `${'{"down":'.repeat(60)}"bottom"${'}'.repeat(60)}`;
 
-/** JSON is given as text: a key called `__proto__` and an integer beyond 2^53 do not survive an object literal. */
+/** JSON is text: an object literal cannot hold a key called `__proto__` or an integer beyond 2^53. */
 const VALUES: Readonly<Record<Kind, readonly Value[]>> = {
   text: [
     '',
@@ -70,11 +70,11 @@ const VALUES: Readonly<Record<Kind, readonly Value[]>> = {
 };
 
 export function valueSuite(place: () => SinkPlace): void {
-  // No declared column is a fraction; an evolved one is.
+  // No declared column is a fraction, so this one is evolved.
   const stream = evolvedStream(STREAMS.sales, [{ path: 'sale.rate', name: 'sale_rate', kind: 'number' }]);
   beforeAll(() => place().createSink().prepare(stream));
 
-  it.each(Object.keys(COLUMN_OF) as Kind[])('gives back every %s exactly as it came', async (kind) => {
+  it.each(Object.keys(COLUMN_OF) as Kind[])('reads back every %s exactly', async (kind) => {
     const writer = await createWriter(place(), stream);
     const column = COLUMN_OF[kind];
     const values = [...VALUES[kind], null];
@@ -82,13 +82,13 @@ export function valueSuite(place: () => SinkPlace): void {
     const rows = await rowsOf(place(), stream, writer.lease.source);
     values.forEach((value, i) => {
       const found = rows.get(`v${i}`)?.[column];
-      // As text, and not by toEqual, which does not see a key called __proto__.
+      // As text: toEqual ignores a key called __proto__.
       if (kind === 'json' && value !== null) expect(stringifyJson(found)).toBe(stringifyJson(value));
       else expect(found).toBe(value);
     });
   });
 
-  it('takes integers of any length, in a column, in metadata and in what no column holds', async () => {
+  it('stores integers of any length in a column, in metadata and in _extra', async () => {
     const writer = await createWriter(place(), stream);
     for (const digits of [LONGEST_INTEGER - 3, LONGEST_INTEGER, LONGEST_INTEGER + 1, 3 * LONGEST_INTEGER]) {
       const n = parseJson('8'.repeat(digits)) as Value;
@@ -98,13 +98,13 @@ export function valueSuite(place: () => SinkPlace): void {
       expect(await writer.commit([row])).toEqual(receipt({ unchanged: 1 }));
       const { sale_rate, metadata, _extra } =
         (await rowsOf(place(), stream, writer.lease.source)).get(`n${digits}`) ?? {};
-      // Not by toBe: it would print them.
+      // Not by toBe, which would print them.
       const isSame = [metadata, _extra].every((json) => (json as { n: Value }).n === n);
       expect({ isSame, isKept: sale_rate === n }).toEqual({ isSame: true, isKept });
     }
   });
 
-  it('gives back what no column holds, and ids of any text', async () => {
+  it('reads back _extra, and ids of any text', async () => {
     const writer = await createWriter(place(), stream);
     const ids = ['', ' ', 'a\tb', "o'clock", '"; drop table sales; --', '😀', '../../etc', 'Ä', 'ä'];
     const extra = (id: string) => ({ unknown: { id, list: [1, null] }, click: { ua: 'Mozilla' } });
@@ -115,7 +115,7 @@ export function valueSuite(place: () => SinkPlace): void {
   });
 
   it.each(['clicks', 'leads', 'sales'] as const)(
-    'takes all the dirty %s of the field notes in one batch',
+    'stores all difficult %s of the field notes in one batch',
     async (name) => {
       const service = createSandboxService({ rows: { clicks: 5, leads: 5, sales: 5 }, traits: { dirty: true } });
       const flatten = createFlatten(STREAMS[name]);
@@ -127,14 +127,14 @@ export function valueSuite(place: () => SinkPlace): void {
       expect(sanitized).toBeLessThan(records.length / 2);
       const rows = await rowsOf(place(), STREAMS[name], writer.lease.source);
       expect([...rows.keys()].sort()).toEqual(records.map((row) => row.id).sort());
-      // Replaced or not, they are the same the next time, or every sync would rewrite them.
+      // Sanitized or not, they must be equal the next time, or every sync would rewrite them.
       expect(await writer.commit(records)).toMatchObject({ new: 0, changed: 0, unchanged: records.length });
       const timeOf = (id: string) => rows.get(id)?.timestamp;
       for (const { id, at } of records) expect(timeOf(id)).toBe(at);
     },
   );
 
-  it('takes text that no column of a database can hold, wherever it stands', async () => {
+  it('stores text that no column of a database can hold, in any place', async () => {
     const writer = await createWriter(place(), stream);
     const bad = 'a\0b\ud800c\udc00';
     const backslashes = '\\'.repeat(400_000);

@@ -10,14 +10,14 @@ import type { Sandbox } from './odd-service/service.ts';
 import { smallSandbox } from './sandbox.ts';
 import { silentLog } from './silent-log.ts';
 
-/** Ten days of a service, and whether the sinks hold what it has. */
+/** Ten days of a service, and a comparison of the sinks with it. */
 
 export const TODAY = startOfDay(Date.now());
 export const tenDays = (): Promise<Sandbox> =>
   smallSandbox({ rows: { clicks: 1300, leads: 200, sales: 100 }, days: 10 });
 export const lately = (): Window => ({ start: TODAY - 11 * DAY_MS, end: Date.now() });
 
-/** Something done with one stream of the config. */
+/** Runs a job on one stream of the config. */
 export function withJob<T>(
   config: Config,
   stream: StreamName,

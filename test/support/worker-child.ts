@@ -5,8 +5,8 @@ import type { Config } from '../../src/config/index.ts';
 import type { Timings } from '../../src/jobs/schedule.ts';
 
 /**
- * A worker in a process of its own: `worker-child.ts CONFIG TIMINGS`. Prints a line when it is ready, one for
- * each run, and at its end how long it was busy at a stretch.
+ * A worker in a separate process: `worker-child.ts CONFIG TIMINGS`. Prints a line when it is ready, one for
+ * each run, and at its end the longest time that it blocked the event loop.
  */
 const config = JSON.parse(process.argv[2] ?? '{}') as Config;
 const timings = JSON.parse(process.argv[3] ?? '{}') as Partial<Timings>;

@@ -12,17 +12,17 @@ const SCRIPT = fileURLToPath(new URL('worker-child.ts', import.meta.url));
 
 export type Backend = 'redis' | 'postgres';
 
-/** The same tests on both homes of the queue; `%s` in the name is which. */
+/** Runs the tests on both backends of the queue; `%s` in the name stands for the backend. */
 export function describeBackends(name: string, tests: (backend: Backend) => void): void {
   describe.skipIf(!hasRedis)(name.replace('%s', 'redis'), () => tests('redis'));
   describe(name.replace('%s', 'postgres'), () => tests('postgres'));
 }
 
-/** A queue.url of its own, or none for the queue in the state database. */
+/** A new queue.url, or none for the queue in the state's database. */
 export const queueUrl = async (backend: Backend): Promise<string | undefined> =>
   backend === 'redis' ? (await freshRedis()).url : undefined;
 
-/** Everything is looked at more often, so that tests need not wait. */
+/** Short intervals, so that tests need not wait. */
 export const FAST: Partial<Timings> = { tickMs: 250, watchMs: 500, recheckMs: 1500, lockMs: 2000, busyMs: 300 };
 
 export interface WorkerConfig {
@@ -37,7 +37,7 @@ export interface WorkerConfig {
   rest?: Readonly<Record<string, unknown>>;
 }
 
-/** A config as a person would write it. */
+/** A config as a user would write it. */
 export function workerConfig(options: WorkerConfig): Config {
   const { stateUrl, queueUrl, sandboxes, every = '1s', streams = ['clicks', 'leads', 'sales'], stream, rest } = options;
   const settings = Object.fromEntries(streams.map((name) => [name, { every, ...stream }]));
@@ -64,7 +64,7 @@ export interface RunLine {
 
 export type TestWorker = ReturnType<typeof startWorker>;
 
-/** A worker in a process of its own; it ends with the test file at the latest. */
+/** A worker in a separate process; it ends with the test file at the latest. */
 export function startWorker(
   config: Config,
   timings: Partial<Timings> = FAST,
@@ -88,7 +88,7 @@ export function startWorker(
   };
 }
 
-/** Asks again and again until the answer is yes; what it was instead is the test's failure. */
+/** Polls until the condition holds; fails with its description. */
 export async function until(what: string, isSo: () => Promise<boolean> | boolean, withinMs = 100_000): Promise<void> {
   for (const deadline = Date.now() + withinMs; !(await isSo()); await sleep(50)) {
     if (Date.now() > deadline) throw new Error(`it never came to this: ${what}`);

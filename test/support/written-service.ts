@@ -7,7 +7,7 @@ import { createMemorySink } from './memory-sink.ts';
 import { createMemorySync, type MemorySyncOptions } from './memory-sync.ts';
 import { DAY, NOON, POLICY } from './sandbox-sync.ts';
 
-/** An event of a service whose way of answering a test writes down itself. */
+/** An event of a service whose answers are written by a test. */
 export interface WrittenEvent {
   id: string;
   at: Instant;
@@ -21,10 +21,10 @@ export interface Asked extends EventsQuery {
   request: number;
 }
 
-/** What the service does with a question: the page that it answers with, or a fault that it throws. */
+/** The service's answer to a query: a page, or an error that it throws. */
 export type Answers = (query: Asked, events: readonly WrittenEvent[]) => readonly WrittenEvent[];
 
-/** The page as the contract has it. */
+/** The page according to the contract. */
 export function plainly(
   { start, end, sortOrder, page, limit }: EventsQuery,
   events: readonly WrittenEvent[],
@@ -34,7 +34,7 @@ export function plainly(
   return found.slice((page - 1) * limit, page * limit);
 }
 
-/** So many events at even distances, the last of them right before `to`. */
+/** So many events at even intervals, the last just before `to`. */
 export const spread = (count: number, from: Instant, to: Instant, prefix = 'e'): WrittenEvent[] =>
   Array.from({ length: count }, (_, i) => ({
     id: `${prefix}${i}`,
@@ -81,14 +81,14 @@ export function createWrittenSync(
       now += ms;
     },
     now: () => now,
-    /** What refusals say of the time. */
+    /** Sets the time in the service's refusals. */
     refusalsSay(at: Instant) {
       refusalsSay = at;
     },
     answers(change: Answers) {
       answer = change;
     },
-    /** Events that were certified and are not there. */
+    /** Certified events that are missing. */
     certifiedAndMissing() {
       const certified = sink.ledger().filter((entry) => entry.certified);
       return events

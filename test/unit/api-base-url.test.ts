@@ -11,7 +11,7 @@ describe('base URL', () => {
     ['http://127.0.0.1:8080/api', 'http://127.0.0.1:8080/api'],
     ['http://127.9.9.9', 'http://127.9.9.9'],
     ['http://[::1]:8080', 'http://[::1]:8080'],
-  ])('takes %s', (value, url) => {
+  ])('accepts %s', (value, url) => {
     expect(checkBaseUrl(value)).toEqual({ value: url });
   });
 

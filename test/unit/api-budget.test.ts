@@ -11,7 +11,7 @@ import {
 } from '../../src/api/budget.ts';
 import { createRandom } from '../../src/sandbox/data/random.ts';
 
-/** A budget on a clock that the test moves. */
+/** A budget on a simulated clock. */
 let now = 0;
 let budget: Budget;
 const open = (perSecond: number): Budget =>
@@ -29,14 +29,14 @@ beforeEach(() => {
 
 const TOLERANCE_MS = 5;
 const GAP = gapOf(4);
-/** The plan's own distance. */
+/** The plan's interval. */
 const PLAN_MS = 1000 / 4;
 const about = (ms: number, expected: number): void => {
   expect(ms).toBeGreaterThan(expected - TOLERANCE_MS - 1);
   expect(ms).toBeLessThan(expected + TOLERANCE_MS + 1);
 };
 
-/** Comes back as often as it is told to, and returns the slot, once it is open, and how long it took. */
+/** Retries at the times it returns until it grants a slot; returns the slot and the wait. */
 async function go(): Promise<{ slot: Slot; waited: number }> {
   const began = now;
   for (;;) {
@@ -46,7 +46,7 @@ async function go(): Promise<{ slot: Slot; waited: number }> {
   }
 }
 
-/** How wide the gap is now, to the plan's own. Over several: one that is measured late is made up for by the next. */
+/** The gap relative to the plan's interval, averaged over several: a late one shortens the next. */
 async function gaps(count: number): Promise<number> {
   await go();
   const began = now;
@@ -54,7 +54,7 @@ async function gaps(count: number): Promise<number> {
   return (now - began) / count / GAP;
 }
 
-it.each([2, 4, 8])('at %d a second: even gaps, a little wider than the budget', async (perSecond) => {
+it.each([2, 4, 8])('spaces requests evenly at %d a second, slightly wider than the budget', async (perSecond) => {
   budget = open(perSecond);
   about((await go()).waited, 0);
   const began = now;
@@ -62,7 +62,7 @@ it.each([2, 4, 8])('at %d a second: even gaps, a little wider than the budget', 
   about(now - began, gapOf(perSecond) * perSecond * 2);
 });
 
-it('puts a second between a request and the fourth after it, however late that one left', async () => {
+it('spaces a request and the fourth after it by a second, however late the first left', async () => {
   const { slot } = await go();
   pass(230);
   budget.left(slot);
@@ -72,7 +72,7 @@ it('puts a second between a request and the fourth after it, however late that o
   expect(now - left).toBeLessThan(1100);
 });
 
-it('leaves any number of requests their share of the plan, however late single ones are: some services weight the second before', async () => {
+it('gives any number of requests their share of the plan, however late single ones are: some services weight the last second', async () => {
   const random = createRandom(7);
   const sent: number[] = [];
   for (let i = 0; i < 400; i++) {
@@ -87,7 +87,7 @@ it('leaves any number of requests their share of the plan, however late single o
   }
 });
 
-it('hands out slots one after the other, however many ask for them ahead', async () => {
+it('hands out slots one at a time, however many are requested in advance', async () => {
   const slots = [
     await budget.take('fresh', false),
     await budget.take('fresh', false),
@@ -97,7 +97,7 @@ it('hands out slots one after the other, however many ask for them ahead', async
   about((slots[2]?.at ?? 0) - (slots[1]?.at ?? 0), GAP);
 });
 
-it('is paused once by all the 429s of requests that were under way', async () => {
+it('pauses once for the 429s of all concurrent requests', async () => {
   const all = [await go(), await go(), await go()].map(({ slot }) => slot);
   await budget.tooMany(3000, all[0]);
   pass(100);
@@ -107,13 +107,13 @@ it('is paused once by all the 429s of requests that were under way', async () =>
   expect(probe.waited).toBeGreaterThan(2900);
   expect(probe.slot.isAlone).toBe(true);
   budget.answered(probe.slot);
-  // The third comes home when the probe has gone and succeeded.
+  // The third arrives after the probe was sent and succeeded.
   await budget.tooMany(3000, all[2]);
   expect(budget.pauses()).toBe(1);
   expect((await go()).waited).toBeLessThan(500);
 });
 
-it('lets nobody go before the probe is answered, and does not wait for ever', async () => {
+it('sends nothing before the probe is answered, but does not wait for ever', async () => {
   await go();
   await budget.tooMany(1000);
   const { slot } = await go();
@@ -126,12 +126,12 @@ it('lets nobody go before the probe is answered, and does not wait for ever', as
   expect((await go()).waited).toBeGreaterThan(4900);
 });
 
-it('lets a request on a cold connection arrive before the next one', async () => {
+it('lets a request on a cold connection arrive before sending the next one', async () => {
   expect(await budget.take('fresh', true)).toMatchObject({ isAlone: true });
   expect((await go()).waited).toBeGreaterThan(480);
 });
 
-it('tells of the answer on a cold connection with its next turn, and never ends the turn of another', async () => {
+it('reports the answer on a cold connection with its next turn, and never ends the turn of another process', async () => {
   const store = createOwnStore(4, () => now);
   let steps = 0;
   const counting: typeof store = {
@@ -156,7 +156,7 @@ it('tells of the answer on a cold connection with its next turn, and never ends 
   expect('waitMs' in (await one.take('fresh', false))).toBe(true);
 });
 
-it('is back at the pace right after one 429: it costs its pause, the probe, and no more', async () => {
+it('resumes the pace right after one 429: it costs its pause and the probe', async () => {
   await go();
   await budget.tooMany(1000);
   budget.answered((await go()).slot);
@@ -164,7 +164,7 @@ it('is back at the pace right after one 429: it costs its pause, the probe, and 
   expect(await gaps(40)).toBeLessThan(1 + CAUTION / 2);
 });
 
-it('is not let go by the late answer of one that went alone before the pause', async () => {
+it('is not resumed by the late answer of a probe from before the pause', async () => {
   const cold = await budget.take('fresh', true);
   if (!('at' in cold)) throw new Error('the first is granted');
   await budget.tooMany(1000);
@@ -173,14 +173,14 @@ it('is not let go by the late answer of one that went alone before the pause', a
   expect('at' in (await budget.take('fresh', false))).toBe(false);
 });
 
-it('lets none leave close behind one that left late', async () => {
+it('lets no request leave close behind a late one', async () => {
   const { slot } = await go();
   pass(GAP * 0.9);
   budget.left(slot);
   expect((await go()).waited).toBeGreaterThanOrEqual(PLAN_MS);
 });
 
-it('widens the gaps with each 429 that follows closely, and is back ten seconds after the last', async () => {
+it('widens the gaps with each 429 that follows closely, and recovers ten seconds after the last', async () => {
   for (let i = 0; i < 3; i++) {
     await go();
     await budget.tooMany(1000);
@@ -191,7 +191,7 @@ it('widens the gaps with each 429 that follows closely, and is back ten seconds 
   expect(await gaps(4)).toBeLessThan(1.08 + TOLERANCE_MS / GAP);
 });
 
-it('is back ten seconds after the last 429 for however many processes: none holds a slot of the wide kind for later', async () => {
+it('recovers ten seconds after the last 429 for any number of processes: none keeps a wide slot for later', async () => {
   for (let i = 0; i < 5; i++) await budget.tooMany(1000, (await go()).slot);
   budget.answered((await go()).slot);
   const isOver = now + 10_000;
@@ -210,7 +210,7 @@ it('is back ten seconds after the last 429 for however many processes: none hold
   expect(back / (8 * second)).toBeGreaterThan(0.93 * (4 / second));
 });
 
-it('keeps a little more distance for half an hour after a second 429: the way may vary by more than the margin', async () => {
+it('keeps wider gaps for half an hour after a second 429: latency may vary by more than the margin', async () => {
   for (let i = 0; i < 2; i++) {
     await go();
     await budget.tooMany(1000);
@@ -220,12 +220,12 @@ it('keeps a little more distance for half an hour after a second 429: the way ma
   expect(await gaps(40)).toBeGreaterThan(1 + CAUTION / 2);
   pass(1_800_000);
   let plain = await gaps(20);
-  // A machine that is held up makes gaps wider, never narrower: then the next twenty tell.
+  // A delay of the machine only widens gaps, so the next twenty decide.
   for (let i = 0; i < 5 && plain > 1 + CAUTION / 2; i++) plain = await gaps(20);
   expect(plain).toBeLessThan(1 + CAUTION / 2);
 });
 
-it('adds distance with each 429 that follows, up to 10%, and none for a probe that was refused', async () => {
+it('widens the gaps with each further 429, up to 10%, but not for a refused probe', async () => {
   const refuse = async (): Promise<void> => {
     await go();
     await budget.tooMany(1000, (await go()).slot);
@@ -250,7 +250,7 @@ it('adds distance with each 429 that follows, up to 10%, and none for a probe th
   expect((await caution()) / CAUTION).toBeCloseTo(4, 0);
 });
 
-it('without a time from the service, pauses longer with each 429 of a streak, within bounds', async () => {
+it('pauses longer with each 429 of a streak, within bounds, if the service names no time', async () => {
   const waits: number[] = [];
   let probe = (await go()).slot;
   for (let i = 0; i < 6; i++) {
@@ -266,13 +266,13 @@ it('without a time from the service, pauses longer with each 429 of a streak, wi
   expect(Math.round((await go()).waited / 500) / 2).toBe(2);
 });
 
-it('goes on when the clock that it is kept by is set back', () => {
+it('continues when its clock is set back', () => {
   const HOUR = 3_600_000;
   const [state] = takeSlot(unused(4), 4, false, 2 * HOUR);
   expect(takeSlot(state, 4, false, HOUR)[1]).toMatchObject({ at: HOUR });
 });
 
-it('keeps the pace of the most careful of those who share a key, for as long as it asks', () => {
+it('keeps the lowest pace of the processes that share a key, while that process sends requests', () => {
   const [first] = takeSlot(unused(8), 8, false, 1000);
   const [second] = takeSlot(first, 2, false, 1000);
   expect(second.nextAt - 1000).toBeGreaterThan(500);

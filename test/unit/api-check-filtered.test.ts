@@ -15,7 +15,7 @@ const click = (fields: object, link: object = {}) =>
   });
 const check = (filters: Record<string, string>, ...rows: Row[]) => checkFiltered(STREAMS.clicks, filters, rows);
 
-describe('rows against the filters that they were asked for with', () => {
+describe('the check of rows against their filters', () => {
   it.each<[Record<string, string>, ...Row[]]>([
     [{ country: 'US,CA' }, click({ country: 'CA' }), click({ country: 'US' })],
     [{ country: '-US,-CA' }, click({ country: 'DE' }), click({ country: 'FR' })],
@@ -26,7 +26,7 @@ describe('rows against the filters that they were asked for with', () => {
     [{ qr: 'true' }, click({ qr: true })],
     [{ url: 'https://x.example' }, click({ url: 'https://x.example?utm=1' }, { url: 'https://x.example' })],
     [{ trigger: 'link' }, click({})],
-  ])('%j was kept', (filters, ...rows) => {
+  ])('accepts rows that match %j', (filters, ...rows) => {
     const found = check(filters, ...rows);
     expect(found).toMatchObject({ rows: rows.length, broken: [], hidden: [] });
     expect(doubtOf(found)).toBeUndefined();
@@ -39,13 +39,13 @@ describe('rows against the filters that they were asked for with', () => {
     [{ tagId: 't2' }, 'none', click({}, { tags: [] })],
     [{ utm_source: 'news' }, 'none', click({})],
     [{ folderId: 'f1' }, 'f2', click({}, { folderId: 'f2' })],
-  ])('%j was not kept: a row has %s', (filters, got, ...rows) => {
+  ])('reports rows that do not match %j: a row has %s', (filters, got, ...rows) => {
     const found = check(filters, ...rows);
     expect(found).toMatchObject({ broken: [{ name: Object.keys(filters)[0], got }] });
     expect(doubtOf(found)).toContain(`: it showed an event with "${got}"`);
   });
 
-  it('says which values no row had, page by page', () => {
+  it('reports values that no row has, page by page', () => {
     const filters = { country: 'US,CA,FR' };
     const first = check(filters, click({ country: 'US' }));
     expect(first.unseen).toEqual([
@@ -56,12 +56,12 @@ describe('rows against the filters that they were asked for with', () => {
     expect(second).toMatchObject({ rows: 3, unseen: [{ name: 'country', value: 'CA' }] });
   });
 
-  it('doubts a filter that no event at all came for', () => {
+  it('doubts a filter without any event', () => {
     expect(doubtOf(check({ country: 'GB' }))).toContain('no event at all came for country=GB');
     expect(doubtOf(check({ country: '-GB' }))).toBeUndefined();
   });
 
-  it('says of which filters rows show nothing', () => {
+  it('reports filters that rows cannot confirm', () => {
     expect(check({ groupId: 'g', partnerTagId: 'p', root: 'true' }, click({})).hidden).toEqual([
       'groupId',
       'partnerTagId',

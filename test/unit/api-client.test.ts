@@ -51,13 +51,13 @@ describe('one request, one page', () => {
     expect(seen.encoding).toBe('br, gzip');
   });
 
-  it('takes a page that is packed with brotli', async () => {
+  it('accepts a brotli page', async () => {
     const listener: RequestListener = (_request, response) =>
       response.writeHead(200, { 'content-encoding': 'br' }).end(brotliCompressSync('["ä"]'));
     expect(await ask(listener)).toMatchObject({ records: ['ä'], bytes: 6 });
   });
 
-  it('keeps the path of the base URL, and takes an empty page without a Date header', async () => {
+  it('keeps the path of the base URL, and accepts an empty page without a Date header', async () => {
     const server = await serve((_request, response) => {
       response.sendDate = false;
       response.end('[]');
@@ -72,7 +72,7 @@ describe('one request, one page', () => {
     expect(server.seen[0]).toMatch(/^GET \/v2\/events\?/);
   });
 
-  it('keeps connections open for requests that follow each other', async () => {
+  it('reuses connections for successive requests', async () => {
     const ports = new Set<number | undefined>();
     const server = await serve((request, response) => {
       ports.add(request.socket.remotePort);
@@ -105,14 +105,14 @@ describe('redirects', () => {
     expect(error.next).toContain('baseUrl');
     expect(other.seen).toEqual([]);
   });
-  it('a redirect without a target is refused too', async () => {
+  it('refuses a redirect without a target', async () => {
     expect((await failure(ask(answering(302, '')))).message).toContain('missing');
   });
 });
 
 describe('timeouts, each with its own message', () => {
   it('no connection', async () => {
-    // It takes connections and never begins with TLS.
+    // Accepts connections and never starts TLS.
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     onTestFinished(() => void silent.close());
     await once(silent, 'listening');
@@ -144,7 +144,7 @@ describe('timeouts, each with its own message', () => {
     expect(error).toBeInstanceOf(RetryLater);
     expect(error.message).toMatch(/not complete after 0.2 s/);
   });
-  it('waits on our own side do not begin the limit of the whole anew', async () => {
+  it('our own waits do not restart the overall limit', async () => {
     const deadline = createDeadline({ connectMs: 60_000, headersMs: 60_000, idleMs: 60_000, totalMs: 200 });
     for (let i = 0; i < 20; i++) {
       await delay(20);
@@ -153,10 +153,10 @@ describe('timeouts, each with its own message', () => {
     expect(deadline.signal.reason?.message).toMatch(/not complete after 0.2 s/);
     deadline.close();
   });
-  it('a body that is slow but never idle comes through', async () => {
+  it('a slow body that is never idle is accepted', async () => {
     const steady: RequestListener = async (_request, response) => {
       response.write('[0');
-      // Longer in all than the idle limit, each wait far below it: a busy machine stretches both.
+      // Longer in total than the idle limit, each wait far below it: a busy machine stretches both.
       for (let i = 1; i <= 12; i++) {
         await delay(200);
         response.write(`,${i}`);
@@ -165,7 +165,7 @@ describe('timeouts, each with its own message', () => {
     };
     expect((await ask(steady, { timeouts: { idleMs: 2000 } })).records).toHaveLength(13);
   });
-  it('a refusal whose body stalls is still that refusal', async () => {
+  it('an error response with a stalled body keeps its status', async () => {
     const refuse: RequestListener = (_request, response) => response.writeHead(401).write('{');
     expect(await failure(ask(refuse, { timeouts: { idleMs: 80 } }))).toMatchObject({ answer: { status: 401 } });
   });
@@ -191,7 +191,7 @@ describe('abort by the caller', () => {
 });
 
 describe('bodies', () => {
-  it('stops reading a body over the limit, and its sender', async () => {
+  it('stops reading at the limit, and closes the connection', async () => {
     let sent = 0;
     const flood: RequestListener = (_request, response) => {
       const chunk = Buffer.alloc(64 * 1024, 0x20);
@@ -210,7 +210,7 @@ describe('bodies', () => {
     expect(sent).toBeLessThan(50e6);
   });
 
-  it('counts what a body unpacks to, not what travels', async () => {
+  it('counts unpacked bytes', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000, 0x20));
     expect(bomb.length).toBeLessThan(50_000);
     const before = process.memoryUsage().arrayBuffers;
@@ -221,7 +221,7 @@ describe('bodies', () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(15_000_000);
   });
 
-  it('takes a body of exactly the limit', async () => {
+  it('accepts a body of exactly the limit', async () => {
     expect((await ask(answering(200, '[1,2]'), { maxBodyBytes: 5 })).records).toEqual([1, 2]);
     await expect(ask(answering(200, '[1,2]'), { maxBodyBytes: 4 })).rejects.toBeInstanceOf(StopStream);
   });
@@ -229,7 +229,7 @@ describe('bodies', () => {
   it.each([
     ['with a length', { 'content-length': '5000' }],
     ['in chunks', {}],
-  ])('a body that is cut, %s', async (_name, headers) => {
+  ])('a truncated body, %s', async (_name, headers) => {
     const cut: RequestListener = (request, response) => {
       response.writeHead(200, headers).write('[1,2');
       setTimeout(() => request.socket.destroy(), 50);
@@ -240,9 +240,9 @@ describe('bodies', () => {
   });
 
   it.each([
-    ['gzip that ends early', gzipSync(JSON.stringify([...Array(5000).keys()])).subarray(0, 2000), /not JSON/],
-    ['gzip that is none', Buffer.from('[1,2,3]'), /damaged after 7 bytes/],
-    ['brotli that is none', Buffer.from('[1,2,3] and more'), /damaged/],
+    ['gzip, truncated', gzipSync(JSON.stringify([...Array(5000).keys()])).subarray(0, 2000), /not JSON/],
+    ['gzip, invalid', Buffer.from('[1,2,3]'), /damaged after 7 bytes/],
+    ['brotli, invalid', Buffer.from('[1,2,3] and more'), /damaged/],
   ])('%s', async (name, body, message) => {
     const encoding = name.startsWith('gzip') ? 'gzip' : 'br';
     const listener: RequestListener = (_request, response) =>
@@ -252,7 +252,7 @@ describe('bodies', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('one without a length that ends with its connection', async () => {
+  it('accepts a body without a length that ends with its connection', async () => {
     const head = 'HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n';
     const end =
       (body: Buffer): RequestListener =>
@@ -262,7 +262,7 @@ describe('bodies', () => {
     expect((await failure(ask(end(Buffer.from('this is not gzip'))))).message).toMatch(/damaged/);
   });
 
-  it('an error that is packed is read, too', async () => {
+  it('unpacks the body of an error', async () => {
     const listener: RequestListener = (_request, response) =>
       response
         .writeHead(401, { 'content-encoding': 'gzip' })

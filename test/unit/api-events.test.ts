@@ -12,7 +12,7 @@ const query: EventsQuery = { stream: 'sales', start: 0, end: 1000, sortOrder: 'a
 const PAGE: Page = { records: [1, 2], serverNow: undefined, bytes: 5, tookMs: 1 };
 const answer = (status: number) => ({ status, code: `code_${status}`, message: 'said' });
 
-/** An API whose client plays the given outcomes in turn, the last one for ever. */
+/** An API whose client plays the given outcomes in turn, and repeats the last. */
 function playing(outcomes: Array<Page | Error>, retries = { firstWaitMs: 5 }) {
   const lines: Array<{ fields: Record<string, unknown>; message: string }> = [];
   const log: Log = {
@@ -34,7 +34,7 @@ function playing(outcomes: Array<Page | Error>, retries = { firstWaitMs: 5 }) {
 }
 
 describe('pages of events', () => {
-  it('tries again what may pass, and says so in one line each', async () => {
+  it('retries transient errors, and logs one line each', async () => {
     const { api, lines } = playing([new RetryLater('cut'), new RetryLater('503', { answer: answer(503) }), PAGE]);
     expect(await api.page(query, { lane: 'fresh' })).toBe(PAGE);
     expect(api.stats()).toEqual({ requests: 3, tooManyRequests: 0 });
@@ -50,13 +50,13 @@ describe('pages of events', () => {
     new TypeError('x is not a function'),
     new TypeError('fetch failed'),
     new Error('unknown'),
-  ])('never tries again: %s', async (error) => {
+  ])('does not retry %s', async (error) => {
     const { api } = playing([error]);
     await expect(api.page(query, { lane: 'fresh' })).rejects.toBe(error);
     expect(api.stats()).toMatchObject({ requests: 1 });
   });
 
-  it('gives up with the tries, the time and the last cause', async () => {
+  it('gives up and reports the tries, the time and the last cause', async () => {
     const last = new RetryLater('the service answered 503: away', { answer: answer(503), next: 'wait' });
     const { api } = playing([last]);
     const error = (await api.page(query, { lane: 'backfill' }).catch((thrown) => thrown)) as RetryLater;
@@ -66,7 +66,7 @@ describe('pages of events', () => {
     expect(api.stats()).toMatchObject({ requests: 6 });
   });
 
-  it('asks again after one refusal among good answers; one that repeats, or comes first, ends it', async () => {
+  it('retries one refusal among good answers; a repeated or first one ends the run', async () => {
     const refused = new StopStream('403: an HTML page', { answer: answer(403) });
     const { api } = playing([PAGE, refused, PAGE, refused, refused, refused], { firstWaitMs: 1 });
     await api.page(query, { lane: 'fresh' });
@@ -79,7 +79,7 @@ describe('pages of events', () => {
     expect(never.stats().requests).toBe(1);
   });
 
-  it('waits as long as a 503 asks, instead of its own backoff and not on top of it', async () => {
+  it('waits as long as a 503 asks, instead of its own backoff', async () => {
     const { api } = playing([new RetryLater('503', { answer: answer(503), afterMs: 200 }), PAGE], {
       firstWaitMs: 9000,
     });
@@ -89,7 +89,7 @@ describe('pages of events', () => {
     expect(performance.now() - began).toBeLessThan(9000);
   });
 
-  it('leaves the wait of a 429 to the limiter, where it holds back everyone', async () => {
+  it('leaves the wait after a 429 to the limiter, which delays every request', async () => {
     const { api, limiter, lines } = playing([new RetryLater('429', { answer: answer(429), afterMs: 300 }), PAGE], {
       firstWaitMs: 9000,
     });
@@ -105,13 +105,13 @@ describe('pages of events', () => {
     expect(lines[0]?.fields).toMatchObject({ status: 429, waitMs: 300 });
   });
 
-  it('asks three times at most for what is not answered in time', async () => {
+  it('sends a request that times out at most three times', async () => {
     const { api, lines } = playing([new RetryLater('late', { answer: CUT })]);
     await expect(api.page(query, { lane: 'fresh' })).rejects.toThrow('gave up after 3 tries');
     expect([api.stats().requests, lines.length]).toEqual([3, 2]);
   });
 
-  it('adds no wait of its own to a 429 that names no time', async () => {
+  it('adds no wait to a 429 that names no time', async () => {
     const limiter = {
       ...createLimiter({ requestsPerSecond: 500 }),
       run: <T>(_lane: Lane, task: () => Promise<T>) => task(),
@@ -139,7 +139,7 @@ describe('pages of events', () => {
     expect(performance.now() - began).toBeLessThan(9000);
   });
 
-  it('a signal that is aborted already sends nothing', async () => {
+  it('sends nothing if the signal is already aborted', async () => {
     const { api } = playing([PAGE]);
     const page = api.page(query, { lane: 'fresh', signal: AbortSignal.abort() });
     await expect(page).rejects.toBeInstanceOf(Cancelled);

@@ -15,7 +15,7 @@ const faultOf = (filters: unknown) => {
 };
 
 describe('filters from YAML and the command line', () => {
-  it('takes text, whole numbers, booleans and lists', () => {
+  it('accept text, integers, booleans and lists', () => {
     expect(sent({ country: 'US', utm_campaign: 2026, root: true, tagId: ['a', 7], qr: 'false' })).toEqual({
       country: 'US',
       utm_campaign: '2026',
@@ -34,7 +34,7 @@ describe('filters from YAML and the command line', () => {
     [['-US', '-CA'], '-US,-CA'],
     [['-US'], '-US'],
     [[' -US ', '- CA'], '-US,-CA'],
-  ])('exclusion %j is sent as %s: a - before every value', (value, text) => {
+  ])('sends exclusion %j as %s: a - before every value', (value, text) => {
     expect(sent({ country: value })).toEqual({ country: text });
   });
 
@@ -67,7 +67,7 @@ describe('filters from YAML and the command line', () => {
     expect(fault.message).toMatch(message);
   });
 
-  it('names the entry of a list that is wrong, all of them at once', () => {
+  it('name all wrong entries of a list at once', () => {
     const { faults } = checkFilters('clicks', { city: ['Rome', 'Washington, D.C.', null, ['Oslo'], 'Bern'] });
     expect(faults.map((fault) => fault.path)).toEqual([
       ['city', 1],
@@ -77,12 +77,12 @@ describe('filters from YAML and the command line', () => {
     expect(faults[0]?.message).toContain('comma');
   });
 
-  it('takes lists only where the contract has advanced filtering', () => {
+  it('accept lists only where the contract has advanced filtering', () => {
     expect(faultOf({ customerId: ['a', 'b'] }).message).toMatch(/one value, not a list/);
     expect(sent({ customerId: 'a,b' })).toEqual({ customerId: 'a,b' });
   });
 
-  it('warns of words it does not know where vocabularies grow, and refuses them where the contract closes them', () => {
+  it('warn of unknown words where vocabularies may grow, and refuse them where the contract closes them', () => {
     const open = checkFilters('clicks', { trigger: 'deeplink', country: ['US', 'Unknown'], region: 'Bavaria' });
     expect(open.faults).toEqual([]);
     expect(open.query).toEqual({ trigger: 'deeplink', country: 'US,Unknown', region: 'Bavaria' });
@@ -103,11 +103,11 @@ describe('filters from YAML and the command line', () => {
     expect(faultOf({ country }).message).toContain(`did you mean ${meant}?`);
     expect(faultOf({ country: ['US', `${country}`] }).message).toContain(`did you mean ${meant}?`);
   });
-  it('refuses a country that nobody can mean, without a guess', () => {
+  it('refuse a country that resembles none, without a suggestion', () => {
     expect(faultOf({ country: 'QQ' }).message).toBe('country must be a 2-letter ISO 3166-1 country code, not "QQ"');
   });
 
-  it('refuses a name with a comma, which would become two, and says how to write two', () => {
+  it('refuse a name with a comma, which would become two, and show how to write two', () => {
     const { message } = faultOf({ city: 'Washington, D.C.' });
     expect(message).toMatch(/"Washington, D.C." holds a comma.*write a list/);
     expect(sent({ city: 'Paris,London' })).toEqual({ city: 'Paris,London' });
@@ -124,7 +124,7 @@ describe('filters from YAML and the command line', () => {
   ])('refuses %j', (filters, message) => {
     expect(faultOf(filters).message).toMatch(message);
   });
-  it('takes key with one domain, also as a list of one', () => {
+  it('accept a key with one domain, also as a list of one', () => {
     expect(sent({ key: 'k', domain: ['a.link'] })).toEqual({ key: 'k', domain: 'a.link' });
   });
 
@@ -134,7 +134,7 @@ describe('filters from YAML and the command line', () => {
     );
   });
 
-  it('names the nearest parameter for one that does not exist', () => {
+  it('suggest the nearest parameter for an unknown one', () => {
     expect(faultOf({ contry: 'US' }).message).toContain('did you mean country?');
     expect(faultOf({ utmSource: 'x' }).message).toContain('did you mean utm_source?');
     expect(faultOf({ completelyDifferentThing: 'x' }).message).not.toContain('did you mean');
@@ -148,7 +148,7 @@ describe('filters from YAML and the command line', () => {
       expect(faultOf({ [name]: 'x' }).message).toMatch(/set by the reader itself: \w/);
     },
   );
-  it('says what to use instead of start and end', () => {
+  it('name the replacements of start and end', () => {
     expect(faultOf({ start: '2026-01-01' }).message).toContain('--from');
     expect(faultOf({ end: '2026-01-01' }).message).toContain('--to');
   });
@@ -164,7 +164,7 @@ describe('filters from YAML and the command line', () => {
     expect(warnings.join()).toContain(replacement);
   });
 
-  it('holds query to its form, length and streams', () => {
+  it('check the form, length and streams of query', () => {
     expect(sent({ query: "metadata['plan']:'it''s gold'" })).toBeTruthy();
     expect(faultOf({ query: 'plan:gold' }).message).toContain("metadata['<key>']:'<value>'");
     const long = (length: number) => `metadata['k']:'${'x'.repeat(length - 16)}'`;
@@ -178,7 +178,7 @@ describe('filters from YAML and the command line', () => {
     expect(faultOf(filters)).toEqual({ path: [], message: expect.stringContaining('mapping') });
   });
 
-  it('never throws, and what it lets through passes again unchanged', () => {
+  it('never throw, and accept their own output unchanged', () => {
     const names = PARAMS.map((param) => param.name);
     const value = fc.oneof(fc.anything(), fc.string(), fc.array(fc.string()), fc.constantFrom('-US,-CA', ['-a', '-b']));
     const anyFilters = fc.oneof(fc.anything(), fc.dictionary(fc.oneof(fc.constantFrom(...names), fc.string()), value));

@@ -4,12 +4,12 @@ import { type Budget, createBudget, gapOf } from '../../src/api/budget.ts';
 import { createLimiter, type Lane } from '../../src/api/limiter.ts';
 import { Cancelled, ConfigError, RetryLater, StopStream } from '../../src/model/errors.ts';
 
-/** The most starts in any sliding stretch of the given length. */
+/** The most starts in any sliding interval of the given length. */
 const densest = (starts: readonly number[], ms: number): number =>
   Math.max(...starts.map((from) => starts.filter((start) => start >= from && start < from + ms).length));
 
 describe('the limiter', () => {
-  it('spaces requests: no more in a sliding second than the budget, and most of it is used', async () => {
+  it('sends no more requests in a sliding second than the budget, and uses most of it', async () => {
     const limiter = createLimiter({ requestsPerSecond: 20 });
     const starts: number[] = [];
     const one = () =>
@@ -23,12 +23,12 @@ describe('the limiter', () => {
     const { requests, share, activeSeconds, pauses } = limiter.usage();
     expect({ requests, pauses }).toEqual({ requests: 40, pauses: 0 });
     expect(activeSeconds).toBeGreaterThan(1.9);
-    // On a busy machine every timer fires late: a plain row of pauses says by how much.
+    // On a busy machine every timer fires late; a plain series of pauses measures by how much.
     expect((activeSeconds * 1000) / plainMs).toBeLessThan(1.8);
     expect(share).toBeCloseTo(40 / (20 * activeSeconds));
   });
 
-  it('keeps the distance when the process is busy, where planned starts would bunch up', async () => {
+  it('keeps the interval when the process is busy, where planned starts would bunch up', async () => {
     const limiter = createLimiter({ requestsPerSecond: 20 });
     const starts: number[] = [];
     const one = () =>
@@ -42,7 +42,7 @@ describe('the limiter', () => {
     expect(densest(starts, 800)).toBeLessThanOrEqual(16);
   });
 
-  it('serves fresh before repair before backfill, also when they come later', async () => {
+  it('serves fresh before repair before backfill, whatever their order of arrival', async () => {
     const budget = createBudget(100);
     const limiter = createLimiter({ budget, requestsPerSecond: 100 });
     void budget.tooMany(800);
@@ -50,11 +50,11 @@ describe('the limiter', () => {
     const go = (lane: Lane) => limiter.run(lane, async () => void order.push(lane));
     const lanes: Lane[] = ['backfill', 'backfill', 'backfill', 'repair', 'fresh', 'repair', 'fresh'];
     await Promise.all(lanes.map(go));
-    // Three have passed the first of the backfill: its turn has come.
+    // Three others have passed the first backfill request, so it is next.
     expect(order).toEqual(['fresh', 'fresh', 'repair', 'backfill', 'repair', 'backfill', 'backfill']);
   });
 
-  it('fails what waits when turns cannot be asked for, and sends nothing without one', async () => {
+  it('rejects waiting tasks when the budget is unavailable, and sends nothing without a slot', async () => {
     const budget = { ...createBudget(100), take: () => Promise.reject(new ConfigError('no such database')) };
     const limiter = createLimiter({ requestsPerSecond: 100, budget });
     let ran = 0;
@@ -62,7 +62,7 @@ describe('the limiter', () => {
     expect(ran).toBe(0);
   });
 
-  it('bounds how many are under way', async () => {
+  it('bounds concurrent requests', async () => {
     const limiter = createLimiter({ requestsPerSecond: 500, maxConcurrent: 3 });
     let now = 0;
     let most = 0;
@@ -76,7 +76,7 @@ describe('the limiter', () => {
     expect(most).toBe(3);
   });
 
-  it('is not paused by other failures', async () => {
+  it('is not paused by other errors', async () => {
     const limiter = createLimiter({ requestsPerSecond: 100 });
     const failures = [new RetryLater('503'), new StopStream('401'), new TypeError('bug')];
     for (const error of failures) {
@@ -85,7 +85,7 @@ describe('the limiter', () => {
     expect(limiter.usage().pauses).toBe(0);
   });
 
-  it('lets go of aborted tasks at once, and they take no slot with them', async () => {
+  it('releases aborted tasks immediately, without using a slot', async () => {
     const budget = createBudget(5);
     let slots = 0;
     const counting: Budget = {
@@ -113,12 +113,12 @@ describe('the limiter', () => {
     await survivor;
     expect(ran).toBe(0);
     expect(limiter.usage().requests).toBe(2);
-    // Of each one that ran, and perhaps one that a busy machine overslept.
+    // One for each task that ran, and perhaps one that a busy machine delayed.
     expect(slots).toBeLessThanOrEqual(3);
     await expect(limiter.run('fresh', async () => {}, controller.signal)).rejects.toBeInstanceOf(Cancelled);
   });
 
-  it('lets go of a task that waits in a pause or for a seat', async () => {
+  it('releases an aborted task that waits in a pause or for concurrency', async () => {
     const budget = createBudget(100);
     const limiter = createLimiter({ budget, requestsPerSecond: 100, maxConcurrent: 1 });
     await limiter.run('fresh', async () => {});
@@ -137,7 +137,7 @@ describe('the limiter', () => {
     await expect(limiter.run('fresh', async () => {}, AbortSignal.timeout(60))).rejects.toBeInstanceOf(Cancelled);
   });
 
-  it('turns everyone away when it is closed', async () => {
+  it('rejects all tasks after it is closed', async () => {
     const limiter = createLimiter({ requestsPerSecond: 1 });
     let begin = (): void => {};
     const begun = new Promise<void>((resolve) => {
@@ -156,7 +156,7 @@ describe('the limiter', () => {
     expect(await first).toBe('done');
   });
 
-  it('prints no warning about listeners when many tasks share a signal', async () => {
+  it('causes no warning about listeners when many tasks share a signal', async () => {
     const warnings: Error[] = [];
     const listener = (warning: Error): void => void warnings.push(warning);
     process.on('warning', listener);
@@ -169,7 +169,7 @@ describe('the limiter', () => {
   });
 });
 
-/** How long so many pauses take, one after the other. */
+/** The duration of so many pauses in series. */
 async function inARow(count: number, ms: number): Promise<number> {
   const began = performance.now();
   for (let i = 0; i < count; i++) await delay(ms);

@@ -13,8 +13,8 @@ const query: EventsQuery = {
   filters: { country: 'US,CA' },
 };
 
-describe('the query as it is sent', () => {
-  it('says everything explicitly, the defaults too', () => {
+describe('the query string', () => {
+  it('states everything explicitly, defaults included', () => {
     expect(Object.fromEntries(toSearchParams(query))).toEqual({
       event: 'leads',
       start: '2026-11-14T00:00:00.000Z',
@@ -28,13 +28,13 @@ describe('the query as it is sent', () => {
     });
   });
 
-  it('rounds microseconds outwards, so that no event at an edge is lost', () => {
+  it('rounds microseconds outwards, so that no event at a boundary is lost', () => {
     const params = toSearchParams({ ...query, start: START + 0.25, end: START + 1.25 });
     expect(params.get('start')).toBe('2026-11-14T00:00:00.000Z');
     expect(params.get('end')).toBe('2026-11-14T00:00:00.002Z');
   });
 
-  it('allows the window of one instant', () => {
+  it('allows a window of one instant', () => {
     expect(toSearchParams({ ...query, end: query.start }).get('end')).toBe('2026-11-14T00:00:00.000Z');
   });
 
@@ -43,7 +43,7 @@ describe('the query as it is sent', () => {
     ['page', { page: -1 }],
     ['start', { start: Number.NaN }],
     ['end', { end: 1e18 }],
-    ['start lies after end', { start: START + 9_000_000 }],
+    ['start is after end', { start: START + 9_000_000 }],
     ['timezone is set by the reader', { filters: { timezone: 'UTC' } }],
     ['together with domain', { filters: { key: 'abc' } }],
   ])('refuses with ConfigError: %s', (words, change) => {

@@ -24,7 +24,7 @@ describe('Retry-After', () => {
     ['epoch seconds', String(NOW / 1000 + 9), 9000],
     ['epoch milliseconds', String(NOW + 9500), 9500],
     ['the year 9999', 'Fri, 31 Dec 9999 23:59:59 GMT', 120_000],
-    ['this very moment', 'Sat, 14 Nov 2026 10:30:00 GMT', 1000],
+    ['the present', 'Sat, 14 Nov 2026 10:30:00 GMT', 1000],
   ])('%s', (_name, header, ms) => {
     expect(wait(header)).toBe(ms);
   });
@@ -40,17 +40,17 @@ describe('Retry-After', () => {
     'Sat, 14 Nov 2026 10:29:00 GMT',
     String(NOW - 1000),
     '9'.repeat(40),
-  ])('%s says nothing, so the reset decides, and without one nothing does', (header) => {
+  ])('%s is ignored: the reset decides, if there is one', (header) => {
     expect(wait(header)).toBeUndefined();
     expect(wait(header, String(NOW / 1000 + 4))).toBe(4000);
     expect(wait(header, String(NOW + 4000))).toBe(4000);
   });
 
-  it.each(['30', '0', '-1', 'x', String(NOW / 1000 - 1)])('X-RateLimit-Reset %s is no moment to come', (reset) => {
+  it.each(['30', '0', '-1', 'x', String(NOW / 1000 - 1)])('ignores the invalid X-RateLimit-Reset %s', (reset) => {
     expect(wait(undefined, reset)).toBeUndefined();
   });
 
-  it('whatever comes: undefined, or from 1 to 120 seconds', () => {
+  it('gives undefined or 1 to 120 seconds for any header', () => {
     const header = fc.option(
       fc.oneof(
         fc.string(),

@@ -15,7 +15,7 @@ async function faultAt(baseUrl: string, timeouts = {}): Promise<RetryLater | Sto
     .get(query)
     .catch((error: unknown) => error);
   expect(thrown).toBeInstanceOf(Fault);
-  // Of every failure in this file: the key is nowhere in it, however deep one looks.
+  // For every failure in this file: the key is nowhere in the error, at any depth.
   const everything = inspect(thrown, { depth: Infinity, showHidden: true }) + (thrown as Fault).describe();
   for (const form of [KEY, encodeURIComponent(KEY), KEY.slice(0, 14), KEY.toUpperCase()])
     expect(everything).not.toContain(form);
@@ -76,17 +76,17 @@ describe('answers outside the contract', () => {
     expect(error.next).toBeTruthy();
   });
 
-  it('a 200 with an error is judged by its code', async () => {
+  it('judges a 200 with an error by its code', async () => {
     expect((await fault(200, envelope('rate_limit_exceeded', 'slow'))).answer?.status).toBe(429);
     expect((await fault(200, envelope('forbidden', 'no'))).answer?.status).toBe(403);
   });
 
-  it('keeps doc_url out where there is none, the code of the status where the body names none, and the clock', async () => {
+  it('leaves out a missing doc_url, and uses the status if the body has no code', async () => {
     const { answer } = await fault(401, '', { date: 'Wed, 18 Nov 2026 12:00:00 GMT' });
     expect(answer).toEqual({ status: 401, code: 'unauthorized', message: '', serverNow: Date.UTC(2026, 10, 18, 12) });
   });
 
-  it('shows doc_url with what to do next, where it is an address', async () => {
+  it('shows doc_url with the advice if it is a URL', async () => {
     const body = (doc_url: string) => JSON.stringify({ error: { code: 'forbidden', message: 'no', doc_url } });
     expect((await fault(403, body('https://docs.example.com/e#forbidden'))).next).toMatch(
       /; the service explains it at https:\/\/docs\.example\.com\/e#forbidden$/,
@@ -94,7 +94,7 @@ describe('answers outside the contract', () => {
     expect((await fault(403, body('javascript:alert(1)'))).next).not.toContain('explains');
   });
 
-  it('shows the beginning of a strange body, without control characters', async () => {
+  it('shows the start of an unexpected body, without control characters', async () => {
     const error = await fault(500, `\u001b[31mred\u0007\u202e ${'x'.repeat(500)}`);
     expect(error.message).not.toMatch(/\p{C}/u);
     expect(error.message.length).toBeLessThan(200);
@@ -136,25 +136,25 @@ describe('the key', () => {
     ['in base64 before a password', 500, `Basic ${btoa(`me:${KEY}:`)}`],
     ['in JSON that is no list', 200, JSON.stringify({ you: KEY })],
     ['in JSON that is broken', 200, `[{"you":"${KEY}`],
-  ])('is masked %s', async (_name, status, body) => {
+  ])('is redacted %s', async (_name, status, body) => {
     const error = await fault(status, body);
     expect(error.message + error.answer?.message).toContain('*');
   });
-  it('is not shown by a redirect that carries it along', async () => {
+  it('is not shown by a redirect that contains it', async () => {
     const error = await fault(302, '', { location: `https://login.example.com/?key=${encodeURIComponent(KEY)}` });
     expect(error.message).toContain('redirected to login.example.com,');
   });
 });
 
-describe('events in a body that should not be there', () => {
+describe('events in an unexpected body', () => {
   const event = { click: { id: 'c', ip: '203.0.113.9' }, link: { password: 'hunter\\"2' }, customer: { name: 'Ada' } };
   const list = JSON.stringify([event]);
   it.each<[string, number, string, string]>([
-    ['a list cut short', 200, list.slice(0, -4), '[{"click":{"id":"***","ip":"***"},"link":{"password":"***"}'],
-    ['a list cut short inside a text', 200, list.slice(0, list.indexOf('hunter') + 4), '"link":{"password":"***"'],
-    ['a list that is wrapped', 200, `{"data":${list}}`, '{"data":[{"click":{"id":"***"'],
+    ['a truncated list', 200, list.slice(0, -4), '[{"click":{"id":"***","ip":"***"},"link":{"password":"***"}'],
+    ['a list truncated inside a text', 200, list.slice(0, list.indexOf('hunter') + 4), '"link":{"password":"***"'],
+    ['a wrapped list', 200, `{"data":${list}}`, '{"data":[{"click":{"id":"***"'],
     ['a list with an error status', 500, list, '[{"click":{"id":"***"'],
-  ])('show their shape and nothing of anybody: %s', async (_name, status, body, shape) => {
+  ])('show their shape without personal data: %s', async (_name, status, body, shape) => {
     const error = await fault(status, body);
     const said = `${error.describe()} ${JSON.stringify(error.answer ?? {})}`;
     expect(error.message).toContain(shape);
@@ -163,7 +163,7 @@ describe('events in a body that should not be there', () => {
 });
 
 describe('the network', () => {
-  it('nothing listens', async () => {
+  it('no server listens', async () => {
     const server = await serve(() => {});
     await server.close();
     const error = await faultAt(server.baseUrl);
@@ -171,19 +171,19 @@ describe('the network', () => {
     expect(error.message).toContain(`127.0.0.1:${server.port}: nothing listens there (ECONNREFUSED)`);
     expect(error.next).toContain('baseUrl');
   });
-  it('the name is unknown', async () => {
+  it('unknown host', async () => {
     const error = await faultAt('https://no-such-host.invalid');
     expect(error).toBeInstanceOf(RetryLater);
     expect(error.message).toMatch(/no-such-host\.invalid:443: .*(ENOTFOUND|EAI_AGAIN)/);
     expect(error.next).toContain('DNS');
   });
-  it('the connection is cut before the answer', async () => {
+  it('connection closed before the answer', async () => {
     const server = await serve((request) => request.socket.destroy());
     const error = await faultAt(server.baseUrl);
     expect(error).toBeInstanceOf(RetryLater);
     expect(error.message).toMatch(/the connection was cut \(/);
   });
-  it('no TLS where https is asked', async () => {
+  it('no TLS on the port of an https URL', async () => {
     const server = await serve(() => {});
     const error = await faultAt(server.baseUrl.replace('http:', 'https:'));
     expect(error).toBeInstanceOf(RetryLater);
@@ -210,7 +210,7 @@ describe('the network', () => {
     expect(error?.message).toContain('api.example.com:443');
     expect(error?.next).toBeTruthy();
   });
-  it('a bug is not taken for the network', () => {
+  it('does not report a bug as a network error', () => {
     const url = new URL('https://api.example.com');
     expect(networkFault(new TypeError('x is not a function'), url, 0)).toBeUndefined();
     expect(networkFault(Object.assign(new TypeError('bug'), { code: 'ERR_INVALID_ARG_TYPE' }), url, 0)).toBeUndefined();

@@ -8,7 +8,7 @@ import { createPageMs, parallelism } from '../../src/sync/parallelism.ts';
 const START = Date.UTC(2026, 0, 1);
 const days = (n: number): number => START + n * DAY_MS;
 
-/** The pieces cover the window in order, without gaps, and are cut at midnight only. */
+/** The chunks cover the window in order, without gaps, and are cut at midnight only. */
 function expectCut(pieces: readonly Window[], { start, end }: Window): void {
   expect(pieces[0]?.start).toBe(start);
   expect(pieces.at(-1)?.end).toBe(end);
@@ -27,8 +27,8 @@ const windows = fc
   .map(([offset, length]) => ({ start: START + offset, end: START + offset + length }));
 const densities = fc.oneof(fc.constant(0), fc.double({ min: 1e-9, max: 10, noNaN: true }));
 
-describe('cutting a window', () => {
-  test('chunks cover it, whatever it is', () => {
+describe('chunks of a window', () => {
+  test('cover any window', () => {
     fc.assert(
       fc.property(windows, densities, (window, density) => {
         expectCut(chunksOf(window, density), window);
@@ -36,38 +36,38 @@ describe('cutting a window', () => {
     );
   });
 
-  test('a queue is not flooded: ten empty years are some 120 chunks, thirty crowded ones at most 400', () => {
+  test('are few enough for the queue: some 120 for ten empty years, at most 400 for thirty crowded ones', () => {
     expect(chunksOf({ start: days(0), end: days(3650) }, 0).length).toBeLessThanOrEqual(120);
     expect(chunksOf({ start: days(0), end: days(10_950) }, 10).length).toBeLessThanOrEqual(400);
   });
 });
 
-test('as many side by side as latency times budget asks for', () => {
+test('run as many at once as latency times budget requires', () => {
   expect(parallelism(20, 4)).toBe(2);
   expect(parallelism(300, 8)).toBe(5);
   expect(parallelism(5000, 8)).toBe(8);
 });
 
-test('fewer side by side where pages are large, so that together they stay as small as usual ones', () => {
+test('run fewer at once if pages are large, so that memory stays within that of usual pages', () => {
   expect(parallelism(5000, 8, 4_400_000)).toBe(8);
   expect(parallelism(5000, 8, 20_000_000)).toBe(2);
   expect(parallelism(5000, 8, 60_000_000)).toBe(1);
   expect(parallelism(20, 4, 60_000_000)).toBe(1);
 });
 
-test('reads no more windows at a time than the process takes in pages', () => {
-  // From a fast service one after the other; from a slow one so many that a page is there whenever the last is done.
+test('read no more windows at once than the process handles in pages', () => {
+  // Sequentially from a fast service; from a slow one so many that a page is ready whenever the last is done.
   expect(parallelism(20, 1000, 0, 50)).toBe(1);
   expect(parallelism(120, 1000, 0, 50)).toBe(3);
   expect(parallelism(300, 8, 0, 150)).toBe(3);
   expect(parallelism(5000, 1000, 0, 50)).toBe(8);
   expect(parallelism(5000, 1000, 60_000_000, 50)).toBe(1);
-  // Where the budget is what it waits for, the budget says.
+  // If the budget is the bottleneck, it decides.
   expect(parallelism(300, 8, 0, 100)).toBe(5);
   expect(parallelism(20, 4, 0, 100)).toBe(2);
 });
 
-test('a page takes as long as the process is busy for it, not as long as it waits', async () => {
+test('measure a page by the CPU time of the process, not by its wait', async () => {
   let answers = 0;
   const pageMs = createPageMs(() => answers);
   const work = (ms: number): void => {

@@ -7,13 +7,13 @@ import { inTurns, median, ratioOf } from '../../bench/support/measure.ts';
 import { readOptions } from '../../bench/support/options.ts';
 import { barTable, intoDocument, isMet, toMarkdown } from '../../bench/support/report.ts';
 
-/** The bench takes minutes; that it still runs, and that its figures have their place, is seen here in seconds. */
+/** The bench takes minutes; these tests check in seconds that it runs and that its figures have a place. */
 
 const bench = (...args: string[]) =>
   promisify(execFile)(process.execPath, ['--import', 'tsx', 'bench/bench.ts', ...args]);
 
 describe('the bench', () => {
-  it('runs a section in its quick form, and prints what it found with the load of the machine', async () => {
+  it('runs a section in its quick form, and prints its results with the load of the machine', async () => {
     const { stdout } = await bench('--quick', '--only', 'b');
     expect(stdout).toMatch(/^\| calm \| 4,000 \| 7 \| 1\.750 \| 0 \| yes \|$/m);
     expect(stdout).toMatch(/load \d+\.\d before and \d+\.\d after on \d+ cores, \d+\.\d minutes/);
@@ -25,7 +25,7 @@ describe('the bench', () => {
     expect(new Set(titles).size).toBe(10);
   });
 
-  it('refuses a section that there is not, and quick figures for the document', () => {
+  it('refuses an unknown section, and quick figures for the document', () => {
     const known = Object.keys(SECTIONS);
     expect(readOptions([], known)).toEqual({ ids: known, size: 'whole', isWritten: false });
     expect(readOptions(['--quick', '--only', 'c,d'], known)).toMatchObject({ ids: ['c', 'd'], size: 'quick' });
@@ -33,14 +33,14 @@ describe('the bench', () => {
     expect(() => readOptions(['--quick', '--write'], known)).toThrow('quick figures are no figures');
   });
 
-  it('has a place in the document for every section', () => {
+  it('finds a place in the document for every section', () => {
     const document = readFileSync('bench/results.md', 'utf8');
     for (const id of Object.keys(SECTIONS))
       expect(intoDocument(document, id, 'new figures')).toContain(`-->\nnew figures\n<!--`);
     expect(() => intoDocument(document, 'z', '')).toThrow('no place for section z');
   });
 
-  it('leaves everything around the figures as it was', () => {
+  it('changes nothing in the document but the figures', () => {
     const before = 'a\n<!-- bench a -->\nold\n<!-- end of bench a -->\nb\n';
     expect(intoDocument(before, 'a', 'new')).toBe('a\n<!-- bench a -->\nnew\n<!-- end of bench a -->\nb\n');
   });
@@ -54,7 +54,7 @@ describe('the bench', () => {
     expect(text).toBe('- speed: at least 0.6; here 0.50: **not met**');
   });
 
-  it('shows all bars at the end as ratios, one of 0 as it is', () => {
+  it('shows all bars at the end as ratios, and a bar of 0 as it is', () => {
     const bars = [
       { says: '(e) MB', measured: 330, most: 300 },
       { says: '(c) speed', measured: 0.9, least: 0.6 },
@@ -68,7 +68,7 @@ describe('the bench', () => {
     expect(readFileSync('bench/results.md', 'utf8')).toContain('<!-- bench bars -->');
   });
 
-  it('takes turns, and compares each round with itself', async () => {
+  it('alternates, and compares within each round', async () => {
     const order: string[] = [];
     const work = (name: string, times: number[]) => async () => {
       order.push(name);

@@ -3,14 +3,14 @@ import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { isDoneWithin } from '../../src/api/cancel.ts';
 
-it('says whether work ended in time, and passes its error on', async () => {
+it('reports whether work ended in time, and passes on its error', async () => {
   expect(await isDoneWithin(10_000, Promise.resolve())).toBe(true);
   expect(await isDoneWithin(1, new Promise(() => {}))).toBe(false);
   await expect(isDoneWithin(10_000, Promise.reject(new Error('broken')))).rejects.toThrow('broken');
 });
 
-// A connection that is gone, and a close that waits for it: nothing is left that would keep the process alive.
-it('waits also where nothing else keeps the process alive, and no longer than the work', async () => {
+// After a lost connection nothing else may keep the process alive.
+it('waits even if nothing else keeps the process alive, but no longer than the work', async () => {
   const module = JSON.stringify(new URL('../../src/api/cancel.ts', import.meta.url).href);
   const script = `
     const { isDoneWithin } = await import(${module});

@@ -8,7 +8,7 @@ import { longLines, MAIN } from '../support/cli.ts';
 import { type Level, levelsOf } from '../support/command-line.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-/** What holds for every command there is, and for every one that will be: they are all asked. */
+/** Rules for every present and future command: each is tested. */
 
 async function typed(...argv: string[]): Promise<{ code: number; out: string; err: string }> {
   const [out, err]: [string[], string[]] = [[], []];
@@ -25,12 +25,12 @@ async function typed(...argv: string[]): Promise<{ code: number; out: string; er
 
 const program = await loadProgram([], () => async () => {}, {} as Terminal);
 const LEVELS = levelsOf(program);
-/** Those that a person writes; `help` is commander's. */
+/** Our own commands; `help` is commander's. */
 const COMMANDS = LEVELS.filter(({ path }) => path !== '' && !/(^| )help$/.test(path));
 const LEAVES = COMMANDS.filter(({ commands }) => commands.length === 0);
 
 describe('every command', () => {
-  it('is known here', () => {
+  it('is in this list', () => {
     expect(COMMANDS.length).toBeGreaterThan(18);
   });
 
@@ -45,11 +45,11 @@ describe('every command', () => {
   );
 
   it.each(LEAVES.map(({ path }) => [path]))(
-    '%s: an unknown flag is refused, with the nearest and where to look',
+    '%s: refuses an unknown flag, suggests the nearest and names the help',
     async (path) => {
       const { code, err } = await typed(...path.split(' '), '--hepl');
       expect(code).toBe(2);
-      // Where an option is required, its absence is told first.
+      // A missing required option is reported first.
       expect(err).toMatch(
         /^(unknown option '--hepl'\n\(Did you mean --help\?\)|required option '--\w+ <\w+>' not specified)/,
       );
@@ -62,7 +62,7 @@ describe('every command', () => {
     expect(without.map(({ path }) => path)).toEqual([]);
   });
 
-  it('is in the docs', () => {
+  it('is documented', () => {
     const pages = readdirSync('docs').filter((name) => name.endsWith('.md'));
     const docs = ['README.md', ...pages.map((name) => `docs/${name}`)].map((page) => readFileSync(page, 'utf8')).join();
     expect(
@@ -73,7 +73,7 @@ describe('every command', () => {
   it.each([
     [['stauts'], "unknown command 'stauts'\n(Did you mean status?)"],
     [['quarantine', 'lits'], "unknown command 'lits'\n(Did you mean list?)"],
-  ])('%j suggests the nearest', async (argv, message) => {
+  ])('%j suggests the nearest command', async (argv, message) => {
     expect(await typed(...argv)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
   });
 });
@@ -81,7 +81,7 @@ describe('every command', () => {
 describe('completion', () => {
   const words = ({ commands, options, values }: Level): string[] => [...commands, ...values, ...options];
 
-  it('offers at every command what it takes, with the words of the help, and nothing else', () => {
+  it("offers every command's flags and subcommands with their help texts, and nothing else", () => {
     for (const level of LEVELS) {
       const path = level.path === '' ? [] : level.path.split(' ');
       const offered = candidates(program, [...path, '']);
@@ -90,14 +90,14 @@ describe('completion', () => {
     }
   });
 
-  it.each(['bash', 'zsh', 'fish'] as const)('for %s is a script that asks for the words', async (shell) => {
+  it.each(['bash', 'zsh', 'fish'] as const)('for %s is a script that calls the program for words', async (shell) => {
     expect(await typed('completion', shell)).toEqual({ code: 0, out: SCRIPTS[shell], err: '' });
     expect(SCRIPTS[shell]).toContain(`tributary completion ${shell} -- `);
     const { code, out } = await typed('completion', shell, '--', 'cursor', 're');
     expect([code, out]).toEqual([0, 'reset\treset a stream to its start; its rows stay']);
   });
 
-  /** What a real bash offers for a line that ends where the cursor is. */
+  /** What bash offers for a line with the cursor at its end. */
   const offered = (...line: string[]): string[] => {
     const script = `tributary() { "${process.execPath}" "${MAIN}" "$@"; }
 ${SCRIPTS.bash}

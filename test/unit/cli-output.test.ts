@@ -34,7 +34,7 @@ const APP = {
 } as unknown as SyncApp;
 
 describe('the summary of a sync', () => {
-  it('is a table of what happened, and fits 80 columns up to millions', () => {
+  it('is a table of results, and fits 80 columns up to millions', () => {
     const tally = { read: 120_988, new: 120_000, changed: 12, unchanged: 976, requests: 1213 };
     const text = summaryTable([outcome('clicks', tally), outcome('leads')]);
     expect(text.split('\n')).toEqual([
@@ -46,14 +46,14 @@ describe('the summary of a sync', () => {
     expect(longLines(summaryTable([outcome('clicks', { ...tally, read: 1_299_000, new: 1_298_000 })]))).toEqual([]);
   });
 
-  it('shows what is rare only where it happened', () => {
+  it('shows rare events only if they happened', () => {
     const text = summaryTable([outcome('clicks', { quarantined: 3, tooManyRequests: 2 }), outcome('leads')]);
     expect(text).toMatch(/^stream +read +new +changed +same +aside +requests +429s +complete through$/m);
     expect(text).toMatch(/^main\/clicks +0 +0 +0 +0 +3 +0 +2 +2026/m);
     expect(longLines(text)).toEqual([]);
   });
 
-  it('says what each sink got, where they differ', () => {
+  it("shows each sink's result if they differ", () => {
     const [few, many] = [
       { new: 0, changed: 0, unchanged: 3 },
       { new: 14_000, changed: 0, unchanged: 3 },
@@ -65,12 +65,12 @@ describe('the summary of a sync', () => {
     expect(of({ warehouse: many, lake: { ...many, unchanged: 9 } })).not.toContain('by sink');
   });
 
-  it('says what was not begun', () => {
+  it('names what did not start', () => {
     const text = summaryTable([{ source: 'main', stream: 'sales', report: undefined, fault: new RetryLater('x') }]);
     expect(text).toMatch(/^main\/sales +not begun$/m);
   });
 
-  it('notes the budget, the places, and what deserves a look', () => {
+  it('names the budget, the places, and warnings', () => {
     const spoilt = { quarantined: 2, contradictions: { country: 1200 }, typeMismatches: { qr: 1 } };
     expect(notes([outcome('clicks', spoilt), outcome('leads')], APP)).toEqual([
       'budget   main: 17 requests, 100% of 4/s while there was work',
@@ -82,7 +82,7 @@ describe('the summary of a sync', () => {
     ]);
   });
 
-  it('says the same to machines, with what went wrong', () => {
+  it('has the same in JSON, with its errors', () => {
     const fault = new RetryLater('the service is away', { next: 'wait' });
     expect(summaryJson([outcome('clicks', { read: 5 }, fault)], APP)).toMatchObject({
       streams: [
@@ -108,12 +108,12 @@ test.each([
 });
 
 describe('exit codes', () => {
-  it('follow from what is to be done', () => {
+  it('depend on what the caller does next', () => {
     const faults = [ConfigError, StopStream, RetryLater, BadRecord, Cancelled].map((Kind) => new Kind('x'));
     expect(faults.map(exitCodeOf)).toEqual([2, 3, 4, 4, 130]);
   });
 
-  it('are that of the mostSevere stream', () => {
+  it('are that of the most severe stream', () => {
     expect(mostSevere([])).toBe(EXIT.done);
     expect(mostSevere([0, 4, 0])).toBe(4);
     expect(mostSevere([4, 3])).toBe(3);
@@ -122,7 +122,7 @@ describe('exit codes', () => {
   });
 });
 
-/** A terminal on which the lines that a person sees can be read. */
+/** A terminal that records the lines that a user sees. */
 function createScreen({ isInteractive = false, columns = 80 }: Partial<Terminal>) {
   const { stderr } = process;
   const screen = { lines: [''] };
@@ -158,12 +158,12 @@ describe('the progress line', () => {
     return shown;
   };
 
-  it('leaves out the streams and the requests where the terminal is narrow, and is cut where it ends', () => {
+  it('leaves out streams and requests on a narrow terminal, and is cut at its width', () => {
     const shown = [33, 32, 25, 8].map((columns) => written({ isInteractive: true, columns }));
     expect(shown).toEqual(['rows: clicks 5,000 · requests: 6', 'rows: 5,000 · requests: 6', 'rows: 5,000', 'rows: 5']);
   });
 
-  it('holds all streams in 80 columns, and names the source where there are several', () => {
+  it('fits all streams in 80 columns, and names the source if there are several', () => {
     const all = (['clicks', 'leads', 'sales'] as const).map((stream) => ({ ...progress, stream, rows: 1_234_567 }));
     expect(written({ isInteractive: true }, all)).toBe(
       'rows: clicks 1,234,567 · leads 1,234,567 · sales 1,234,567 · requests: 18',
@@ -173,11 +173,11 @@ describe('the progress line', () => {
     );
   });
 
-  it('is silent elsewhere for the first seconds, and never an escape code', () => {
+  it('prints nothing for the first seconds in a pipe, and never an escape code', () => {
     expect(written({ isInteractive: false })).toBe('');
   });
 
-  it('has the time left in 80 columns, however large the figures are', () => {
+  it('fits the time left in 80 columns, however large the figures are', () => {
     const { terminal, lines } = createScreen({ isInteractive: true });
     const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
     const sync = createProgressLine(terminal, 3);
@@ -195,7 +195,7 @@ describe('the progress line', () => {
     ]);
   });
 
-  it('never goes back, whatever a later phase of the work reports', () => {
+  it('never decreases, whatever a later phase reports', () => {
     const { terminal, lines } = createScreen({ isInteractive: true });
     const line = createBackfillLine(terminal, 1, () => undefined);
     const shown = [0.3, 0.9, 0.1, undefined, 0.95].map((done) => {
@@ -211,7 +211,7 @@ describe('retries', () => {
   const message = 'trying again: the service answered 503';
   const log = { ...silentLog, child: () => silentLog };
 
-  it('are one live line for each stream, above which other lines go; progress of the stream removes it', () => {
+  it('are one live line for each stream, below other output; progress of the stream removes it', () => {
     const { terminal, lines } = createScreen({ isInteractive: true });
     const progress = createProgressLine(terminal, 2);
     const main = withRetryLines(log, terminal).child({ source: 'main' });
@@ -256,7 +256,7 @@ describe('retries', () => {
     ]);
   });
 
-  it('leave other warnings alone', () => {
+  it('leave other warnings unchanged', () => {
     const seen: unknown[] = [];
     const { terminal } = createScreen({ isInteractive: true });
     withRetryLines({ ...silentLog, warn: (...line: unknown[]) => void seen.push(line) }, terminal).warn(
@@ -267,7 +267,7 @@ describe('retries', () => {
   });
 });
 
-it('an error of several lines is not cut in the middle of a word on a terminal, and is left as it is in a pipe', () => {
+it('an error of several lines is wrapped at words on a terminal, and unchanged in a pipe', () => {
   const said = (isInteractive: boolean): string => {
     const { terminal, lines } = createScreen({ isInteractive, columns: 30 });
     terminal.err('two faults:\n  a.yaml:1:1 it is not known to anybody\nnext: wait');
@@ -278,7 +278,7 @@ it('an error of several lines is not cut in the middle of a word on a terminal, 
 });
 
 describe('text', () => {
-  it('of a table: words to the left, figures to the right', () => {
+  it('of a table: text to the left, figures to the right', () => {
     expect(
       table(
         ['name', 'rows'],
@@ -290,11 +290,11 @@ describe('text', () => {
     ).toBe('name        rows\n─────────  ─────\né          1,000\nlong name      5');
   });
 
-  it('of a table cannot be turned around by a name', () => {
+  it('of a table cannot be reversed by a name with bidirectional marks', () => {
     expect(table(['name'], [['a\u202ecba']])).toBe('name\n─────\na\ufffdcba');
   });
 
-  it('of a table that is too wide leaves out what can be spared, in the order of what is least missed', () => {
+  it('of a table that is too wide drops its least important columns first', () => {
     const columns = [
       { header: 'name', of: (row: string) => row },
       { header: 'a', of: () => 'aaaa', spare: 2 },
@@ -310,7 +310,7 @@ describe('text', () => {
     ]);
   });
 
-  it('of a table that is still too wide has its widest column cut', () => {
+  it('of a table that is still too wide has its widest column truncated', () => {
     const columns = [
       { header: 'id', of: () => '17' },
       { header: 'reason', of: (row: string) => row },
@@ -337,7 +337,7 @@ describe('text', () => {
     expect(lineForPeople(JSON.stringify({ level: 30, msg: 'x' }))).toBe('info: x\n');
   });
 
-  it('of a log level that is none', () => {
+  it('refuses an unknown log level', () => {
     expect(() => createLog({ level: 'loud' })).toThrow(ConfigError);
   });
 });

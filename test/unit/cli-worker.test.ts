@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { exitInTime } from '../../src/cli/commands/worker.ts';
 
-/** A worker is gone within 25 s of SIGTERM, whatever keeps it. */
+/** A worker exits within 25 s of SIGTERM, whatever blocks it. */
 
 const exit = vi.spyOn(process, 'exit');
 beforeEach(() => {
@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-it('leaves in time when it is told to', () => {
+it('exits in time after SIGTERM', () => {
   const stop = new AbortController();
   exitInTime(stop.signal);
   vi.advanceTimersByTime(60_000);
@@ -20,7 +20,7 @@ it('leaves in time when it is told to', () => {
   expect(exit).toHaveBeenCalledWith(0);
 });
 
-it('leaves in time when it was told to before it had begun', () => {
+it('exits in time after a SIGTERM that arrived before its start', () => {
   exitInTime(AbortSignal.abort());
   vi.advanceTimersByTime(25_000);
   expect(exit).toHaveBeenCalledWith(0);

@@ -3,7 +3,7 @@ import { coerce, type Kind, MISMATCH } from '../../src/model/columns.ts';
 
 const INT64_MAX = 2n ** 63n - 1n;
 
-describe('values read as the kind of their column', () => {
+describe('conversion to the kind of a column', () => {
   it.each<[Kind, unknown, unknown]>([
     ['text', 'a\0b', 'a\0b'],
     ['text', 5, '5'],

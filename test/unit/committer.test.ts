@@ -6,7 +6,7 @@ import { STREAMS } from '../../src/model/streams.ts';
 import type { Sink } from '../../src/sinks/sink.ts';
 import { type Committer, createCommitter } from '../../src/sync/committer.ts';
 
-/** How much is held while a sink is slow: one batch that is being committed and one that waits, however many chains read. */
+/** Memory while a sink is slow: one batch being committed and one waiting, whatever the number of chains. */
 
 const BATCH_ROWS = 40;
 const SLICE_ROWS = 5;
@@ -14,7 +14,7 @@ const CHAINS = 8;
 const SLICES = 30;
 const receipt = { new: 0, changed: 0, unchanged: 0, sanitized: 0 };
 
-/** A sink whose commits end when they are told to, and a committer into it. */
+/** A sink whose commits end on request, and a committer into it. */
 function createSlowSink(): { committer: Committer; commits: Array<() => void>; committed: number[] } {
   const committed: number[] = [];
   const commits: Array<() => void> = [];
@@ -61,7 +61,7 @@ const sliceOf = (row: Row): Slice => ({
 });
 const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
 
-it('holds two batches while a commit takes its time, however many add to it', async () => {
+it('holds two batches during a slow commit, however many chains add to it', async () => {
   const { committer, commits, committed } = createSlowSink();
   let added = 0;
   const chain = async (): Promise<void> => {
@@ -74,7 +74,7 @@ it('holds two batches while a commit takes its time, however many add to it', as
 
   await settled();
   expect(commits).toHaveLength(1);
-  // Those who found room at the same moment add one slice each.
+  // Chains that found room at the same moment add one slice each.
   expect(added).toBeLessThanOrEqual(2 * BATCH_ROWS + CHAINS * SLICE_ROWS);
   while (committed.reduce((sum, n) => sum + n, 0) < CHAINS * SLICES * SLICE_ROWS) {
     commits.shift()?.();
@@ -87,8 +87,8 @@ it('holds two batches while a commit takes its time, however many add to it', as
 
 it.each([
   ['metadata', { ...ROW, values: [{ note: 'x'.repeat(50_000) }] }],
-  ['a list in a field that no column knows', { ...ROW, extra: { notes: ['x'.repeat(25_000), 'x'.repeat(25_000)] } }],
-])('holds fewer rows where each has 50 KB of %s', async (_, row) => {
+  ['a list in an unknown field', { ...ROW, extra: { notes: ['x'.repeat(25_000), 'x'.repeat(25_000)] } }],
+])('holds fewer rows if each has 50 KB of %s', async (_, row) => {
   const { committer, commits, committed } = createSlowSink();
   const adding = (async () => {
     for (let i = 0; i < SLICES; i++) await committer.add(sliceOf(row));
@@ -102,11 +102,11 @@ it.each([
     commits.shift()?.();
     await settled();
   }
-  // A batch of 50 KB rows takes no more than one of the usual 4 KB: a slice of five is enough to fill it.
+  // A batch of 50 KB rows takes no more memory than one of 4 KB rows: a slice of five fills it.
   expect(new Set(committed)).toEqual(new Set([SLICE_ROWS]));
 });
 
-/** Commits at once, and tells the times of the rows of each commit. */
+/** Commits immediately, and records the times of the rows of each commit. */
 function createTimedSink(isByTime: boolean) {
   const commits: number[][] = [];
   const sink: Sink = {
@@ -128,7 +128,7 @@ function createTimedSink(isByTime: boolean) {
   return { committer: committerInto(sink), commits };
 }
 
-/** Two readers take turns, one from 0 and one from `second` on. */
+/** Two readers alternate, one from 0 and one from `second` on. */
 async function readSideBySide(committer: Committer, second: number, slices: number): Promise<void> {
   const [a, b] = [{}, {}];
   for (let i = 0; i < slices; i++)
@@ -143,11 +143,11 @@ async function readSideBySide(committer: Committer, second: number, slices: numb
 const isOfOne = (times: readonly number[]): boolean =>
   times.every((at) => at < 10_000) || times.every((at) => at >= 10_000);
 
-it('gives a sink that keeps order of time one stretch after the other, and each in order', async () => {
+it('passes one range after another, each in order, to a sink that keeps order of time', async () => {
   const { committer, commits } = createTimedSink(true);
   await readSideBySide(committer, 10_000, 60);
   expect(commits.flat()).toHaveLength(2 * 60 * SLICE_ROWS);
-  // All but the last one, which is what was left.
+  // All but the last, which is the remainder.
   expect(commits.slice(0, -1).every(isOfOne)).toBe(true);
   expect(commits.length).toBeLessThanOrEqual((2 * 60 * SLICE_ROWS) / BATCH_ROWS);
   for (const begin of [0, 10_000]) {
@@ -156,13 +156,13 @@ it('gives a sink that keeps order of time one stretch after the other, and each 
   }
 });
 
-it('gives other sinks what has come, in the order it came', async () => {
+it('passes rows in order of arrival to other sinks', async () => {
   const { committer, commits } = createTimedSink(false);
   await readSideBySide(committer, 10_000, 60);
   expect(commits.slice(0, -1).some(isOfOne)).toBe(false);
 });
 
-it('keeps the order of two readings of the same time', async () => {
+it('keeps the order of two versions with the same time', async () => {
   const { committer, commits } = createTimedSink(true);
   await readSideBySide(committer, 7, 60);
   const own = commits.flat();
@@ -170,7 +170,7 @@ it('keeps the order of two readings of the same time', async () => {
   expect(own).toEqual(arrival.flatMap((at) => Array.from({ length: SLICE_ROWS }, (_, n) => at + n)));
 });
 
-it('does not keep a stretch of few rows waiting for the end', async () => {
+it('does not delay a range of few rows until the end', async () => {
   const { committer, commits } = createTimedSink(true);
   const [few, many] = [{}, {}];
   const add = (reader: object, at: number, length: number) =>

@@ -21,7 +21,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-test('pages of rows become windows that follow each other, each with all of its rows and no other', async () => {
+test('pages of rows become consecutive windows, each with exactly its rows', async () => {
   const pages = fc
     .array(fc.integer({ min: 0, max: 30 }), { maxLength: 60 })
     .map((times) => times.sort((a, b) => a - b).map(row));
@@ -40,7 +40,7 @@ test('pages of rows become windows that follow each other, each with all of its 
   );
 });
 
-test('chunks hold a few thousand rows and remember every doubt', async () => {
+test('chunks hold a few thousand rows and keep every doubt', async () => {
   const part = (start: number, rows: number, doubt?: string): Found => ({
     window: { start, end: start + 10 },
     rows: Array.from({ length: rows }, () => row(start)),

@@ -5,7 +5,7 @@ import { ConfigError } from '../../src/model/errors.ts';
 
 const KEY = 'canary-key-4711';
 
-/** The faults of a config, as a person sees them; none where it is accepted. */
+/** The faults of a config as printed; none if it is valid. */
 function faultsOf(text: string): readonly string[] {
   try {
     parseConfig(text, 'f', {});
@@ -19,7 +19,7 @@ function faultsOf(text: string): readonly string[] {
 }
 
 const SOURCE = `sources:\n  main:\n    baseUrl: https://a.example\n    apiKey: ${KEY}\n    plan: pro\n`;
-/** One more line in the source: it is line 6, and its value begins in some column. */
+/** Adds a line to the source: line 6 of the file. */
 const inSource = (line: string): string => `${SOURCE}    ${line}\n`;
 const without = (line: string): string =>
   SOURCE.split('\n')
@@ -35,7 +35,7 @@ const TAGS = 'tags are not used here: put a value that begins with ! in quotes';
 const MAPPING = 'must be a mapping of keys to values';
 const NO_KEY = 'is not a key of the config';
 
-describe('a fault is told with its place', () => {
+describe('a fault is reported with its place', () => {
   it.each<[string, string, string]>([
     ['unknown key at the top', 'stat: {}', `f:1:1 stat: ${NO_KEY}: did you mean state?`],
     ['unknown key of a source', inSource('paln: x'), `f:6:5 sources.main.paln: ${NO_KEY}: did you mean plan?`],
@@ -236,7 +236,7 @@ describe('a fault is told with its place', () => {
     expect(faultsOf(text)).toEqual([fault]);
   });
 
-  it('a database URL that cannot be read, without quoting it', () => {
+  it('does not quote a database URL that cannot be parsed', () => {
     for (const url of [
       'mysql://h/d',
       `postgresql://u:${KEY}#x@h/d`,
@@ -258,7 +258,7 @@ describe('a fault is told with its place', () => {
   });
 });
 
-it('all faults are told at once, in the order of the file', () => {
+it('all faults are reported at once, in the order of the file', () => {
   const text = `${SOURCE.replace('https', 'http').replace('pro', 'free')}    requestsPerSecond: -1
     since: soon
     streams:
@@ -292,11 +292,11 @@ it.each([
   'qwertyuiopasdfghjkl',
   'hunter2!hunter2!hunter2!',
   'tributary-admin-token',
-])('a token that anybody guesses is refused: %s', (token) => {
+])('refuses the guessable token %s', (token) => {
   expect(tokenFaults(token)).toEqual([expect.stringContaining('no word, sequence or repetition')]);
 });
 
-it('tokens made by chance are taken', () => {
+it('accepts random tokens', () => {
   const tokens = Array.from({ length: 300 }, () => randomBytes(16).toString('hex'));
   expect(tokens.flatMap(tokenFaults)).toEqual([]);
 });

@@ -22,7 +22,7 @@ it.each(['linkPassword', 'ip', 'customer'])('%s: hash needs a salt', (key) => {
   expect(privacyOf(`{ ${key}: hash, salt: "\${SALT}" }`, { SALT })).toMatchObject({ [key]: 'hash', salt: SALT });
 });
 
-it('an empty salt is none, and a short one is refused without being quoted', () => {
+it('an empty salt counts as none, and a short one is refused without being quoted', () => {
   expect(faultsOf(`{ ip: hash, salt: "\${S:-}" }`)).toEqual([expect.stringContaining('salt: is missing')]);
   expect(faultsOf('{ ip: hash, salt: hunter2 }')).toEqual([
     'f.yaml:1:22 privacy.salt: must have at least 16 characters',
@@ -33,7 +33,7 @@ it('is reported together with other faults', () => {
   expect(faultsOf('{ ip: maybe, customer: hash }')).toHaveLength(2);
 });
 
-it('nobody else needs one', () => {
+it('no other setting needs a salt', () => {
   expect(privacyOf('{ ip: truncate, customer: drop }')).toEqual({
     linkPassword: 'drop',
     ip: 'truncate',

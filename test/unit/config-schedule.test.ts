@@ -9,8 +9,8 @@ const clicks = (settings: string, rest = '') =>
   ).config;
 const scheduleOf = (settings: string) => clicks(settings).sources.main?.streams.clicks?.schedule;
 
-describe('when a stream is read', () => {
-  it('every five minutes, unless it says otherwise', () => {
+describe('the schedule of a stream', () => {
+  it('is every five minutes by default', () => {
     expect(scheduleOf('')).toEqual({ every: 300_000 });
     expect(scheduleOf('every: 90s')).toEqual({ every: 90_000 });
     expect(scheduleOf('cron: "0 6 * * *"')).toEqual({ cron: '0 6 * * *', timezone: 'UTC' });
@@ -19,9 +19,9 @@ describe('when a stream is read', () => {
 
   it.each([
     ['both', 'every: 1m, cron: "0 6 * * *"', 'streams.clicks.cron: stands beside every: keep one of them'],
-    ['a broken line', 'cron: "0 6 * *"', 'streams.clicks.cron: must have five fields'],
-    ['a zone without a line', 'timezone: UTC', 'streams.clicks.timezone: is only for cron'],
-    ['no such zone', 'cron: "0 6 * * *", timezone: Mars', 'streams.clicks.timezone: is not a time zone'],
+    ['an invalid cron expression', 'cron: "0 6 * *"', 'streams.clicks.cron: must have five fields'],
+    ['a time zone without cron', 'timezone: UTC', 'streams.clicks.timezone: is only for cron'],
+    ['an unknown time zone', 'cron: "0 6 * * *", timezone: Mars', 'streams.clicks.timezone: is not a time zone'],
     ['always late', 'every: 5m, maxLag: 12m', 'streams.clicks.maxLag: must be longer than settle and every together'],
   ])('%s is a fault', (_name, settings, message) => {
     expect(() => clicks(settings)).toThrow(message);
@@ -29,16 +29,16 @@ describe('when a stream is read', () => {
 });
 
 it.each([
-  ['an hour, unless it says otherwise', '', 3_600_000],
-  ['what is said', 'maxLag: 2h', 7_200_000],
-  ['a few polls where those take longer', 'every: 1h', 15_000_000],
-  ['a few polls after what settles', 'settle: 3h', 12_000_000],
-  ['nothing by itself for a cron line, which may be weekly', 'cron: "0 6 * * 1"', undefined],
-])('how late a stream may be: %s', (_name, settings, ms) => {
+  ['an hour by default', '', 3_600_000],
+  ['the given value', 'maxLag: 2h', 7_200_000],
+  ['a few polls if those take longer', 'every: 1h', 15_000_000],
+  ['a few polls after the settle time', 'settle: 3h', 12_000_000],
+  ['none for a cron expression, which may be weekly', 'cron: "0 6 * * 1"', undefined],
+])('the maximal lag of a stream: %s', (_name, settings, ms) => {
   expect(clicks(settings).sources.main?.streams.clicks?.maxLag).toBe(ms);
 });
 
-it('a webhook must be an address, and is not quoted where it is none', () => {
+it('a webhook must be a URL, and an invalid one is not quoted', () => {
   expect(clicks('', 'alerts: { webhook: "https://hooks.example/s3cret" }').alerts.webhook).toBe(
     'https://hooks.example/s3cret',
   );

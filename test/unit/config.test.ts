@@ -9,7 +9,7 @@ const parse = (text: string, env: Record<string, string> = {}): LoadedConfig => 
 const source = (rest = ''): string =>
   `sources:\n  main:\n    baseUrl: https://a.example\n    apiKey: k\n    plan: pro\n${rest}`;
 
-/** As it stands in the design, which other people have copied. */
+/** As in the design document, from which users have copied it. */
 const SAMPLE = `
 sources:
   main:
@@ -32,7 +32,7 @@ http:    { host: 127.0.0.1, port: 7070, token: "\${TRIBUTARY_TOKEN:-}" }
 `;
 
 describe('the sample of the design', () => {
-  it('says what it says', () => {
+  it('is parsed as written', () => {
     const database = 'postgresql://u:p@db.example/x';
     const env = { TRIBUTARY_API_KEY: 'key', DATABASE_URL: database, REDIS_URL: 'redis://r' };
     const { config, warnings } = parse(SAMPLE, env);
@@ -65,7 +65,7 @@ describe('config/tributary.yaml', () => {
   const path = 'config/tributary.yaml';
   const text = readFileSync(path, 'utf8');
 
-  it('works as it stands, with an empty environment', () => {
+  it('is valid as it is, with an empty environment', () => {
     const { config, warnings } = loadConfig(path, {});
     expect(config.sources.main).toMatchObject({ baseUrl: 'http://127.0.0.1:8787', apiKey: 'sandbox-key' });
     expect(Object.keys(config.sources.main?.streams ?? {})).toEqual(['clicks', 'leads', 'sales']);
@@ -73,7 +73,7 @@ describe('config/tributary.yaml', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('shows no key that the schema does not know, also in its comments', () => {
+  it('shows no key that the schema lacks, also in its comments', () => {
     const all = text.replace(/^( *)# (\w+: )/gm, '$1$2');
     expect(all).not.toBe(text);
     const { config } = parse(all, { REDIS_URL: 'redis://127.0.0.1' });
@@ -89,7 +89,7 @@ describe('config/tributary.yaml', () => {
   });
 });
 
-/** Names of properties, and the words of every choice. */
+/** Names of properties, and the values of every enum. */
 function keysOf(schema: unknown): string[] {
   if (typeof schema !== 'object' || schema === null) return [];
   const { properties, enum: words, ...rest } = schema as { properties?: object; enum?: unknown[] };
@@ -120,7 +120,7 @@ describe('the environment', () => {
     expect(since(value, env)).toBe(wanted);
   });
 
-  it('says which variable is missing, once, where it is used', () => {
+  it('reports a missing variable once, where it is used', () => {
     const text = source(`    since: \${S}\nstate: { url: "\${DB}" }\n`).replace('https://a.example', `\${BASE}`);
     expect(() => parse(text, { S: '' })).toThrow(
       [
@@ -136,7 +136,7 @@ describe('the environment', () => {
     expect(refused(value, { S: '7d', T: '7d' })).toMatch(/^f\.yaml:6:12 write a variable as \$\{NAME\}/);
   });
 
-  it('holds nothing that an object has by birth', () => {
+  it('does not find inherited properties of an object', () => {
     expect(refused(`\${constructor}`)).toContain('constructor is not set');
     expect(refused(`\${__proto__}`)).toContain('__proto__ is not set');
   });
@@ -151,7 +151,7 @@ describe('the environment', () => {
     `\${OTHER}`,
     '$& $1 $$',
     "' # ",
-  ])('can never become YAML: %j', (value) => {
+  ])('is never parsed as YAML: %j', (value) => {
     for (const quoted of [`\${KEY}`, `"\${KEY}"`, `'\${KEY}'`]) {
       const text = source().replace('apiKey: k', `apiKey: ${quoted}`);
       const { config } = parse(text, { KEY: value, OTHER: 'other' });
@@ -159,7 +159,7 @@ describe('the environment', () => {
     }
   });
 
-  it('fills in values, not keys', () => {
+  it('is used in values, not in keys', () => {
     expect(() => parse(`\${A}: {}`, { A: 'state' })).toThrow('f.yaml:1:1 the environment fills in values, not keys');
   });
 
@@ -170,8 +170,8 @@ describe('the environment', () => {
   });
 });
 
-describe('what may be left out', () => {
-  it.each(['', '# nothing\n', '{}', '---\n'])('the whole file: %j', (text) => {
+describe('optional parts', () => {
+  it.each(['', '# nothing\n', '{}', '---\n'])('the content of the file: %j', (text) => {
     const { config } = parse(text);
     expect(config.sources).toEqual({});
     expect(config.sinks).toEqual({
@@ -181,18 +181,18 @@ describe('what may be left out', () => {
     expect(config.http.token).toBeUndefined();
   });
 
-  it('a source needs three keys', () => {
+  it('all but three keys of a source', () => {
     const main = parse(source()).config.sources.main;
     expect(main).toMatchObject({ requestsPerSecond: 2, since: '30d' });
     expect(Object.keys(main?.streams ?? {})).toEqual(['clicks', 'leads', 'sales']);
   });
 
-  it('anchors may share what is the same', () => {
+  it('repetition, by anchors', () => {
     const { config } = parse(source('    streams: { leads: &s { every: 3m }, sales: *s }\n'));
     expect(config.sources.main?.streams.sales?.schedule).toEqual({ every: 180_000 });
   });
 
-  it('the file itself, for commands that only look', () => {
+  it('the file, for commands that only read', () => {
     expect(() => loadConfigOrDefaults('no/such.yaml', {})).toThrow('there is no config file no/such.yaml');
     expect(() => loadConfig('config', {})).toThrow('the config file config cannot be read (EISDIR)');
   });

@@ -6,8 +6,8 @@ import { coverageSpans } from '../../src/model/window.ts';
 const entry = (start: number, end: number, certified = true) => ({ start, end, certified });
 const WHOLE = { start: 0, end: 100 };
 
-describe('what is known of a span of time', () => {
-  it('is proven, read and not proven, passed over, or not reached yet', () => {
+describe('the state of a span of time', () => {
+  it('is proven, unproven, skipped or not reached', () => {
     expect(coverageSpans([entry(0, 20), entry(20, 40), entry(50, 60, false), entry(60, 80)], WHOLE)).toEqual([
       { start: 0, end: 40, state: 'certified' },
       { start: 40, end: 50, state: 'gap' },
@@ -19,7 +19,7 @@ describe('what is known of a span of time', () => {
     expect(coverageSpans([entry(-10, 200)], WHOLE)).toEqual([{ ...WHOLE, state: 'certified' }]);
   });
 
-  it('leaves no hole and no overlap, whatever the ledger', () => {
+  it('has no hole and no overlap, whatever the ledger', () => {
     const ledger = fc
       .uniqueArray(fc.integer({ min: -20, max: 120 }), { maxLength: 12 })
       .chain((cuts) =>
@@ -62,12 +62,12 @@ describe('the bar', () => {
     expect(bar([])).toBe('──────────');
   });
 
-  it('never hides a gap, however small it is', () => {
+  it('never hides a gap, however small', () => {
     expect(bar([entry(0, 31), entry(31.2, 100)])).toBe('███·██████');
     expect(bar([entry(0, 31), entry(31, 31.1, false), entry(31.1, 100)])).toBe('███▒██████');
   });
 
-  it('takes the last minutes that nobody could prove yet for what they are: little', () => {
+  it('shows the newest minutes, which cannot be proven yet, in proportion', () => {
     expect(bar([entry(0, 99.9)])).toBe('██████████');
   });
 });

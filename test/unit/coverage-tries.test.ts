@@ -18,18 +18,18 @@ describe('a window that cannot be proven', () => {
   const afterRuns = (count: number): Entry[] =>
     Array.from({ length: count }, (_, i) => entry(10, 20, false, `run${i}`)).reduce(overlay, [] as Entry[]);
 
-  it('counts the runs that tried, each once', () => {
+  it('counts each run that tried once', () => {
     expect(afterRuns(3)).toMatchObject([{ start: 10, end: 20, tries: 3 }]);
     expect(overlay(afterRuns(3), entry(12, 18, false, 'run2'))).toMatchObject([{ tries: 3 }]);
   });
 
-  it('starts over when it was proven in between', () => {
+  it('restarts its count when it was proven in between', () => {
     const proven = overlay(afterRuns(4), entry(10, 20, true, 'good'));
     expect(proven).toMatchObject([{ certified: true }]);
     expect(proven[0]?.tries).toBeUndefined();
   });
 
-  it('is tried again after an hour, five times, and then once a day while others go on', () => {
+  it('is retried after an hour, five times, then once a day while others continue', () => {
     const whole = { start: 0, end: 30 };
     const again = { start: 0, end: 0 };
     const [before, after] = [afterRuns(MOST_TRIES - 1), afterRuns(MOST_TRIES)];

@@ -20,12 +20,12 @@ describe('durations', () => {
     expect(parseDuration(text)).toBe(ms);
   });
 
-  it.each(['', 'd', '7', '-7d', '7D', '7 days', '1y', '7d2h', '1e3s', 'Infinityd'])('%j is none', (text) => {
+  it.each(['', 'd', '7', '-7d', '7D', '7 days', '1y', '7d2h', '1e3s', 'Infinityd'])('%j is invalid', (text) => {
     expect(parseDuration(text)).toBeUndefined();
   });
 });
 
-describe('dates that people type', () => {
+describe('dates from the command line', () => {
   it.each<[string, number]>([
     ['2026-11-01', Date.UTC(2026, 10, 1)],
     ['2026-11-01T10:00Z', Date.UTC(2026, 10, 1, 10)],
@@ -45,11 +45,11 @@ describe('dates that people type', () => {
     ['1mo', '2026-01-15T00:00:00Z', '2025-12-15T00:00:00Z'],
     ['13mo', '2026-03-31T10:00:00Z', '2025-02-28T10:00:00Z'],
     ['12 mo', '2024-02-29T10:00:00Z', '2023-02-28T10:00:00Z'],
-  ])('%s before %s is a calendar month, or the end of a shorter one', (text, now, then) => {
+  ])('%s before %s is a calendar month earlier, or the end of a shorter one', (text, now, then) => {
     expect(parseDate(text, Date.parse(now))).toBe(Date.parse(then));
   });
 
-  it.each(['', 'last week', '1mon', '2026-02-30', '2026-11', '999999999d'])('%j is none', (text) => {
+  it.each(['', 'last week', '1mon', '2026-02-30', '2026-11', '999999999d'])('%j is invalid', (text) => {
     expect(parseDate(text, NOW)).toBeUndefined();
   });
 });
@@ -57,7 +57,7 @@ describe('dates that people type', () => {
 describe('windows', () => {
   const window = { start: 10, end: 20 };
 
-  it('hold their start and not their end', () => {
+  it('include their start and exclude their end', () => {
     expect([9, 10, 19.999, 20].map((at) => holds(window, at))).toEqual([false, true, true, false]);
   });
 
@@ -65,7 +65,7 @@ describe('windows', () => {
     expect(describeWindow(window)).toBe('[1970-01-01T00:00:00.010Z, 1970-01-01T00:00:00.020Z)');
   });
 
-  it('the day of an instant begins at midnight UTC, before 1970 too', () => {
+  it('begin the day of an instant at midnight UTC, before 1970 too', () => {
     expect(startOfDay(NOW)).toBe(Date.UTC(2026, 10, 14));
     expect(startOfDay(Date.UTC(2026, 10, 14))).toBe(Date.UTC(2026, 10, 14));
     expect(startOfDay(-1)).toBe(-86_400_000);

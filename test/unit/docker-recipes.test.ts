@@ -4,7 +4,7 @@ import { parseAllDocuments } from 'yaml';
 import { parseConfig } from '../../src/config/index.ts';
 import { argv, readDockerfile, said } from '../support/docker.ts';
 
-/** What docs/deployment.md hands out agrees with the image, and its config is sound. */
+/** The examples in docs/deployment.md agree with the image, and their config is valid. */
 
 const MANIFEST = readFileSync('deploy/kubernetes.yaml', 'utf8');
 const UNIT = readFileSync('deploy/tributary.service', 'utf8');
@@ -37,12 +37,12 @@ describe('the Kubernetes manifest', () => {
   const pod = the('Deployment')?.spec.template.spec;
   const container = pod?.containers[0];
 
-  it('is YAML', () => {
+  it('is valid YAML', () => {
     expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
     expect(manifests.map(({ kind }) => kind)).toEqual(['Secret', 'ConfigMap', 'Deployment', 'Service']);
   });
 
-  it('has a config that is sound with its own secrets, where the image looks for it', () => {
+  it('has a config that is valid with its own secrets, where the image looks for it', () => {
     const text = the('ConfigMap')?.data['tributary.yaml'] ?? '';
     const { config } = parseConfig(text, 'tributary.yaml', the('Secret')?.stringData ?? {});
     expect(config.http).toMatchObject({ host: '0.0.0.0', port: container?.ports[0]?.containerPort });
@@ -50,13 +50,13 @@ describe('the Kubernetes manifest', () => {
     expect(container?.volumeMounts.map(({ name }) => name)).toEqual(pod?.volumes.map(({ name }) => name));
   });
 
-  it('runs what the image runs, and asks what the image asks', () => {
+  it('runs the command and the health check of the image', () => {
     expect(container?.args).toEqual(argv(said(image, 'CMD')));
     expect(said(image, 'HEALTHCHECK')).toContain(`:7070${container?.livenessProbe.httpGet.path}`);
     expect([container?.ports[0]?.name, the('Service')?.spec.ports[0]?.targetPort]).toEqual(['http', 'http']);
   });
 
-  it('gives no rights, and time to stop', () => {
+  it('grants no privileges, and time to stop', () => {
     expect(pod?.securityContext.runAsNonRoot).toBe(true);
     expect(container?.securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false });
     expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(secondsToStop());
@@ -66,14 +66,14 @@ describe('the Kubernetes manifest', () => {
 describe('the systemd unit', () => {
   const settings = new Map([...UNIT.matchAll(/^(\w+)=(.*)$/gm)].map(([, key = '', value = '']) => [key, value]));
 
-  it('starts what the image starts, and gives it time to stop', () => {
+  it('runs the command of the image, and gives it time to stop', () => {
     expect(settings.get('ExecStart')).toBe('/usr/bin/env tributary start --config /etc/tributary/tributary.yaml');
     expect(Number(settings.get('TimeoutStopSec'))).toBeGreaterThan(secondsToStop());
     expect(settings.get('WorkingDirectory')).toBe(`/var/lib/${settings.get('StateDirectory')}`);
   });
 });
 
-/** What a worker takes at most before it leaves by itself. */
+/** How long a worker takes at most to exit. */
 function secondsToStop(): number {
   const [, milliseconds = ''] =
     /EXIT_WITHIN_MS = ([\d_]+)/.exec(readFileSync('src/cli/commands/worker.ts', 'utf8')) ?? [];

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../src/config/index.ts';
 import { argv, filledEnvExample, readCompose, readDockerfile, said, variablesOfCompose } from '../support/docker.ts';
 
-/** What can be known of the container without a Docker engine. What the image runs is run by package-image.test.ts. */
+/** Checks of the container without a Docker engine. package-image.test.ts runs the command of the image. */
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
   engines: { node: string };
@@ -17,25 +17,25 @@ describe('the Dockerfile', () => {
   const stages = readDockerfile();
   const image = stages.at(-1);
 
-  it('builds in stages, and the image holds none of the tools', () => {
+  it('builds in stages, and leaves the tools out of the image', () => {
     expect(stages.map(({ name }) => name)).toEqual(['package', 'install', undefined]);
     const runs = image?.instructions.filter(({ word }) => word === 'RUN').map(({ rest }) => rest) ?? [];
     expect(runs.filter((command) => /npm|apt|curl/.test(command))).toEqual([]);
   });
 
-  it('names the version of its base, which the package accepts', () => {
+  it('names the version of its base, which the package supports', () => {
     for (const { base } of stages) {
       const [, major] = /^node:(\d+)-\w+-slim$/.exec(base) ?? [];
       expect(Number(major), base).toBeGreaterThanOrEqual(Number.parseInt(manifest.engines.node.slice(2), 10));
     }
   });
 
-  it('can be pinned: one argument names the base of every stage, by its digest', () => {
+  it('can be pinned: one argument sets the base of every stage by digest', () => {
     const base = `node:24-bookworm-slim@sha256:${'0'.repeat(64)}`;
     expect(readDockerfile(undefined, { NODE: base }).map((stage) => stage.base)).toEqual([base, base, base]);
   });
 
-  it('runs as a user by number, who is not root', () => {
+  it('runs as a numeric user other than root', () => {
     expect(said(image, 'USER')).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   });
 
@@ -45,7 +45,7 @@ describe('the Dockerfile', () => {
     expect(argv(said(image, 'HEALTHCHECK'))[0]).toBe('node');
   });
 
-  it('says what it is, as package.json does', () => {
+  it('has the labels of package.json', () => {
     const labels = Object.fromEntries(
       [...(said(image, 'LABEL') ?? '').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]*)"/g)].map(
         ([, key, value]) => [key, value],
@@ -54,7 +54,7 @@ describe('the Dockerfile', () => {
     expect(labels).toEqual({ title: 'tributary', description: manifest.description, licenses: manifest.license });
   });
 
-  it('copies only what is there and what .dockerignore lets in', () => {
+  it('copies only files that exist and that .dockerignore admits', () => {
     const letIn = readFileSync('.dockerignore', 'utf8').match(/(?<=^!).+/gm) ?? [];
     const copied = stages
       .flatMap(({ instructions }) => instructions)
@@ -64,7 +64,7 @@ describe('the Dockerfile', () => {
     expect([...new Set(copied)].sort()).toEqual([...letIn].sort());
   });
 
-  it('leaves install scripts of others unrun, and holds no secret', () => {
+  it('does not run install scripts of dependencies, and contains no secret', () => {
     const lines = stages.flatMap(({ instructions }) => instructions);
     const installs = lines.filter(({ rest }) => rest.includes('npm ci'));
     expect(installs.length).toBe(2);
@@ -80,14 +80,14 @@ describe('compose.yaml', () => {
   const { services, volumes } = readCompose(env);
   const { tributary, postgres, redis } = services;
 
-  it('asks for what .env.example names, and that for nothing else', () => {
+  it('requires only the variables that .env.example names', () => {
     expect(variablesOfCompose().sort()).toEqual(Object.keys(env).sort());
     expect(() => readCompose({ ...env, TRIBUTARY_API_KEY: '' })).toThrow('TRIBUTARY_API_KEY is required');
     const secrets = readFileSync('docker/.env.example', 'utf8').match(/^\w*(KEY|TOKEN|PASSWORD)=.*$/gm);
     expect(secrets).toEqual(['TRIBUTARY_API_KEY=', 'TRIBUTARY_TOKEN=', 'POSTGRES_PASSWORD=']);
   });
 
-  it('gives the config everything that it asks for', () => {
+  it('passes the config every variable that it uses', () => {
     const { config, warnings } = parseConfig(
       readFileSync('docker/tributary.yaml', 'utf8'),
       'docker/tributary.yaml',
@@ -101,7 +101,7 @@ describe('compose.yaml', () => {
     expect(config.alerts).toMatchObject({ webhook: 'https://hooks.example.com/filled-in', mute: [] });
   });
 
-  it('gives the worker no rights, and nothing to write to but a volume and memory', () => {
+  it('gives the worker no privileges, and only a volume and memory to write to', () => {
     expect(tributary).toMatchObject({
       read_only: true,
       tmpfs: ['/tmp'],
@@ -111,13 +111,13 @@ describe('compose.yaml', () => {
     expect(tributary?.volumes?.filter((volume) => !volume.endsWith(':ro'))).toEqual(['lake:/tributary/data']);
   });
 
-  it('shows nothing to other machines', () => {
+  it('publishes nothing to other machines', () => {
     const ports = Object.values(services).flatMap((service) => service.ports ?? []);
     expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([]);
     expect(ports).toHaveLength(1);
   });
 
-  it('waits for servers that are healthy, and keeps their data', () => {
+  it('waits for healthy servers, and persists their data', () => {
     expect(tributary?.depends_on).toEqual({
       postgres: { condition: 'service_healthy' },
       redis: { condition: 'service_healthy' },

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** A foreign follows the links: each leads to a file that is there, and to a heading that is in it. */
+/** Each link of the docs leads to an existing file and heading. */
 
 const PAGES = [
   'README.md',
@@ -17,7 +17,7 @@ function isPage(name: string): boolean {
   return name.endsWith('.md');
 }
 
-/** Links, pictures and reference definitions, outside of code. */
+/** Links, images and reference definitions, outside of code. */
 function linksOf(page: string): string[] {
   const prose = readFileSync(page, 'utf8')
     .replace(/^```.*?^```$/gms, '')
@@ -27,7 +27,7 @@ function linksOf(page: string): string[] {
 
 const isOutside = (target: string): boolean => /^[a-z]+:/.test(target);
 
-/** As the forges make them: lower case, without punctuation, blanks as hyphens; a second one of a name is numbered. */
+/** As GitHub and GitLab generate them: lower case, without punctuation, hyphens for blanks; duplicates are numbered. */
 function anchorsOf(page: string): Set<string> {
   const prose = readFileSync(page, 'utf8').replace(/^```.*?^```$/gms, '');
   const anchors = new Set<string>();
@@ -60,20 +60,20 @@ describe('links', () => {
     expect(faults.filter(Boolean)).toEqual([]);
   });
 
-  it('to other places are encrypted, unless they lead to this machine', () => {
+  it('to other hosts are encrypted', () => {
     const outside = PAGES.flatMap((page) => linksOf(page).filter(isOutside));
     expect(outside.length).toBeGreaterThan(10);
     expect(outside.filter((target) => !/^(https:|http:\/\/(127\.0\.0\.1|localhost)\b)/.test(target))).toEqual([]);
   });
 
-  it('that are broken would be seen', () => {
+  it('that are broken would be found', () => {
     expect(faultOf('README.md', 'docs/nowhere.md')).toContain('there is no docs/nowhere.md');
     expect(faultOf('docs/concepts.md', 'operations.md#nowhere')).toContain('docs/operations.md has no such heading');
     expect(faultOf('docs/concepts.md', 'operations.md#late-data')).toBeUndefined();
   });
 });
 
-it('every page can be reached from the README', () => {
+it('every page is linked from the README', () => {
   const reached = new Set(['README.md']);
   for (const page of reached) {
     for (const target of linksOf(page)) {
@@ -84,8 +84,8 @@ it('every page can be reached from the README', () => {
   expect(PAGES.filter((page) => !reached.has(page))).toEqual([]);
 });
 
-/** On npm, `tributary` is somebody else's: a line that installs or imports it would run a foreign's code. */
-it('nobody is told to install or import the unrelated package of that name', () => {
+/** On npm, `tributary` is an unrelated package: a line that installs or imports it would run foreign code. */
+it('no page installs or imports the unrelated npm package', () => {
   const { name } = JSON.parse(readFileSync('package.json', 'utf8')) as { name: string };
   expect(name).not.toBe('tributary');
   const lines = PAGES.flatMap((page) =>
@@ -100,7 +100,7 @@ it('nobody is told to install or import the unrelated package of that name', () 
   expect(npx).toEqual([]);
 });
 
-it('the README has the two commands of a foreign, and CI runs its test command as it is', () => {
+it('the README has the two commands of a newcomer, and CI runs its test command unchanged', () => {
   const commands = [...readFileSync('README.md', 'utf8').matchAll(/^```sh\n(npm ci && [^\n]+)\n```$/gm)];
   expect(commands.map(([, command]) => command)).toEqual(['npm ci && npm run demo', 'npm ci && npm test']);
   expect(readFileSync('.ci/run', 'utf8').split('\n')).toContain('npm ci && npm test');

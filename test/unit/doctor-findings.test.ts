@@ -27,12 +27,12 @@ describe('the machine', () => {
     expect(diskFinding('.tributary/', free).level).toBe(level);
   });
 
-  it('the disk of a folder that is not there yet is that of its parents', async () => {
+  it('the disk of a folder that does not exist yet is that of its parents', async () => {
     expect((await checkDisk('no/such/folder')).says).toMatch(/^\d+\.\d GiB free for no\/such\/folder$/);
   });
 });
 
-it('an error tells who can fix it, and a bug is thrown on', () => {
+it('an error names who can fix it, and a bug is rethrown', () => {
   const fixers = [new ConfigError('x'), new StopStream('x'), new RetryLater('x')].map(
     (fault) => findingOf('s', fault).fixBy,
   );
@@ -41,7 +41,7 @@ it('an error tells who can fix it, and a bug is thrown on', () => {
 });
 
 describe('a real Redis', () => {
-  it('is judged by what it says of itself', async () => {
+  it('is judged by what it reports', async () => {
     const port = await freePort();
     const server = startProcess(
       'redis-server',

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { errorTexts } from './generated/error-texts.ts';
 
-/** The rules that a machine can check of the messages that error-texts.md lists. The rest is for whoever reads it there. */
+/** Rules for the messages in error-texts.md that a machine can check. */
 
 const TEXTS = errorTexts();
 const all = TEXTS.flatMap(({ message, kept, next }) => [message, kept ?? '', next ?? '']).filter(Boolean);
 
 describe('the text of every error', () => {
-  it('is found', () => {
+  it('is found in the source', () => {
     expect(TEXTS.length).toBeGreaterThan(50);
     expect(TEXTS).toContainEqual({
       file: 'cursor/leases.ts',
@@ -18,20 +18,20 @@ describe('the text of every error', () => {
     });
   });
 
-  it('is a clause, not a shout: no capital at its start, no full stop, no exclamation', () => {
+  it('is a clause: no initial capital, no full stop, no exclamation mark', () => {
     const isName = /^(TRIBUTARY_|Postgres|Redis)/;
     expect(all.filter((text) => (/^[A-Z]/.test(text) && !isName.test(text)) || /[.!]$/.test(text))).toEqual([]);
   });
 
-  it('has none of the words that say nothing', () => {
+  it('has no empty words', () => {
     expect(
       all.filter((text) => /\b(invalid|illegal|oops|failed to|unable to|error occurred|please|fatal)\b/i.test(text)),
     ).toEqual([]);
   });
 
-  it('says what to do, or where that is said', () => {
+  it('names the next action, or where it is described', () => {
     const silent = TEXTS.filter(({ kind, next }) => next === undefined && !['BadRecord', 'Cancelled'].includes(kind));
-    // A list of faults follows, each with its own advice; what must be is named; or the advice is handed in.
+    // Excused: a list of faults with their own advice; a named condition; advice passed in by the caller.
     const isExcused = /:$|must be|^the state in schema|^gave up/;
     expect(silent.map(({ message }) => message).filter((message) => !isExcused.test(message))).toEqual([
       'an earlier statement failed, so the transaction was rolled back',

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { BadRecord, Cancelled, ConfigError, Fault, RetryLater, StopStream } from '../../src/model/errors.ts';
 
-describe('the message for a person', () => {
-  it('says where, what happened, what was kept and what to do', () => {
+describe('the message of an error', () => {
+  it('names the place, the event, what was kept and the next action', () => {
     const fault = new StopStream('the service refused the key', {
       where: { source: 'main', stream: 'clicks', window: '[a, b)' },
       kept: 'everything before a',
@@ -19,11 +19,11 @@ describe('the message for a person', () => {
     [{ stream: 'sales' }, 'sales: lost'],
     [{ window: '[a, b)' }, '[a, b): lost'],
     [{ source: 'main', window: '[a, b)' }, 'main [a, b): lost'],
-  ])('leaves out what is not known: %j', (where, text) => {
+  ])('leaves out what is unknown: %j', (where, text) => {
     expect(new BadRecord('lost', { where }).describe()).toBe(text);
   });
 
-  it('lists every fault of a config, one a line', () => {
+  it('lists the faults of a config one a line', () => {
     const error = new ConfigError('the config has 2 errors', { faults: ['line 3: no apiKey', 'line 9: unknown key'] });
     expect(error.describe()).toBe('the config has 2 errors\n  line 3: no apiKey\n  line 9: unknown key');
     expect(error.faults).toHaveLength(2);
@@ -31,15 +31,15 @@ describe('the message for a person', () => {
   });
 });
 
-describe('where it happened', () => {
-  it('outer layers add what they know, and the inner word stays', () => {
+describe('the place of an error', () => {
+  it('is completed by outer layers, and inner values stay', () => {
     const fault = new RetryLater('slow', { where: { stream: 'leads' } });
     const same = fault.at({ stream: 'clicks', window: '[a, b)' }).at({ source: 'main', window: '[c, d)' });
     expect(same).toBe(fault);
     expect(fault.where).toEqual({ source: 'main', stream: 'leads', window: '[a, b)' });
   });
 
-  it('belongs to one error: what was handed in is not written to', () => {
+  it("belongs to one error: the caller's object is not changed", () => {
     const where = { source: 'main' };
     new BadRecord('odd', { where }).at({ stream: 'clicks' });
     expect(where).toEqual({ source: 'main' });
@@ -57,13 +57,13 @@ describe('each kind', () => {
     expect('cause' in new Kind('it happened')).toBe(false);
   });
 
-  it('carries what the service said', () => {
+  it("carries the service's answer", () => {
     const answer = { status: 429, code: 'rate_limit_exceeded', message: 'slow down' };
     expect(new RetryLater('too many', { answer, afterMs: 3000 })).toMatchObject({ answer, afterMs: 3000 });
     expect(new StopStream('refused', { answer }).answer).toBe(answer);
   });
 
-  it('Cancelled says so by itself', () => {
+  it('Cancelled has a default message', () => {
     expect(new Cancelled('interrupted').describe()).toBe('interrupted');
   });
 });

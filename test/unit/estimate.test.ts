@@ -7,14 +7,14 @@ const DAY = 86_400_000;
 const MONTH = { start: 0, end: 30 * DAY };
 const PAGE = 1000;
 
-/** Quiet for four weeks, then a campaign: 580 rows, and 20,000 on the last day. */
+/** Four quiet weeks, then a campaign: 580 rows, and 20,000 on the last day. */
 const TIMES = [
   ...Array.from({ length: 580 }, (_, i) => i * (DAY / 20)),
   ...Array.from({ length: 20_000 }, (_, i) => 29 * DAY + i * (DAY / 20_000)),
 ];
 const within = ({ start, end }: Window): number[] => TIMES.filter((at) => at >= start && at < end);
 
-/** What a page shows of a window's beginning. */
+/** What a page shows of a window's start. */
 function look(window: Window): Sample {
   const page = within(window).slice(0, PAGE);
   const [oldest = 0, newest = 0] = [page[0], page.at(-1)];
@@ -27,7 +27,7 @@ function look(window: Window): Sample {
   };
 }
 
-/** The windows that a chain reads: a page each. */
+/** The windows that a chain reads, a page each. */
 function pages(window: Window): Array<Window & { rows: number }> {
   const read: Array<Window & { rows: number }> = [];
   for (let { start } = window; start < window.end; ) {
@@ -41,8 +41,8 @@ function pages(window: Window): Array<Window & { rows: number }> {
 
 const estimate = () => estimateRows([MONTH], look(MONTH), MONTH.start, async (window) => look(window));
 
-describe('how many rows a range holds', () => {
-  it('is guessed by a handful of looks that see a burst at its end; the parts make up the range', async () => {
+describe('the estimated rows of a range', () => {
+  it('come from a few samples that detect a burst at its end; the parts add up to the range', async () => {
     const { parts, probes } = await estimate();
     expect(probes).toBeLessThanOrEqual(5);
     const inOrder = [...parts].sort((a, b) => a.start - b.start);
@@ -54,7 +54,7 @@ describe('how many rows a range holds', () => {
   });
 });
 
-describe('how much of it is done', () => {
+describe('the estimated progress', () => {
   const run = (estimates: Parameters<typeof createMeter>[1]): Array<{ done: number; ofRows: number }> => {
     const meter = createMeter([MONTH], estimates);
     let rows = 0;
@@ -64,21 +64,21 @@ describe('how much of it is done', () => {
     });
   };
 
-  it('follows the rows where they are estimated, not the days', async () => {
+  it('follows estimated rows, not days', async () => {
     const steps = run((await estimate()).parts);
     expect(steps[0]?.ofRows).toBeLessThan(0.06);
     for (const { done, ofRows } of steps) expect(Math.abs(done - ofRows)).toBeLessThan(0.15);
     expect(steps.at(-1)?.done).toBe(1);
   });
 
-  it('goes by time where nothing is known, and a wrong estimate is put right on the way', () => {
+  it('follows time without an estimate, and corrects a wrong one on the way', () => {
     expect(run([])[0]?.done).toBeGreaterThan(0.95);
     const halved = run([{ ...MONTH, start: 29 * DAY, rows: 10_000 }]);
     expect(halved[10]?.done).toBeGreaterThan(0.4);
     expect(halved.at(-1)?.done).toBe(1);
   });
 
-  it('is something also where there are no rows, and all where there is nothing to read', () => {
+  it('is above 0 without rows, and complete for an empty range', () => {
     const empty = createMeter([MONTH], [{ ...MONTH, rows: 0 }]);
     expect(empty({ start: 0, end: 15 * DAY }, 0)).toBeCloseTo(0.5);
     expect(empty({ start: 15 * DAY, end: 30 * DAY }, 0)).toBe(1);

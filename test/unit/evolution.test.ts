@@ -22,7 +22,7 @@ const columnOf = (value: unknown): [string | undefined, Kind | undefined] => {
   const [change] = changesOf({ click: { ua: value } });
   return [change?.name, change?.kind];
 };
-/** What stands in the evolved columns of a row, by name, and what is left in `_extra`. */
+/** The values of a row's evolved columns by name, and the rest of `_extra`. */
 function placed(
   known: readonly EvolvedColumn[],
   extra: Row['extra'],
@@ -65,7 +65,7 @@ describe('widening', () => {
     ['boolean', 'timestamp', 'text'],
     ['timestamp', 'number', 'text'],
     ['timestamp', 'json', 'json'],
-  ])('%s and %s make %s, either way round', (a, b, c) => {
+  ])('%s and %s make %s, in either order', (a, b, c) => {
     expect([widen(a, b), widen(b, a)]).toEqual([c, c]);
   });
 });
@@ -90,7 +90,7 @@ describe('names', () => {
     '💥',
     `click.${'long'.repeat(40)}`,
     'a\0b',
-  ])('%j becomes a legal name of its own, the same every time', (path) => {
+  ])('gives %j a legal unique name, the same every time', (path) => {
     const name = nameFor(path, new Set());
     expect(name).toMatch(/^[a-z][a-z0-9_]*_[0-9a-f]{8}$/);
     expect(Buffer.byteLength(name)).toBeLessThanOrEqual(63);
@@ -98,7 +98,7 @@ describe('names', () => {
     expect(BOOKKEEPING.map((column) => column.name)).not.toContain(name);
   });
 
-  it('keeps apart what the path rule would make one: case, declared columns, long tails, dots in keys', () => {
+  it('keep apart what the path rule would merge: case, declared columns, long tails, dots in keys', () => {
     const long = `click.${'x'.repeat(70)}`;
     const changes = changesOf({
       click: { ua: 'a', UA: 'b', [`${long}1`]: 1, [`${long}2`]: 2 },
@@ -112,13 +112,13 @@ describe('names', () => {
     expect(new Set(names).size).toBe(8);
     expect(names.filter((name) => stream.columns.some((column) => column.name === name))).toEqual([]);
     expect(changes.find(({ path }) => path === 'clickId')?.name).toMatch(/^click_id_[0-9a-f]{8}$/);
-    // Whatever the order in which the fields came.
+    // Independent of the order of the fields.
     expect(
       findSchemaChanges(stream, [], [row({ clickId: 'd', click: { UA: 'b', ua: 'a' } })]).map(({ name }) => name),
     ).toEqual(changesOf({ click: { ua: 'a', UA: 'b' }, clickId: 'd' }).map(({ name }) => name));
   });
 
-  it('finds another name even where somebody sent a field called like the digest', () => {
+  it('stay unique even if a field is called like the digest', () => {
     const bent = nameFor('click.UA', new Set(['click_ua']));
     const other = nameFor('click.UA', new Set(['click_ua', bent]));
     expect(other).not.toBe(bent);
@@ -126,8 +126,8 @@ describe('names', () => {
   });
 });
 
-describe('changes', () => {
-  it('one new column for each unknown field, typed by all that was seen in the batch', () => {
+describe('schema changes', () => {
+  it('add one column for each unknown field, typed by all values in the batch', () => {
     expect(columnOf(true)).toEqual(['click_ua', 'boolean']);
     expect(columnOf({ deep: 1 })).toEqual(['click_ua', 'json']);
     expect(changesOf({ n: 1 }, { n: null }, { n: 1.5 }, {}, null)).toEqual([
@@ -135,11 +135,11 @@ describe('changes', () => {
     ]);
   });
 
-  it('nothing for what is empty, and nothing for what a declared column reads and could not hold', () => {
+  it('ignore empty values, and values that a declared column reads but cannot hold', () => {
     expect(changesOf({ a: null, b: '', sale: {}, country: 'XX', click: { timestamp: [], id: {} } })).toEqual([]);
   });
 
-  it('a widening where a known column must hold more, and nothing where it holds it already', () => {
+  it('widen a known column that must hold more, and only then', () => {
     const known: EvolvedColumn[] = [{ path: 'n', name: 'n', kind: 'integer' }];
     expect(findSchemaChanges(stream, known, [row({ n: 2 })])).toEqual([]);
     expect(findSchemaChanges(stream, known, [row({ n: 'two' })])).toEqual([
@@ -148,7 +148,7 @@ describe('changes', () => {
     expect(findSchemaChanges(stream, [{ path: 'n', name: 'n', kind: 'json' }], [row({ n: 'two' })])).toEqual([]);
   });
 
-  it('ends at the most columns, and widens those that are there all the same', () => {
+  it('stop at the maximum of columns, but still widen existing ones', () => {
     const known = Array.from({ length: MOST_EVOLVED - 1 }, (_, i) => ({
       path: `f${i}`,
       name: `f${i}`,
@@ -159,7 +159,7 @@ describe('changes', () => {
   });
 });
 
-describe('what is joined', () => {
+describe('joined objects', () => {
   it.each([
     ['link.utmId', true],
     ['customer.vip', true],
@@ -179,7 +179,7 @@ describe('promotion', () => {
     { path: 'score', name: 'score', kind: 'integer' },
   ];
 
-  it('moves a field into its column and leaves the rest where it was', () => {
+  it('moves a field into its column and keeps the rest in `_extra`', () => {
     expect(placed(known, { click: { ua: 'Mozilla', other: 1 }, score: 5 })).toEqual({
       values: { click_ua: 'Mozilla', score: 5 },
       extra: { click: { other: 1 } },
@@ -187,7 +187,7 @@ describe('promotion', () => {
     expect(placed(known, { click: { ua: 'Mozilla' } }).extra).toBeNull();
   });
 
-  it('leaves in `_extra` what does not fit, and what has no column', () => {
+  it('keeps in `_extra` what does not fit or has no column', () => {
     expect(placed(known, { score: 'five', sale: {}, 'click.ua': 'another' })).toEqual({
       values: { click_ua: null, score: null },
       extra: { score: 'five', sale: {}, 'click.ua': 'another' },
@@ -198,7 +198,7 @@ describe('promotion', () => {
     expect(placed(known, { score: 9_007_199_254_740_993n }).values.score).toBe(9_007_199_254_740_993n);
   });
 
-  it('knows a key called __proto__ as any other', () => {
+  it('treats a key called __proto__ like any other', () => {
     const extra = JSON.parse('{"__proto__":"x","click":{"__proto__":1}}') as Row['extra'];
     const changes = changesOf(extra);
     expect(changes.map(({ path }) => path)).toEqual(['__proto__', 'click.__proto__']);

@@ -31,7 +31,7 @@ const slice = (more: Partial<Slice>): Slice => ({
 
 const proven = (window: Window) => ({ window, certified: certified(window) });
 
-/** An export of what a reader says. */
+/** An export of a reader's slices. */
 async function exported(slices: readonly Slice[], { spooled = false, forgotten = '', settleMs = 900 } = {}) {
   const written: Row[] = [];
   const reader: Partial<Reader> = {
@@ -71,7 +71,7 @@ async function exported(slices: readonly Slice[], { spooled = false, forgotten =
   };
 }
 
-it('takes each event once: what was shown ahead of its turn comes in its own place', async () => {
+it('writes each event once: one shown ahead of its turn is written in its place', async () => {
   const { ids, report, text } = await exported([
     slice({ rows: [row('b', NOON + 20), row('late', NOON + 30), row('beyond', NOON + 100)] }),
     slice({ ...proven({ start: NOON, end: NOON + 20 }), rows: [row('a', NOON + 10)] }),
@@ -81,7 +81,7 @@ it('takes each event once: what was shown ahead of its turn comes in its own pla
       rows: [row('b', NOON + 20), row('a', NOON + 40)],
     }),
   ]);
-  // `late` was shown once and never again: it is not lost.
+  // `late` was shown only once, and is not lost.
   expect(ids).toEqual(['a', 'b', 'late']);
   expect(report).toMatchObject({ certified: true, rows: 3, doubts: [], changed: 1 });
   expect(text).toContain('certified: every event of the range is there, each once');
@@ -103,7 +103,7 @@ const TWICE = [
   }),
 ];
 
-it('writes the newest version of an event, in its place, where it can wait for it', async () => {
+it('writes the newest version of an event, in its place, if it is spooled', async () => {
   const { ids, times, report, text } = await exported(TWICE, { spooled: true });
   expect([ids, times]).toEqual([
     ['b', 'c', 'a'],
@@ -114,7 +114,7 @@ it('writes the newest version of an event, in its place, where it can wait for i
   expect(await readdir(folder)).toEqual([]);
 });
 
-it('writes the first version where rows go out as they come', async () => {
+it('writes the first version if rows are streamed', async () => {
   const { ids, times, report } = await exported(TWICE);
   expect([ids, times]).toEqual([
     ['a', 'b', 'c'],
@@ -123,15 +123,15 @@ it('writes the first version where rows go out as they come', async () => {
   expect(report).toMatchObject({ rows: 3, changed: 2 });
 });
 
-it.each([true, false])('leaves out whoever was forgotten, and does not count them (spooled: %s)', async (spooled) => {
+it.each([true, false])('leaves out and does not count events of forgotten customers (spooled: %s)', async (spooled) => {
   const { ids, report } = await exported(TWICE, { spooled, forgotten: 'a' });
   expect(ids).toEqual(['b', 'c']);
   expect(report).toMatchObject({ rows: 2 });
 });
 
 it.each([
-  ['what is too young', [], 950, 'may still arrive late'],
-  ['what was left out', [{ record: {}, reason: 'no time' }], 900, '1 records could not be used and were left out'],
+  ['recent events', [], 950, 'may still arrive late'],
+  ['unusable records', [{ record: {}, reason: 'no time' }], 900, '1 records could not be used and were left out'],
 ] as const)('does not say certified of %s', async (_, rejected, settleMs, note) => {
   const { report, text } = await exported([slice({ ...proven(WINDOW), rejected })], { settleMs });
   expect(report).toMatchObject({ certified: false, doubts: [] });
@@ -139,7 +139,7 @@ it.each([
   expect(text).toContain(note);
 });
 
-it('says what is not proven, and what was left out', async () => {
+it('names what is not proven, and what was left out', async () => {
   const { report, text } = await exported([
     slice({ ...proven({ start: NOON, end: NOON + 50 }), rows: [row('a', NOON)] }),
     slice({

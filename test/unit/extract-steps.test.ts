@@ -4,7 +4,7 @@ import { firstStep, nextStep, stepAt } from '../../src/extract/pages/page-steps.
 
 const limits = fc.integer({ min: 1, max: 1000 });
 
-describe('steps: a page number and a limit are all that can be chosen', () => {
+describe('steps of a page number and a limit', () => {
   test('a page covers limit × (page − 1) up to limit × page', () => {
     fc.assert(
       fc.property(
@@ -23,7 +23,7 @@ describe('steps: a page number and a limit are all that can be chosen', () => {
     );
   });
 
-  test('the next step overlaps what is covered, gets ahead of it and keeps clear of what fails', () => {
+  test('the next step overlaps what is covered, advances, and avoids failing rows', () => {
     const places = fc.tuple(fc.integer({ min: 1, max: 100_000 }), fc.integer({ min: 0, max: 100 }), limits, limits);
     fc.assert(
       fc.property(places, ([covered, overlap, max, low]) => {
@@ -36,7 +36,7 @@ describe('steps: a page number and a limit are all that can be chosen', () => {
     );
   });
 
-  test('at 1,000 rows a page a walk of 100,000 rows costs hardly more than the rows need', () => {
+  test('at 1,000 rows a page, reading 100,000 rows costs hardly more than their pages', () => {
     let { end } = firstStep(1000);
     let pages = 1;
     while (end < 100_000) {
@@ -56,7 +56,7 @@ describe('steps: a page number and a limit are all that can be chosen', () => {
     );
   });
 
-  test('there is no next step where the overlap leaves nothing to gain', () => {
+  test('there is no next step if the overlap leaves nothing to gain', () => {
     expect(nextStep(10, 10, 10)).toBeUndefined();
     expect(nextStep(1000, 995, 1000)).toBeUndefined();
   });

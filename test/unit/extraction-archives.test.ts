@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import type { EventsQuery } from '../../src/api/client.ts';
 import { createSandboxSync, DAY, HOUR, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 
-/** Services whose answers are right in themselves, and do not come from everything there is. */
+/** Services whose answers are consistent but come from part of the data. */
 
-/** Asks the service something else than was asked. */
+/** Replaces the query that the service receives. */
 function askInstead(sync: SandboxSync, change: (asked: EventsQuery) => EventsQuery): void {
   const page = sync.api.page.bind(sync.api);
   sync.api.page = (asked, context) => page(change(asked), context);
@@ -12,7 +12,7 @@ function askInstead(sync: SandboxSync, change: (asked: EventsQuery) => EventsQue
 
 const isComplete = (sync: SandboxSync): boolean => sync.watermark() === sync.now() - POLICY.settleMs;
 
-test('a store of the last day answers whatever reaches into it: history does not begin there', async () => {
+test('a store of the last day answers every query that reaches into it: history is not taken to begin there', async () => {
   const sync = createSandboxSync({ clicks: 3000, days: 6 });
   const edge = NOON - DAY;
   askInstead(sync, (asked) => (asked.end > edge ? { ...asked, start: Math.max(asked.start, edge) } : asked));
@@ -20,7 +20,7 @@ test('a store of the last day answers whatever reaches into it: history does not
   expect(sync.watermark()).toBeUndefined();
 });
 
-test('an archive answers whatever begins in it: nothing newer is certified away', async () => {
+test('an archive answers every query that begins in it: nothing newer is wrongly certified', async () => {
   const sync = createSandboxSync({ clicks: 3000, days: 6 });
   const edge = NOON - DAY;
   askInstead(sync, (asked) => (asked.start < edge ? { ...asked, end: Math.min(asked.end, edge) } : asked));
@@ -28,7 +28,7 @@ test('an archive answers whatever begins in it: nothing newer is certified away'
   expect(isComplete(sync) && sync.missing().length > 0).toBe(false);
 });
 
-test('nothing shows for two polls, and then everything does: all of it is read', async () => {
+test('rows that appear after two empty polls are all read', async () => {
   const sync = createSandboxSync({ clicks: 4000 });
   let isDark = true;
   const page = sync.api.page.bind(sync.api);
@@ -45,7 +45,7 @@ test('nothing shows for two polls, and then everything does: all of it is read',
   expect([sync.missing().length, isComplete(sync)]).toEqual([0, true]);
 });
 
-test('a stream that has shown rows and shows none is not called empty', async () => {
+test('a stream that showed rows and then shows none is not certified empty', async () => {
   const sync = createSandboxSync({ clicks: 500 });
   await sync.run();
   const page = sync.api.page.bind(sync.api);
@@ -62,9 +62,9 @@ async function silentFor(hours: number): Promise<unknown> {
   return (await sync.run()).error;
 }
 
-// Between 22 and 24 hours, the newest row is confirmed by a question that begins before what is retained.
+// Between 22 and 24 hours, a query that begins before the retained range confirms the newest row.
 test.each([1, 12, 20, 23, 30])(
-  'a plan retains two days, and nothing came for %i hours: that is no refused key',
+  'a plan that retains two days, without events for %i hours, is not reported as a refused key',
   async (hours) => {
     expect(await silentFor(hours)).toBeUndefined();
   },

@@ -8,7 +8,7 @@ import { createSandboxSync, DAY, MINUTE, NOON, POLICY, type SandboxSync } from '
 
 const ideal = (rows: number): number => Math.ceil(rows / 1000);
 
-/** The second run finds nothing new; the third is an ordinary poll of a stream that is known. */
+/** The second run finds nothing new; the third is an ordinary poll of a known stream. */
 async function idlePoll(sync: SandboxSync): Promise<number> {
   await sync.run();
   sync.pass(5 * MINUTE);
@@ -17,7 +17,7 @@ async function idlePoll(sync: SandboxSync): Promise<number> {
   return (await sync.run()).requests;
 }
 
-describe('what extraction costs in requests', () => {
+describe('requests of extraction', () => {
   test('40,000 rows over 3 days on a calm exact server: at most 1.05 × ideal + 10', async () => {
     const sync = createSandboxSync({ clicks: 40_000 });
     const { requests, hasDoubts } = await sync.run();
@@ -34,7 +34,7 @@ describe('what extraction costs in requests', () => {
     expect(await idlePoll(createSandboxSync({ clicks: 0 }))).toBeLessThanOrEqual(3);
   });
 
-  test('an idle poll of a stream whose newest row is months old: at most 2', async () => {
+  test('an idle poll of a stream with a newest row from months ago: at most 2', async () => {
     const sync = createSandboxSync({ clicks: 500, days: 3 }, { start: NOON });
     sync.pass(80 * DAY);
     expect(await idlePoll(sync)).toBeLessThanOrEqual(2);
@@ -43,20 +43,20 @@ describe('what extraction costs in requests', () => {
   test('ten empty years: at most 20', async () => {
     const sync = createSandboxSync({ clicks: 0 }, { since: NOON - 3652 * DAY });
     expect((await sync.run()).requests).toBeLessThanOrEqual(20);
-    // An empty answer proves nothing by itself: the next poll confirms it.
+    // One empty answer proves nothing: the next poll confirms it.
     expect(sync.watermark()).toBeUndefined();
     sync.pass(5 * MINUTE);
     const { requests, hasDoubts } = await sync.run();
     expect([requests <= 20, hasDoubts, sync.watermark()]).toEqual([true, false, NOON - POLICY.settleMs]);
   });
 
-  test('ten empty years before three days of rows: at most 20 more than the rows need', async () => {
+  test('ten empty years before three days of rows: at most 20 more than for the rows', async () => {
     const sync = createSandboxSync({ clicks: 2500 }, { since: NOON - 3652 * DAY });
     expect((await sync.run()).requests).toBeLessThanOrEqual(20 + ideal(2500));
     expect(sync.missing()).toEqual([]);
   });
 
-  test('a poll on a widening server does not read the day again: at most 2 with 20,000 rows today', async () => {
+  test('a poll on a widening server does not reread the day: at most 2 with 20,000 rows today', async () => {
     const sync = createSandboxSync({ clicks: 20_000, days: 0.5, traits: { widen: 'day' } });
     await sync.run();
     sync.pass(5 * MINUTE);
@@ -68,7 +68,7 @@ describe('what extraction costs in requests', () => {
     expect(sync.watermark()).toBe(sync.now() - POLICY.settleMs);
   });
 
-  test('rows held at once are pages, not windows', async () => {
+  test('memory holds pages, not windows', async () => {
     let held = 0;
     let most = 0;
     const count = (slice: Slice): boolean => {
@@ -78,26 +78,26 @@ describe('what extraction costs in requests', () => {
     };
     const sync = createSandboxSync({ clicks: 20_000, traits: { ties: 5000 } }, { commitsNow: count });
     sync.sink.onCommit = (moment) => {
-      // Everything added so far is in this commit or in the one under way.
+      // Everything added so far is in this commit or in the current one.
       if (moment === 'after') held = 0;
     };
     await sync.run();
     expect(sync.missing()).toEqual([]);
-    // The committer's batch of 5,000 rows, the one under way, and a page.
+    // The committer's batch of 5,000 rows, the current one, and a page.
     expect(most).toBeLessThanOrEqual(5000 + 5000 + 1000);
   });
 });
 
 interface Poll {
   requests: number;
-  /** Rows on all of its answers. */
+  /** Rows in all answers. */
   rows: number;
-  /** A row from before the watermark showed: the page joins what is complete. */
+  /** A row from before the watermark was shown: the page overlaps what is complete. */
   isJoined: boolean;
   isComplete: boolean;
 }
 
-/** One poll, five minutes after the last, with what arrived in between. */
+/** One poll, five minutes after the last, with rows arriving in between. */
 async function poll(sync: SandboxSync, arriving = 0): Promise<Poll> {
   const watermark = sync.watermark() ?? Number.NaN;
   sync.pass(5 * MINUTE);
@@ -115,7 +115,7 @@ async function poll(sync: SandboxSync, arriving = 0): Promise<Poll> {
   };
 }
 
-/** The rows that a poll has to carry: those of the lookback, and what is younger. */
+/** The fewest rows that a poll must carry: those of the lookback and newer ones. */
 const rowsToCarry = (sync: SandboxSync, watermark: number): number =>
   sync.service
     .events('clicks')
@@ -128,8 +128,8 @@ describe('what a poll carries', () => {
       await sync.run();
       // Until the last rows are older than the lookback.
       for (let i = 0; i < 6; i++) await poll(sync);
-      const { rows, ...told } = await poll(sync);
-      expect(told, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
+      const { rows, ...result } = await poll(sync);
+      expect(result, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
       expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(20);
     }
   });
@@ -138,16 +138,16 @@ describe('what a poll carries', () => {
     for (const traits of [{}, { widen: 'day' }] as const) {
       const sync = createSandboxSync({ clicks: 3000, traits });
       await sync.run();
-      // Until the lookback is full of them.
+      // Until they fill the lookback.
       for (let i = 0; i < 6; i++) await poll(sync, 100);
       const watermark = sync.watermark() ?? Number.NaN;
-      const { rows, ...told } = await poll(sync, 100);
-      expect(told, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
+      const { rows, ...result } = await poll(sync, 100);
+      expect(result, JSON.stringify(traits)).toEqual({ requests: 1, isJoined: true, isComplete: true });
       expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(2.5 * rowsToCarry(sync, watermark));
     }
   });
 
-  test('100 rows after an idle hour: the same, but for a second request where a start is widened', async () => {
+  test('100 rows after an idle hour: the same, with a second request if a start is widened', async () => {
     for (const [traits, requests] of [
       [{}, 1],
       [{ widen: 'day' } as const, 2],
@@ -156,14 +156,14 @@ describe('what a poll carries', () => {
       await sync.run();
       for (let i = 0; i < 12; i++) await poll(sync);
       const watermark = sync.watermark() ?? Number.NaN;
-      const { rows, ...told } = await poll(sync, 100);
-      expect(told, JSON.stringify(traits)).toEqual({ requests, isJoined: true, isComplete: true });
+      const { rows, ...result } = await poll(sync, 100);
+      expect(result, JSON.stringify(traits)).toEqual({ requests, isJoined: true, isComplete: true });
       expect(rows, JSON.stringify(traits)).toBeLessThanOrEqual(2.5 * rowsToCarry(sync, watermark));
     }
   });
 });
 
-test('a second poll within the same second reads nothing that the first has read, and commits once', async () => {
+test('a second poll within the same second rereads nothing, and commits once', async () => {
   const windows: Window[] = [];
   let commits = 0;
   const sync = createSandboxSync({ clicks: 2000 }, { onWindow: (window) => void windows.push(window) });
@@ -174,13 +174,13 @@ test('a second poll within the same second reads nothing that the first has read
     return open(...of);
   };
   windows.length = 0;
-  // The service tells its time in whole seconds, so that it may be behind the watermark of the first.
+  // The service's clock shows whole seconds, so it may be behind the first run's watermark.
   sync.pass(-1);
   expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false, requests: 1 });
   expect({ windows, commits }).toEqual({ windows: [], commits: 1 });
 });
 
-test('a window right behind a tie that is larger than a page, where deep pages repeat the first: at most 60', async () => {
+test('a window right after a tie larger than a page, where deep pages repeat the first: at most 60', async () => {
   const { service, api, now } = createSandboxSync({ clicks: 300, traits: { deepPages: 'repeat@1', ties: 2500 } });
   const times = service.truth('clicks').map(({ at }) => at);
   const tie = times.find((at, i) => times[i + 100] === at) ?? Number.NaN;
@@ -193,7 +193,7 @@ test('a window right behind a tie that is larger than a page, where deep pages r
   expect(api.queries.length).toBeLessThanOrEqual(60);
 });
 
-test('rows that come late during a first sync contradict nothing: it is complete', async () => {
+test('rows that arrive late during a first sync cause no contradiction: it is complete', async () => {
   const sync = createSandboxSync({ clicks: 20_000 });
   sync.api.onRequest = () => {
     sync.pass(500);

@@ -8,26 +8,26 @@ import { DAY } from '../support/sandbox-sync.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { createWrittenSync, plainly, spread, type WrittenEvent } from '../support/written-service.ts';
 
-/** Answers that never come to their end, over HTTP: the client's own deadlines and cut connections, not a status, say that it is too much. */
+/** Answers that never end, over HTTP: the client's own timeouts and cut connections, not a status, show that a query is too large. */
 type Respond = (response: ServerResponse, asked: { ms: number; rows: WrittenEvent[] }) => void;
 
-const whole: Respond = (response, { rows }) => response.end(JSON.stringify(rows));
+const answerFully: Respond = (response, { rows }) => response.end(JSON.stringify(rows));
 const begun: Respond = (response, { rows }) => response.write(JSON.stringify(rows).slice(0, 20));
 
 test.each<[string, Respond]>([
-  ['ranges above 30 days are not answered', (response, asked) => asked.ms <= 30 * DAY && whole(response, asked)],
+  ['ranges above 30 days are not answered', (response, asked) => asked.ms <= 30 * DAY && answerFully(response, asked)],
   [
-    'of ranges above 30 days an answer begins',
-    (response, asked) => (asked.ms <= 30 * DAY ? whole : begun)(response, asked),
+    'ranges above 30 days get only the start of an answer',
+    (response, asked) => (asked.ms <= 30 * DAY ? answerFully : begun)(response, asked),
   ],
   [
     'of pages above 400 rows an answer begins',
-    (response, asked) => (asked.rows.length <= 400 ? whole : begun)(response, asked),
+    (response, asked) => (asked.rows.length <= 400 ? answerFully : begun)(response, asked),
   ],
   [
     'a proxy closes the connection amid pages above 400 rows',
     (response, asked) => {
-      if (asked.rows.length <= 400) return whole(response, asked);
+      if (asked.rows.length <= 400) return answerFully(response, asked);
       response.setHeader('content-length', 1e6);
       begun(response, asked);
       setTimeout(() => response.destroy(), 5);

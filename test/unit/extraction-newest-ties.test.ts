@@ -6,7 +6,7 @@ import { STREAMS } from '../../src/model/streams.ts';
 import type { Traits } from '../support/odd-service/traits.ts';
 import { createSandboxSync, DAY, HOUR, MINUTE, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 
-/** The newest instant has more rows than a page, and nothing follows it: a bulk import, then silence. */
+/** The newest instant has more rows than a page: a bulk import, then silence. */
 function importInBulk(sync: SandboxSync, rows: number): void {
   const at = sync.now();
   sync.service.arrive('clicks', rows, { from: at, to: at });
@@ -20,11 +20,11 @@ const worlds: [string, Traits][] = [
   ['bounds widened to days', { widen: 'day' }],
 ];
 
-describe.each(worlds)('a bulk import is the last there is, on %s', (_name, traits) => {
+describe.each(worlds)('a stream that ends with a bulk import, on %s', (_name, traits) => {
   test.each([
     ['after it has settled', HOUR],
     ['days later', 3 * DAY],
-  ])('read by a first sync %s, and certified', async (_when, ms) => {
+  ])('is read by a first sync %s, and certified', async (_when, ms) => {
     const sync = createSandboxSync({ clicks: 1200, traits });
     importInBulk(sync, 1050);
     sync.pass(ms);
@@ -33,7 +33,7 @@ describe.each(worlds)('a bulk import is the last there is, on %s', (_name, trait
     expect(isComplete(sync)).toBe(true);
   });
 
-  test('read by a sync that was complete before it, and the polls after it stay complete and short', async () => {
+  test('is read by a sync that was complete before it, and later polls stay complete and short', async () => {
     const sync = createSandboxSync({ clicks: 1200, traits });
     await sync.run();
     importInBulk(sync, 1050);
@@ -48,7 +48,7 @@ describe.each(worlds)('a bulk import is the last there is, on %s', (_name, trait
   });
 });
 
-test('a stream of that instant alone: its order cannot be told, so all rows come and it is not certified', async () => {
+test('a stream of one instant: its order cannot be known, so all rows are read and none certified', async () => {
   const sync = createSandboxSync({ clicks: 0 });
   const at = sync.now();
   importInBulk(sync, 1050);
@@ -61,7 +61,7 @@ test('a stream of that instant alone: its order cannot be told, so all rows come
 test.each<[string, Traits]>([
   ['repeats its first page', { deepPages: 'repeat@1' }],
   ['repeats it in another order each time', { deepPages: 'repeat@1', shuffleTies: true }],
-])('a service that %s is not paged through without end', async (_name, traits) => {
+])('a service that %s is not paged through for ever', async (_name, traits) => {
   const sync = createSandboxSync({ clicks: 1200, traits });
   importInBulk(sync, 1050);
   sync.pass(HOUR);
@@ -70,23 +70,20 @@ test.each<[string, Traits]>([
   expect(sync.api.queries.length).toBeLessThanOrEqual(420);
 });
 
-/** As `verify` reads: nothing is known, and the present is part of the window. */
-test.each([2, 4, 6, 8, 10])(
-  'bursts smaller than a page are the last there is, and read anew (seed %i)',
-  async (seed) => {
-    const sync = createSandboxSync({ seed, clicks: 80, traits: { shuffleTies: true, duplicates: 0.02 } });
-    for (const quiet of [MINUTE, 24_000, 4 * MINUTE]) {
-      importInBulk(sync, 30);
-      sync.pass(quiet);
-    }
-    const reader = createReader({
-      ...{ api: sync.api, stream: 'clicks', filters: {}, flatten: createFlatten(STREAMS.clicks), now: sync.now },
-      ...{ profile: { ...UNKNOWN_PROFILE, pageRows: 1000, rowGapMs: 1000 }, settleMs: 15_000 },
-    });
-    const window = { start: sync.now() - 5 * DAY, end: sync.now() - 15_000 };
-    const open: unknown[] = [];
-    for await (const slice of reader.sweep({ window, lane: 'repair', signal: new AbortController().signal }))
-      if (slice.window && !slice.certified) open.push(slice);
-    expect(open).toEqual([]);
-  },
-);
+/** As `verify` reads: nothing is known, and the window reaches the present. */
+test.each([2, 4, 6, 8, 10])('bursts smaller than a page that end the stream are read anew (seed %i)', async (seed) => {
+  const sync = createSandboxSync({ seed, clicks: 80, traits: { shuffleTies: true, duplicates: 0.02 } });
+  for (const quiet of [MINUTE, 24_000, 4 * MINUTE]) {
+    importInBulk(sync, 30);
+    sync.pass(quiet);
+  }
+  const reader = createReader({
+    ...{ api: sync.api, stream: 'clicks', filters: {}, flatten: createFlatten(STREAMS.clicks), now: sync.now },
+    ...{ profile: { ...UNKNOWN_PROFILE, pageRows: 1000, rowGapMs: 1000 }, settleMs: 15_000 },
+  });
+  const window = { start: sync.now() - 5 * DAY, end: sync.now() - 15_000 };
+  const open: unknown[] = [];
+  for await (const slice of reader.sweep({ window, lane: 'repair', signal: new AbortController().signal }))
+    if (slice.window && !slice.certified) open.push(slice);
+  expect(open).toEqual([]);
+});

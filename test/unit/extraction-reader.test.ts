@@ -49,7 +49,7 @@ async function sweep(service: SimulatedService, window: Window, profile: Profile
   return slices;
 }
 
-/** Visible events that lie in a certified slice and were never delivered. */
+/** Visible events in a certified slice that were never delivered. */
 function wronglyCertified(service: SimulatedService, slices: readonly Slice[]): string[] {
   const delivered = new Set(slices.flatMap(({ rows }) => rows.map(({ id }) => id)));
   const isCertified = (at: Instant): boolean =>
@@ -60,8 +60,8 @@ function wronglyCertified(service: SimulatedService, slices: readonly Slice[]): 
     .map(({ id }) => id);
 }
 
-describe('combinations too rare for the simulation to meet often', () => {
-  test('a server that widened bounds to days and does so no more: nothing before noon is lost', async () => {
+describe('combinations too rare for the simulation', () => {
+  test('a server that stops widening bounds to days: nothing before noon is lost', async () => {
     const events = Array.from({ length: 20 }, (_, hour) => ({ id: `e${hour}`, at: MIDNIGHT + hour * HOUR }));
     const service = serviceWith(events);
     const profile: Profile = { ...UNKNOWN_PROFILE, granularity: 'day', tickMs: 1, pageRows: 8 };
@@ -70,7 +70,7 @@ describe('combinations too rare for the simulation to meet often', () => {
     expect(wronglyCertified(service, slices)).toEqual([]);
   });
 
-  test('poison behind a run of hidden rows, and rows deleted while it is looked for: not certified', async () => {
+  test('poison behind a run of hidden rows, and rows deleted during the search: not certified', async () => {
     const at = (i: number): Instant => MIDNIGHT + i * 1000;
     const run = (name: string, length: number, start: number) =>
       Array.from({ length }, (_, i) => ({ id: `${name}${i}`, at: at(start + i), hidden: name !== 'later' }));
@@ -89,7 +89,7 @@ describe('combinations too rare for the simulation to meet often', () => {
     service.onRequest = ({ page }) => {
       if (page < 2 || !isFirst) return;
       isFirst = false;
-      // Nine rows before it vanish between two pages: the lonely row slips out of the one and not into the other.
+      // Deleting nine rows before it between two pages makes both pages miss the lonely row.
       for (const event of service.store.alive().filter(({ id }) => /^h[0-8]$/.test(id))) {
         service.store.remove(event, service.now());
       }

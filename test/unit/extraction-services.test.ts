@@ -25,7 +25,7 @@ import {
   type WrittenSync,
 } from '../support/written-service.ts';
 
-/** Services that somebody wrote from the contract alone, and that the reader once got wrong. What is certified is complete, in all of them. */
+/** Services written from the contract alone that the reader once got wrong. Certified windows are complete in all of them. */
 
 const since30 = NOON - 30 * DAY;
 
@@ -47,7 +47,7 @@ const complete = (sync: WrittenSync): void => {
 describe('rows of another stream', () => {
   const leads = spread(300, since30, NOON, 'lead').map((one) => ({ ...one, event: 'lead' }));
 
-  test('an answer of nothing else stores nothing and certifies nothing', async () => {
+  test('an answer of only these stores nothing and certifies nothing', async () => {
     const sync = createWrittenSync({ events: spread(120, since30, NOON), answers: (q) => plainly(q, leads) });
     for (let i = 0; i < 3; i++) {
       const { error } = await sync.run();
@@ -57,7 +57,7 @@ describe('rows of another stream', () => {
     expect([sync.sink.rows.size, sync.watermark()]).toEqual([0, undefined]);
   });
 
-  test('one answer in twenty: it is asked again, and the sync is complete', async () => {
+  test('one such answer in twenty is retried, and the sync is complete', async () => {
     const events = spread(3000, since30, NOON);
     const sync = createWrittenSync({ events, answers: (q, all) => plainly(q, q.request % 20 === 3 ? leads : all) });
     await runs(sync, 3);
@@ -65,7 +65,7 @@ describe('rows of another stream', () => {
     expect([...sync.sink.rows.keys()].filter((id) => id.startsWith('lead'))).toEqual([]);
   });
 
-  test('some of them among the right ones', async () => {
+  test('some of them among the right ones are left out', async () => {
     const events = spread(3000, since30, NOON);
     const mixed: Answers = (q, all) => plainly(q, q.request % 7 === 2 ? [...all, ...leads] : all);
     const sync = createWrittenSync({ events, answers: mixed });
@@ -74,9 +74,9 @@ describe('rows of another stream', () => {
   });
 });
 
-describe('long ranges are cut without a word', () => {
+describe('long ranges are cut silently', () => {
   test.each([30 * DAY, 7 * DAY, 12 * HOUR])(
-    'polls a day apart after a silence: the first %i ms of a range',
+    'polls a day apart after a silence see the first %i ms of a range',
     async (ms) => {
       const events = spread(400, since30 - 40 * DAY, NOON - 40 * DAY);
       const sync = createWrittenSync({ events, answers: plainly }, { since: NOON - 60 * DAY });
@@ -92,7 +92,7 @@ describe('long ranges are cut without a word', () => {
     },
   );
 
-  test.each([7 * DAY, 12 * HOUR])('polls six hours apart: the first %i ms of a range', async (ms) => {
+  test.each([7 * DAY, 12 * HOUR])('polls six hours apart see the first %i ms of a range', async (ms) => {
     const events = spread(400, since30, NOON - 10 * DAY);
     const sync = createWrittenSync({ events, answers: plainly });
     await runs(sync, 3);
@@ -123,7 +123,7 @@ describe('long ranges are cut without a word', () => {
     await runs(sync, 3);
   });
 
-  test('of wide ranges, parts are scanned', async () => {
+  test('wide ranges are scanned in part', async () => {
     const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers: scanned });
     await runs(sync, 3);
   });
@@ -142,14 +142,14 @@ test('a start that is too old becomes the last 24 hours', async () => {
   }
 });
 
-test('shards that each skip their share of the offset, where bounds are whole days', async () => {
+test('shards each skip their share of the offset, and bounds are whole days', async () => {
   for (const shards of [2, 3, 4]) {
     const events = spread(4000, NOON - 2 * DAY, NOON);
     await runs(createWrittenSync({ events, answers: sharded(shards) }, { since: NOON - 3 * DAY }), 3);
   }
 });
 
-test('descending lists from a stale replica, ascending ones fresh', async () => {
+test('a stale replica answers descending queries, a fresh one ascending ones', async () => {
   for (const events of [spread(2000, NOON - 5 * DAY, NOON), spread(300, NOON - 5 * DAY, NOON)]) {
     await runs(createWrittenSync({ events, answers: staleNewestFirst }), 3);
   }
@@ -163,7 +163,7 @@ test('a crash in the run that first shows rows of a stream certified empty', asy
   );
   await runs(sync, 3);
   expect(sync.watermark()).toBeDefined();
-  // A dimension of old events shows now: the service had hidden them, or they were imported.
+  // Old events appear: the service had hidden them, or they were imported.
   events.push(...spread(3000, since30, NOON, 'late'));
   sync.pass(5 * MINUTE);
   let commits = 0;
@@ -177,12 +177,12 @@ test('a crash in the run that first shows rows of a stream certified empty', asy
   complete(sync);
 });
 
-describe('every row that an answer shows is stored, also behind the place where the reading is', () => {
+describe('every row of an answer is stored, also behind the position of the reader', () => {
   const withoutSecondLast: Answers = (q, events) => {
     const page = plainly(q, events);
     return page.length === q.limit ? page.toSpliced(-2, 1) : page;
   };
-  /** After the fourth request, a row comes between the last two of its page. */
+  /** After the fourth request, inserts a row between the last two of its page. */
   const besideTheEdge =
     (all: WrittenEvent[]): Answers =>
     (q, events) => {
@@ -192,8 +192,8 @@ describe('every row that an answer shows is stored, also behind the place where 
       return page;
     };
   test.each([
-    ['full pages lack their last row but one', () => withoutSecondLast],
-    ['a row comes beside the edge of a page', besideTheEdge],
+    ['full pages lack their second-to-last row', () => withoutSecondLast],
+    ['a row is inserted at the edge of a page', besideTheEdge],
   ] as const)('%s', async (_, answersOf) => {
     for (const [count, end] of [
       [300, NOON],
@@ -218,7 +218,7 @@ describe('every row that an answer shows is stored, also behind the place where 
   });
 });
 
-describe('alive where a client can be', () => {
+describe('progress where a client can make it', () => {
   test.each([
     [422, 90 * DAY],
     [422, 31 * DAY],
@@ -253,7 +253,7 @@ describe('alive where a client can be', () => {
     complete(sync);
   });
 
-  test('ranges time out for a day: later, they are as long as before', async () => {
+  test('ranges that time out for a day are as long as before afterwards', async () => {
     const events = spread(3000, since30, NOON);
     const sync = createWrittenSync({ events, answers: failing(504, (q) => lengthOf(q) > DAY) });
     await runs(sync, 1);
@@ -264,7 +264,7 @@ describe('alive where a client can be', () => {
     complete(sync);
   });
 
-  test.each([DAY, 3 * DAY])('ranges above %i ms are refused, and rows come after 40 days of silence', async (ms) => {
+  test.each([DAY, 3 * DAY])('ranges above %i ms are refused, and rows follow 40 days of silence', async (ms) => {
     const events = spread(3000, since30, NOON);
     const sync = createWrittenSync({ events, answers: failing(422, (q) => lengthOf(q) > ms) });
     await runs(sync, 1);
@@ -274,7 +274,7 @@ describe('alive where a client can be', () => {
     complete(sync);
   });
 
-  test('ranges are refused, and rows are further apart: what is proven is complete, and the rest comes all the same', async () => {
+  test('ranges are refused, and rows are further apart: all are stored, and what is certified is complete', async () => {
     for (const ms of [DAY, 3 * DAY, 7 * DAY]) {
       const sync = createWrittenSync(
         { events: spread(40, NOON - 120 * DAY, NOON), answers: failing(422, (q) => lengthOf(q) > ms) },
@@ -289,13 +289,13 @@ describe('alive where a client can be', () => {
       const sync = createWrittenSync({ events, answers: failing(status, (q) => q.end > q.now + 1000) });
       const requests = await runs(sync, 2);
       if (events.length > 0) complete(sync);
-      // Of a stream without a row, each poll confirms what the one before it found.
+      // In a stream without rows, each poll confirms the last.
       else expect(sync.watermark()).toBe(NOON - 10 * MINUTE);
       expect(requests).toBeLessThanOrEqual(50);
     }
   });
 
-  test('an end in the future is refused, on a clock that is behind', async () => {
+  test('an end in the future is refused, and the clock is slow', async () => {
     for (const events of [spread(3000, since30, NOON - HOUR), []]) {
       const sync = createWrittenSync({
         events,
@@ -309,7 +309,7 @@ describe('alive where a client can be', () => {
     }
   });
 
-  test('a page is as old as its answer, however long the work on its rows takes', async () => {
+  test('the age of a page is that of its answer, however long its rows take to process', async () => {
     let rows = 0;
     const slowly: Flatten = (record) => {
       if (++rows % 40 === 0) sync.pass(1);
@@ -327,7 +327,7 @@ describe('alive where a client can be', () => {
     ['whole hours', (end) => Math.floor(end / HOUR) * HOUR],
     ['whole days', (end) => Math.floor(end / DAY) * DAY],
   ])('an end in the future is refused, and ends are %s: no run certifies what they hide', async (_, kept) => {
-    // With one right before a whole day and a whole hour, which an end right behind it shows even so.
+    // Including one right before a whole day and hour, which an end right after it still shows.
     const events = [...spread(3000, since30, NOON + DAY), { id: 'edge', at: Math.floor(NOON / DAY) * DAY - 400 }];
     const refusing = failing(422, (q) => q.end > q.now + 1000);
     const answers: Answers = (q, all) => refusing(q, all) && plainly({ ...q, end: kept(q.end) }, all);
@@ -344,13 +344,13 @@ describe('alive where a client can be', () => {
     'an end in the future is taken for the present, and ends are %s: no run certifies what they hide',
     async (_, kept) => {
       const answers: Answers = (q, all) => plainly({ ...q, end: kept(Math.min(q.end, q.now)) }, all);
-      // Half an hour ago it fell silent, and later it goes on.
+      // Silent for half an hour, and active again later.
       const quiet = { from: NOON - HOUR / 2, to: NOON + 8 * HOUR };
       const events = spread(3300, since30, NOON + 3 * DAY).filter(({ at }) => at < quiet.from || at > quiet.to);
       const sync = createWrittenSync({ events, answers });
       await runs(sync, 3, 20 * MINUTE);
       await runs(sync, 3, 7 * HOUR);
-      // What shows is certified.
+      // What is shown is certified.
       expect(sync.watermark()).toBeGreaterThan(sync.now() - 1.7 * DAY);
     },
   );
@@ -363,12 +363,8 @@ describe('alive where a client can be', () => {
   });
 
   test.each<[string, number, Answers]>([
-    ['from the second poll on', 0, (q, all) => plainly({ ...q, end: q.now > NOON ? q.end - 5 * HOUR : q.end }, all)],
-    [
-      'a little ahead of a clock that is behind',
-      -5 * MINUTE,
-      (q, all) => plainly({ ...q, end: q.end - 5 * HOUR }, all),
-    ],
+    ['from the second poll', 0, (q, all) => plainly({ ...q, end: q.now > NOON ? q.end - 5 * HOUR : q.end }, all)],
+    ['slightly ahead of a slow clock', -5 * MINUTE, (q, all) => plainly({ ...q, end: q.end - 5 * HOUR }, all)],
   ])('an end in the future is refused, and ends are shifted back: %s', async (_, clock, answers) => {
     const refusing = failing(422, (q) => q.end > q.now + (clock < 0 ? 2 * HOUR : 0));
     const events = spread(3300, since30, NOON + 3 * DAY);
@@ -383,7 +379,7 @@ describe('alive where a client can be', () => {
     await runs(createWrittenSync({ events: spread(3300, since30, NOON + 3 * DAY), answers }), 3);
   });
 
-  test('a refusal with an absurd date says nothing of the clock', async () => {
+  test('a refusal with an absurd date does not set the clock', async () => {
     const sync = createWrittenSync({
       events: spread(3000, since30, NOON),
       answers: failing(422, (q) => q.end > q.now),
@@ -393,7 +389,7 @@ describe('alive where a client can be', () => {
     complete(sync);
   });
 
-  test('an end in the future shows nothing, on a clock that is behind', async () => {
+  test('an end in the future shows nothing, and the clock is slow', async () => {
     const events = spread(3000, since30, NOON - HOUR);
     const sync = createWrittenSync({ events, answers: nothingAhead, clock: -30 * MINUTE });
     const requests = await runs(sync, 2);
@@ -402,20 +398,20 @@ describe('alive where a client can be', () => {
     expect(requests).toBeLessThanOrEqual(40);
   });
 
-  test('a proxy truncates what is larger than 400 rows', async () => {
+  test('a proxy truncates answers of more than 400 rows', async () => {
     const sync = createWrittenSync({ events: spread(3000, since30, NOON), answers: truncated(400) });
     await runs(sync, 1);
     complete(sync);
   });
 
-  test('a row that stands twice on its page is one row', async () => {
+  test('a row shown twice on a page counts as one', async () => {
     const events = spread(1, NOON - 3 * DAY, NOON - 2 * DAY);
     const sync = createWrittenSync({ events, answers: twice });
     await runs(sync, 1);
     complete(sync);
   });
 
-  test('a service that goes dark in the middle ends the run after few requests', async () => {
+  test('an outage in the middle of a run ends it after few requests', async () => {
     const events = spread(6000, since30, NOON);
     for (const from of [2, 5, 8]) {
       const sync = createWrittenSync({ events, answers: (q, all) => (q.request >= from ? [] : plainly(q, all)) });

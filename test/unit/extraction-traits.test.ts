@@ -3,13 +3,13 @@ import type { JsonObject } from '../../src/sandbox/data/types.ts';
 import { createSandboxSync, DAY, HOUR, MINUTE, NOON, POLICY, type SandboxSync } from '../support/sandbox-sync.ts';
 import { serviceError } from '../support/service-error.ts';
 
-/** Everything visible is in the sink and certified up to the settle time. */
+/** Every visible event is in the sink and certified up to the settle time. */
 function expectComplete(sync: SandboxSync): void {
   expect(sync.missing()).toEqual([]);
   expect(sync.watermark()).toBe(sync.now() - POLICY.settleMs);
 }
 
-describe('what a service does to its pages, at 1,000 rows each', () => {
+describe('oddities of pages, at 1,000 rows each', () => {
   test('a tie group of 5,000 on one instant', async () => {
     const sync = createSandboxSync({ clicks: 3000, traits: { ties: 5000 } });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
@@ -29,10 +29,10 @@ describe('what a service does to its pages, at 1,000 rows each', () => {
     expectComplete(sync);
   });
 
-  test('a middle page that is empty: every other row comes, and the hole is not called complete', async () => {
+  test('an empty page in the middle: all other rows arrive, and the gap is not certified', async () => {
     const sync = createSandboxSync({ clicks: 6000 });
     hideRun(sync, 2000, 4200);
-    // No answer shows the rows on both sides of 2,200 hidden ones together.
+    // No answer shows the rows on both sides of 2,200 hidden ones.
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: true });
     expect(sync.watermark()).toBeLessThan(sync.now() - POLICY.settleMs);
     expect(sync.missing()).toHaveLength(2200);
@@ -44,20 +44,20 @@ describe('what a service does to its pages, at 1,000 rows each', () => {
     expectComplete(sync);
   });
 
-  test('a page past which everything fails with 500, on a server with exact bounds', async () => {
+  test('a page after which every page fails with 500, on a server with exact bounds', async () => {
     const sync = createSandboxSync({ clicks: 6000, traits: { deepPages: 'fail@2' } });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expectComplete(sync);
   });
 
-  test('a page past which everything fails with 500, on a server that widens to days', async () => {
+  test('a page after which every page fails with 500, on a server that widens to days', async () => {
     // Up to 9,000 rows a day: six pages from either end of a day meet, but none shows both sides of a midnight.
     const sync = createSandboxSync({ clicks: 18_000, days: 3, traits: { widen: 'day', deepPages: 'fail@6' } });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: true });
     expect(sync.missing()).toEqual([]);
   });
 
-  test('a row that breaks every page it stands on is the only one missing', async () => {
+  test('a row that breaks every page with it is the only one missing', async () => {
     const sync = createSandboxSync({ clicks: 5000, traits: { poison: 2 } });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expect(sync.missing().sort()).toEqual(sync.service.poisoned('clicks').sort());
@@ -72,7 +72,7 @@ describe('what a service does to its pages, at 1,000 rows each', () => {
     expect(sync.missing().sort()).toEqual(sync.service.poisoned('clicks').sort());
   });
 
-  test('responses over a megabyte are refused: smaller pages', async () => {
+  test('responses over a megabyte are refused: smaller pages follow', async () => {
     const sync = createSandboxSync({ clicks: 4000, traits: { maxBytes: 1_000_000 } });
     expect(await sync.run()).toMatchObject({ error: undefined, hasDoubts: false });
     expectComplete(sync);
@@ -86,8 +86,8 @@ describe('what a service does to its pages, at 1,000 rows each', () => {
   });
 });
 
-describe('freshness and events that come late', () => {
-  test('a new event is delivered by the next poll, long before the settle time', async () => {
+describe('new and late events', () => {
+  test('a new event is delivered by the next poll, before the settle time', async () => {
     const sync = createSandboxSync({ clicks: 2000 });
     await sync.run();
     sync.pass(MINUTE);
@@ -97,7 +97,7 @@ describe('freshness and events that come late', () => {
     expect(sync.watermark()).toBe(sync.now() - POLICY.settleMs);
   });
 
-  test('an event backdated by minutes, behind the watermark, comes in by the lookback', async () => {
+  test('an event backdated by minutes, behind the watermark, is read by the lookback', async () => {
     const sync = createSandboxSync({ clicks: 15_000, days: 0.25 });
     await sync.run();
     sync.pass(5 * MINUTE);
@@ -107,7 +107,7 @@ describe('freshness and events that come late', () => {
     expect(sync.sink.rows.has(id)).toBe(true);
   });
 
-  test('an event backdated by months comes in by the nightly re-sweep, and the ledger says when', async () => {
+  test('an event backdated by months is read by the nightly re-sweep, and the ledger has the date', async () => {
     const sync = createSandboxSync({ clicks: 3000, days: 80 }, { policy: { ...POLICY, resweepMs: 90 * DAY } });
     await sync.run();
     const at = sync.now() - 60 * DAY;
@@ -123,7 +123,7 @@ describe('freshness and events that come late', () => {
     expect(entry?.provenAt).toBe(nightly);
   });
 
-  test('a day is read again on the day after and two days later, without any re-sweep configured', async () => {
+  test('a day is reread on the next day and after two days, without a configured re-sweep', async () => {
     const sync = createSandboxSync({ clicks: 2000, days: 1 });
     await sync.run();
     const at = sync.now() - 3 * HOUR;
@@ -135,7 +135,7 @@ describe('freshness and events that come late', () => {
     }
   });
 
-  test('a stream that fits one page is read whole again too, or nobody would notice what vanished from it', async () => {
+  test('a stream that fits one page is reread completely too, which reveals deleted events', async () => {
     const sync = createSandboxSync({ clicks: 300, days: 1 });
     await sync.run();
     const fullWindows: Array<{ start: number; end: number }> = [];
@@ -149,7 +149,7 @@ describe('freshness and events that come late', () => {
 });
 
 describe('refusals in the middle of a window', () => {
-  test.each([401, 403, 422])('%i stops the stream; cursor and everything proven are kept', async (status) => {
+  test.each([401, 403, 422])('%i stops the stream, and keeps its cursor and proofs', async (status) => {
     const sync = createSandboxSync({ clicks: 8000 });
     sync.api.onRequest = (_query, count) => {
       if (count > 5) throw serviceError(status);
@@ -164,13 +164,13 @@ describe('refusals in the middle of a window', () => {
     expect(sync.api.queries.length).toBeLessThan(5 + 8 + 12);
   });
 
-  test.each([429, 500, 503])('a window after %i is the same window', async (status) => {
+  test.each([429, 500, 503])('the same window is read again after %i', async (status) => {
     const sync = createSandboxSync({ clicks: 6000 });
     sync.api.onRequest = (_query, count) => {
       if (count === 4) throw serviceError(status);
     };
     const first = await sync.run();
-    // A 429 that outlasts all retries ends the run; anything else may be one page and is looked into.
+    // A 429 after all retries ends the run; any other error may concern one page and is investigated.
     if (status === 429) expect(first.error).toMatchObject({ answer: { status } });
     else expect(first).toMatchObject({ error: undefined, hasDoubts: false });
     await sync.run();
@@ -178,7 +178,7 @@ describe('refusals in the middle of a window', () => {
   });
 });
 
-/** Rows that are counted by limit and offset and never shown, standing next to each other in time. */
+/** Rows counted by limit and offset but never shown, adjacent in time. */
 function hideRun({ service, api }: SandboxSync, from: number, to: number): void {
   const hidden = new Set(service.ids('clicks').slice(from, to));
   const { page } = api;

@@ -14,7 +14,7 @@ test.each([
     [...spread(300, NOON - DAY, NOON - HOUR_MS), ...spread(1200, NOON - 2 * DAY, NOON - 2 * DAY, 't')],
   ],
   ['three', spread(3, NOON - 2 * DAY, NOON - HOUR_MS)],
-])('events %s whose content changes while they are read: what was shown last', async (_, events) => {
+])('events %s whose content changes during a run are stored as last shown', async (_, events) => {
   const shown = new Map<string, { request: number }>();
   const sync = createWrittenSync(
     {
@@ -35,7 +35,7 @@ test.each([
   for (let run = 1; run <= 3; run++) {
     expect((await sync.run()).error).toBeUndefined();
     const stored = sync.sink.rows.read(STREAMS.clicks).map((row) => JSON.parse(String(row[extra])));
-    // What is too young to be complete is read again by the next run.
+    // The next run rereads what is too recent to be complete.
     const young = new Set(events.filter(({ at }) => at >= (sync.watermark() ?? 0)).map(({ id }) => id));
     const outdated = stored.filter(({ id, request }) => !young.has(id) && shown.get(id)?.request !== request);
     expect([stored.length, outdated]).toEqual([events.length, []]);

@@ -10,17 +10,17 @@ import { badInputPage } from './generated/bad-input-page.ts';
 import { configurationPage } from './generated/config-reference.ts';
 import { errorsPage, errorTexts } from './generated/error-texts.ts';
 
-/** Files that are made from code are checked in, and checked: `npm run generate` brings them up to date. */
+/** Generated files are checked in and compared here: `npm run generate` updates them. */
 
-it('dbt/data-dictionary.md describes the columns as they are', async () => {
+it('dbt/data-dictionary.md describes the columns', async () => {
   await expect(`${toMarkdown()}\n`).toMatchFileSnapshot('../../dbt/data-dictionary.md');
 });
 
-it('dbt/models/staging/sources.yml describes the tables as they are', async () => {
+it('dbt/models/staging/sources.yml describes the tables', async () => {
   await expect(`${toDbt()}\n`).toMatchFileSnapshot('../../dbt/models/staging/sources.yml');
 });
 
-it('dbt/macros/major_units.sql knows the currencies of the view', async () => {
+it('dbt/macros/major_units.sql has the currencies of the view', async () => {
   const macro = `{# Generated from the view daily_link_performance: what an amount in minor units is worth in its currency. #}
 {% macro major_units(amount, currency) -%}
   ({{ amount }}) * ${majorPerMinor('{{ currency }}')}
@@ -29,7 +29,7 @@ it('dbt/macros/major_units.sql knows the currencies of the view', async () => {
   await expect(macro).toMatchFileSnapshot('../../dbt/macros/major_units.sql');
 });
 
-it('config/tributary.schema.json describes the config as it is', async () => {
+it('config/tributary.schema.json describes the config', async () => {
   await expect(`${JSON.stringify(configJsonSchema(), null, 2)}\n`).toMatchFileSnapshot(
     '../../config/tributary.schema.json',
   );
@@ -39,15 +39,15 @@ it('test/unit/error-texts.md lists every message', async () => {
   await expect(`${errorsPage(errorTexts())}\n`).toMatchFileSnapshot('error-texts.md');
 });
 
-it('test/corpus/outcomes.md lists what becomes of everything in the corpus', async () => {
+it('test/corpus/outcomes.md lists the outcome of every trap of the corpus', async () => {
   await expect(badInputPage()).toMatchFileSnapshot('../corpus/outcomes.md');
 });
 
-it('docs/configuration.md holds every key of the config', async () => {
+it('docs/configuration.md has every key of the config', async () => {
   await expect(configurationPage()).toMatchFileSnapshot('../../docs/configuration.md');
 });
 
-it('docs/warehouse.md draws the tables as they are joined', async () => {
+it('docs/warehouse.md shows how the tables join', async () => {
   const page = new URL('../../docs/warehouse.md', import.meta.url);
   const drawn = /(?<=<!-- generated: how the tables are joined -->\n```mermaid\n)[\s\S]*?(?=```\n<!-- end -->)/;
   const text = readFileSync(page, 'utf8');
@@ -70,6 +70,6 @@ function erDiagram(): string {
   ].join('\n');
 }
 
-it('docs/json-schema.json holds the shape of every --json', async () => {
+it('docs/json-schema.json has the shape of every --json', async () => {
   await expect(`${JSON.stringify(jsonSchema(), null, 2)}\n`).toMatchFileSnapshot('../../docs/json-schema.json');
 });

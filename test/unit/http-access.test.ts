@@ -29,7 +29,7 @@ const sessionsOf = (tokens: readonly Token[], now = Date.now, ended = new Set<st
   createSessions({ tokens: () => tokens, isEnded: (digest) => ended.has(digest) }, now);
 
 describe('sessions', () => {
-  it('hold for twelve hours, also after a restart, and not with another token or once they were ended', () => {
+  it('last for twelve hours, also after a restart, but not with another token or after signing out', () => {
     let now = Date.now();
     const [mine, other] = [token('mine'), token('other')];
     const sessions = sessionsOf([mine], () => now);
@@ -55,7 +55,7 @@ describe('sessions', () => {
     expect(sessions.read(cookie)).toBeUndefined();
   });
 
-  it('cannot be made longer, given to another token, or be made at all, by whoever lacks the key', () => {
+  it('cannot be extended, moved to another token, or created without the key', () => {
     const [mine, reader] = [token('mine'), token('reader', { name: 'reader', role: 'read' })];
     const sessions = sessionsOf([mine, reader]);
     const [until = '', nonce, name, signature] = sessions.open(reader).split('.');
@@ -72,14 +72,14 @@ describe('sessions', () => {
   });
 });
 
-describe('the token of the first start', () => {
+describe('the generated token', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'token-'));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('is made once, long, and readable by nobody else', async () => {
+  it('is created once, long, and readable by its owner only', async () => {
     const state = join(folder, '.tributary');
     const made = await ownToken(state);
     expect(made).toMatch(/^[0-9a-f]{64}$/);
@@ -89,7 +89,7 @@ describe('the token of the first start', () => {
     expect(statSync(state).mode & 0o777).toBe(0o700);
   });
 
-  it('is refused where it is a link, where others can read it, and where it is short', async () => {
+  it('is refused if it is a link, readable by others, or short', async () => {
     const path = join(folder, 'http-token');
     writeFileSync(join(folder, 'elsewhere'), 'x'.repeat(64), { mode: 0o600 });
     symlinkSync(join(folder, 'elsewhere'), path);
@@ -102,26 +102,23 @@ describe('the token of the first start', () => {
     await expect(ownToken(folder)).rejects.toThrow(ConfigError);
   });
 
-  it.runIf(process.getuid?.() === 0)(
-    'is not kept by root in a folder of somebody else, nor behind a link',
-    async () => {
-      const state = join(folder, '.tributary');
-      mkdirSync(state);
-      chownSync(state, 65534, 65534);
-      await expect(ownToken(state)).rejects.toThrow(/belongs to user 65534/);
-      expect(readdirSync(state)).toEqual([]);
-      rmSync(state, { recursive: true });
-      symlinkSync(folder, state);
-      await expect(ownToken(state)).rejects.toThrow(/is a link or not a folder/);
-      expect(readdirSync(folder)).toEqual(['.tributary']);
-    },
-  );
+  it.runIf(process.getuid?.() === 0)("is not stored by root in another user's folder, nor behind a link", async () => {
+    const state = join(folder, '.tributary');
+    mkdirSync(state);
+    chownSync(state, 65534, 65534);
+    await expect(ownToken(state)).rejects.toThrow(/belongs to user 65534/);
+    expect(readdirSync(state)).toEqual([]);
+    rmSync(state, { recursive: true });
+    symlinkSync(folder, state);
+    await expect(ownToken(state)).rejects.toThrow(/is a link or not a folder/);
+    expect(readdirSync(folder)).toEqual(['.tributary']);
+  });
 });
 
 describe('access', () => {
   const nothingStored = { query: async () => [] };
 
-  it('knows what this machine is', () => {
+  it('recognizes this machine', () => {
     const own = ['127.0.0.1', '127.8.9.1', 'localhost', '::1'];
     const others = ['0.0.0.0', '::', '10.0.0.1', '127.evil.example', 'localhost.evil.example', '127.0.0.1.nip.io', ''];
     expect(own.filter((host) => !isLoopback(host))).toEqual([]);
@@ -131,28 +128,28 @@ describe('access', () => {
     expect(() => checkBinding({ host: '0.0.0.0', tokens: { grafana: {} } })).not.toThrow();
   });
 
-  it('makes the cookie secure where TLS is spoken, and for its own path only', () => {
+  it('makes the cookie secure over TLS, and limits it to its own path', () => {
     const access = createAccess(nothingStored, { tokens: [token('secret')], basePath: '/etl' });
     expect(access.signIn('secret', true)?.cookie).toMatch(/; Path=\/etl\/; .*; Secure$/);
     expect(access.signIn('secret', false)?.cookie).not.toMatch(/Secure/);
   });
 
-  it('lets go of whoever came with a token that has expired or was replaced', () => {
+  it('revokes access by a token that has expired or was replaced', () => {
     let now = Date.now();
     const reader = token('reader-secret', { name: 'reader', role: 'read', expiresAt: now + HOUR_MS });
     const access = createAccess(nothingStored, { tokens: [token('mine'), reader] }, () => now);
     const who = (secret: string) => access.identify({ authorization: `Bearer ${secret}` });
     const [owner, guest] = [who('mine'), access.signIn('reader-secret', false)?.visitor];
     if (!owner || owner === 'wrong' || !guest) throw new Error('both are in');
-    let told = 0;
+    let changes = 0;
     access.onChange(() => {
-      told += 1;
+      changes += 1;
     });
     expect([access.holds(owner), access.holds(guest)]).toEqual([true, true]);
     now += HOUR_MS;
     expect([access.holds(owner), access.holds(guest)]).toEqual([true, false]);
     access.replaceTokens([token('another', { name: 'other' })]);
-    expect([told, access.holds(owner), who('mine'), who('another')]).toEqual([
+    expect([changes, access.holds(owner), who('mine'), who('another')]).toEqual([
       1,
       false,
       'wrong',

@@ -6,7 +6,7 @@ const AT = Date.UTC(2024, 0, 15, 10, 30, 0, 123);
 const SECOND = Date.UTC(2024, 0, 15, 10, 30, 0);
 const MICROS = AT + 0.456;
 
-describe('one instant in all forms is equal', () => {
+describe('all forms of one instant are equal', () => {
   it.each<[string, unknown]>([
     ['ISO with milliseconds', '2024-01-15T10:30:00.123Z'],
     ['lower-case t and z (RFC 3339 allows them)', '2024-01-15t10:30:00.123z'],
@@ -14,11 +14,11 @@ describe('one instant in all forms is equal', () => {
     ['an offset without a colon', '2024-01-15T05:00:00.123-0530'],
     ['an offset of hours alone', '2024-01-15T12:30:00.123+02'],
     ['no zone: UTC', '2024-01-15T10:30:00.123'],
-    ['a space for the T', '2024-01-15 10:30:00.123'],
+    ['a space instead of T', '2024-01-15 10:30:00.123'],
     ['a space, and UTC in letters', '2024-01-15 10:30:00.123 UTC'],
     ['a space, and GMT in letters', '2024-01-15 10:30:00.123 GMT'],
-    ['a comma for the point', '2024-01-15T10:30:00,123Z'],
-    ['microseconds that are none', '2024-01-15T10:30:00.123000Z'],
+    ['a comma as decimal separator', '2024-01-15T10:30:00,123Z'],
+    ['microseconds of 0', '2024-01-15T10:30:00.123000Z'],
     ['blanks around it', ' 2024-01-15T10:30:00.123Z\n'],
     ['a year of six digits', '+002024-01-15T10:30:00.123Z'],
     ['epoch milliseconds', 1_705_314_600_123],
@@ -63,7 +63,7 @@ describe('one instant in all forms is equal', () => {
     expect(parseInstant(value)).toBe(MICROS);
   });
 
-  it('every form of any millisecond of this century', () => {
+  it('in every form of any millisecond of this century', () => {
     fc.assert(
       fc.property(fc.integer({ min: Date.UTC(2000), max: Date.UTC(2100) }), (ms) => {
         const iso = new Date(ms).toISOString();
@@ -78,7 +78,7 @@ describe('one instant in all forms is equal', () => {
   });
 });
 
-describe('edges of the calendar', () => {
+describe('boundaries of the calendar', () => {
   it.each<[string, string]>([
     ['2024-01-15', '2024-01-15T00:00:00.000Z'],
     ['2024-02-29', '2024-02-29T00:00:00.000Z'],
@@ -107,11 +107,11 @@ describe('edges of the calendar', () => {
     expect(parseInstant(value)).toBe(-1_000_000_000_000);
   });
 
-  it('nanoseconds before 1970 are cut towards the past, as everywhere', () => {
+  it('nanoseconds before 1970 are rounded down, as everywhere', () => {
     expect(parseInstant(-1_000_000_000_000_000_001n)).toBe(-1_000_000_000_000.001);
   });
 
-  it('holds what ISO text of four digits and Postgres both hold: the years 1 to 9999', () => {
+  it('accept what both ISO text of four digits and Postgres hold: the years 1 to 9999', () => {
     expect(toIso(EARLIEST)).toBe('0001-01-01T00:00:00.000Z');
     expect(toIso(LATEST)).toBe('9999-12-31T23:59:59.999Z');
     expect(parseInstant('0001-01-01T00:00:00+00:01')).toBeUndefined();
@@ -119,7 +119,7 @@ describe('edges of the calendar', () => {
   });
 });
 
-describe('what is no instant', () => {
+describe('invalid instants', () => {
   it.each<[string, unknown]>([
     ['30 February, in the usual form', '2024-02-30T00:00:00.000Z'],
     ['29 February 1900', '1900-02-29T00:00:00.000Z'],
@@ -161,19 +161,19 @@ describe('what is no instant', () => {
 });
 
 describe('toIso', () => {
-  it('prints microseconds only where there are some', () => {
+  it('prints microseconds only if there are any', () => {
     expect(toIso(AT)).toBe('2024-01-15T10:30:00.123Z');
     expect(toIso(MICROS)).toBe('2024-01-15T10:30:00.123456Z');
     expect(toIso(AT + 0.001)).toBe('2024-01-15T10:30:00.123001Z');
     expect(toIso(-0.5)).toBe('1969-12-31T23:59:59.999500Z');
   });
 
-  it('carries into the millisecond what rounds up to it', () => {
+  it('carries a fraction that rounds up into the millisecond', () => {
     expect(toIso(AT + 0.9998)).toBe('2024-01-15T10:30:00.124Z');
   });
 
   it.each(['5864-02-29T05:23:27.393Z', '9996-02-29T23:59:59.999Z', '0004-02-29T00:00:00.001Z'])(
-    'and back, to the millisecond where microseconds are too many to count: %s',
+    'round-trips milliseconds where microseconds exceed a safe integer: %s',
     (text) => {
       const ms = Date.parse(text);
       expect([parseInstant(text), toIso(ms)]).toEqual([ms, text]);
@@ -181,7 +181,7 @@ describe('toIso', () => {
     },
   );
 
-  it('and back, in digits of milliseconds: the same instant up to the year 5138', () => {
+  it('round-trips digits of milliseconds up to the year 5138', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1e11, max: 1e14 - 1 }), (ms) => {
         expect([parseInstant(ms), parseInstant(String(ms))]).toEqual([ms, ms]);
@@ -190,7 +190,7 @@ describe('toIso', () => {
     );
   });
 
-  it('and back, and in digits: the same microsecond, from 1691 to 2248', () => {
+  it('round-trips microseconds from 1691 to 2248, also as digits', () => {
     const most = BigInt(2 ** 43) * 1000n - 1n;
     fc.assert(
       fc.property(fc.bigInt({ min: -most, max: most }), (micros) => {
@@ -202,7 +202,7 @@ describe('toIso', () => {
     );
   });
 
-  it('and back, outside of that: the same millisecond', () => {
+  it('round-trips milliseconds outside of that', () => {
     expect(parseInstant('2500-01-01T00:00:00.123456Z')).toBe(Date.UTC(2500, 0, 1, 0, 0, 0, 123));
     expect(parseInstant('1500-01-01T00:00:00.123456Z')).toBe(Date.UTC(1500, 0, 1, 0, 0, 0, 123));
   });

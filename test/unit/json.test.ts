@@ -12,8 +12,8 @@ describe('integers above 2^53 stay exact', () => {
     ['nested', '{"a":{"b":[{"c":9007199254740993}]}}', { a: { b: [{ c: LARGE }] } }],
     ['with blanks around', '{ "a" :\n\t9007199254740993 \n}', { a: LARGE }],
     ['beyond 64 bits', '[123456789012345678901234567890]', [123456789012345678901234567890n]],
-    ['the first unsafe one', '[9007199254740992]', [9_007_199_254_740_992n]],
-    ['next to a string that looks like one', '["9007199254740993",9007199254740993]', ['9007199254740993', LARGE]],
+    ['the first unsafe integer', '[9007199254740992]', [9_007_199_254_740_992n]],
+    ['next to a string of digits', '["9007199254740993",9007199254740993]', ['9007199254740993', LARGE]],
     [
       'after an escaped quote',
       '{"a":"\\",9007199254740993","b":9007199254740993}',
@@ -28,22 +28,22 @@ describe('integers above 2^53 stay exact', () => {
   });
 
   it.each<[string, string]>([
-    ['sixteen digits that are safe', '[9007199254740991,1234567890123456,-9007199254740991]'],
-    ['a power of ten in short form', '[1e20,1E20,-1e+20,1234567890123456789e2,1e300]'],
+    ['sixteen safe digits', '[9007199254740991,1234567890123456,-9007199254740991]'],
+    ['exponents', '[1e20,1E20,-1e+20,1234567890123456789e2,1e300]'],
     ['decimals', '[12345678901234567.5,0.12345678901234567890]'],
     ['inside strings', '{"id":"9007199254740993","text":"a:9007199254740993, b [9007199254740993]"}'],
     ['as a key', '{"9007199254740993":1}'],
-  ])('and others stay what they are: %s', (_what, text) => {
+  ])('and other numbers are unchanged: %s', (_what, text) => {
     expect(parseJson(text)).toEqual(JSON.parse(text));
   });
 
-  it('what no database holds stays what it was, as a text', () => {
+  it('a number that no database holds becomes text', () => {
     const [most, more] = ['7'.repeat(LONGEST_INTEGER), '7'.repeat(LONGEST_INTEGER + 1)];
     const text = `{"a":${most},"b":[-${most},-${more}],"c":${more}}`;
     expect(parseJson(text)).toEqual({ a: BigInt(most), b: [-BigInt(most), `-${more}`], c: more });
   });
 
-  it('what no double holds stays what it was, as a text: infinity would be written as null', () => {
+  it('a number that no double holds becomes text: infinity would be written as null', () => {
     expect(parseJson('{"a":1e400,"b":[-1.5E+999],"c":"x, 1e400","d":1e-999}')).toEqual({
       a: '1e400',
       b: ['-1.5E+999'],
@@ -53,12 +53,12 @@ describe('integers above 2^53 stay exact', () => {
     expect(() => parseJson('[01e400]')).toThrow(SyntaxError);
   });
 
-  it('writes back the same digits', () => {
+  it('are written with the same digits', () => {
     const text = '{"a":[9007199254740993,-9007199254740993],"b":"9007199254740993","c":123456789012345678901234567890}';
     expect(stringifyJson(parseJson(text))).toBe(text);
   });
 
-  it('any integer, anywhere in any document', () => {
+  it('for any integer, anywhere in any document', () => {
     const leaf = fc.oneof(fc.bigInt(), fc.string(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean());
     const { document } = fc.letrec((tie) => ({
       document: fc.oneof(
@@ -78,18 +78,18 @@ describe('integers above 2^53 stay exact', () => {
 });
 
 describe('ordinary documents', () => {
-  it('read and write as JSON does', () => {
+  it('are read and written like JSON', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 6 }), fc.boolean(), (text, isPretty) => {
         const written = isPretty ? JSON.stringify(JSON.parse(text), null, 2) : text;
-        // Through text once more: a double above 2^53 is written as an integer, and comes as one.
+        // Once more through text: a double above 2^53 is written as an integer, and read as one.
         expect(JSON.parse(stringifyJson(parseJson(written)))).toEqual(JSON.parse(written));
         expect(stringifyJson(parseJson(text))).toBe(JSON.stringify(JSON.parse(text)));
       }),
     );
   });
 
-  it('keep a key called __proto__, also with a large integer under it', () => {
+  it('keep a key called __proto__, also with a large integer inside', () => {
     const value = parseJson('{"__proto__":9007199254740993,"a":{"__proto__":{"b":9007199254740993}}}') as object;
     expect(Object.keys(value)).toEqual(['__proto__', 'a']);
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
@@ -102,14 +102,14 @@ describe('ordinary documents', () => {
     expect((parseJson(text) as unknown[])[0]).toBe(LARGE);
   });
 
-  it('may hold strings longer than the stack of a pattern', () => {
+  it("may contain strings longer than a regular expression's stack", () => {
     for (const text of ['x'.repeat(12_000_000), '\\n'.repeat(6_000_000)]) {
       expect((parseJson(`["${text}",9007199254740993]`) as unknown[])[1]).toBe(LARGE);
     }
   });
 });
 
-describe('what is not JSON stays so', () => {
+describe('invalid JSON is refused', () => {
   it.each([
     '{12345678901234567:1}',
     '[1,12345678901234567:2]',
@@ -126,12 +126,12 @@ describe('what is not JSON stays so', () => {
 });
 
 it('text that imitates the mark of a large integer stays text', () => {
-  // The old mark was the same in every process and stood in the open.
+  // The old mark was public and the same in every process.
   const value = ['\uf8ff\ue000int:5', '\uf8ff\ue000int:abc', 'int:5', LARGE];
   expect(parseJson(stringifyJson(value))).toEqual(value);
 });
 
-it('a document that cannot be written says so', () => {
+it('a document that cannot be written is an error', () => {
   const circle: unknown[] = [LARGE];
   circle.push(circle);
   expect(() => stringifyJson(circle)).toThrow(TypeError);

@@ -8,7 +8,7 @@ import { streamDesign } from '../../src/sinks/table-columns.ts';
 const START = Date.UTC(2026, 0, 1);
 afterEach(() => vi.restoreAllMocks());
 
-/** A table with a snapshot every so many minutes, expired every hour as it grows. */
+/** A table with a snapshot at each interval, expired every hour as it grows. */
 function grown(days: number, everyMs: number): Metadata {
   let metadata = newMetadata(streamDesign(STREAMS.clicks), 'file:///x', START);
   const clock = vi.spyOn(Date, 'now');
@@ -40,13 +40,13 @@ it('keeps every snapshot of the last hour, one an hour for a day, one a day for 
   expect(Math.max(...ages)).toBeLessThan(31 * DAY_MS);
 });
 
-it('keeps no more than the most, the newest', () => {
+it('keeps only the newest up to the maximum', () => {
   const { snapshots } = grown(1 / 24, 1000);
   expect(snapshots).toHaveLength(KEEP_SNAPSHOTS.most);
   expect(snapshots.at(-1)?.['snapshot-id']).toBe(3601);
 });
 
-it('keeps the one that is current, however old, and what a branch or tag names', () => {
+it('keeps the current snapshot, however old, and those named by a branch or tag', () => {
   const metadata = grown(2, HOUR_MS);
   const [first] = metadata.snapshots;
   vi.spyOn(Date, 'now').mockReturnValue(START + 999 * DAY_MS);

@@ -3,8 +3,8 @@ import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 /**
- * The layers, guarded: a layer imports only from those below it, nothing imports in a circle, and each package has one
- * file that knows it. Type imports count: they tie files together for the reader just the same.
+ * A layer imports only from those below it, imports form no cycles, and each package is imported by one
+ * file. Type imports count: they couple files as well.
  */
 const LAYERS = [
   'model',
@@ -40,12 +40,12 @@ const target = (file: string, specifier: string): string => normalize(join(dirna
 const layerOf = (file: string): string => (file.includes('/') ? (file.split('/')[0] ?? '') : 'top');
 
 describe('the layers', () => {
-  it('are only those that are named here', () => {
+  it('are those listed here', () => {
     const layers = new Set(sources.map(({ file }) => layerOf(file)));
     expect([...layers].filter((layer) => !LAYERS.includes(layer))).toEqual([]);
   });
 
-  it('imports downwards only', () => {
+  it('import downwards only', () => {
     const upwards = sources.flatMap(({ file, imports }) =>
       imports
         .filter(isOwn)
@@ -56,9 +56,9 @@ describe('the layers', () => {
     expect(upwards).toEqual([]);
   });
 
-  it('has sinks that know neither the service nor each other', () => {
-    // Whatever writes Parquet shares its codec; the lake and Iceberg's tables are made of the same files; and the views of analysts are
-    // the same wherever they stand.
+  it('have sinks that import neither the service nor each other', () => {
+    // All writers of Parquet share its codec; the lake and Iceberg tables consist of the same files; and the analysts' views
+    // are the same in every sink.
     const isShared = (to: string): boolean =>
       !/^sinks\/\w+\//.test(to) || /^sinks\/(?:views|files|parquet\/format)\//.test(to);
     const strangers = sources.flatMap(({ file, imports }) => {
@@ -77,14 +77,14 @@ describe('the layers', () => {
     expect(strangers).toEqual([]);
   });
 
-  it('has no import circles', () => {
+  it('have no import cycles', () => {
     const graph = new Map(
       sources.map(({ file, imports }) => [file, imports.filter(isOwn).map((s) => target(file, s))]),
     );
     expect(findCircle(graph)).toEqual([]);
   });
 
-  it('gives each package one home', () => {
+  it('import each package in one place', () => {
     const homes = new Map<string, string[]>();
     for (const { file, imports } of sources) {
       const packages = new Set(imports.filter((s) => !isOwn(s) && !s.startsWith('node:')).map(packageOf));
@@ -93,7 +93,7 @@ describe('the layers', () => {
     const roots = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
     const shared = [...homes].filter(([name, files]) => files.length > 1 && !isLanguage(name, files));
     expect(shared).toEqual([]);
-    // What is not installed with this package is in its bundle; and the library, which is not bundled, does without it, but for traces.
+    // The bundle includes packages not installed with this one; the library, which is not bundled, needs them only for traces.
     const bundled = readFileSync('scripts/bundle.mjs', 'utf8').replace(
       /^[\s\S]*const APART = \[([\s\S]*?)\];[\s\S]*$/,
       '$1',
@@ -108,7 +108,7 @@ describe('the layers', () => {
     expect([...new Set(needed)]).toEqual(['app/traces.ts']);
   });
 
-  it('has two who vouch for what was certified before, and nobody else who makes a certificate', () => {
+  it('have two modules that vouch for past certificates, and no others that create one', () => {
     const saying = (pattern: RegExp): string[] =>
       sources
         .map(({ file }) => file)
@@ -116,11 +116,11 @@ describe('the layers', () => {
         .filter((file) => pattern.test(readFileSync(join('src', file), 'utf8')))
         .sort();
     expect(saying(/Certified\.onRecord\b/)).toEqual(['cursor/ledger.ts', 'sync/maintain/move-cursor.ts']);
-    // The compiler keeps anybody from building one; a cast would get round it.
+    // The compiler prevents construction; a cast would bypass it.
     expect(saying(/new Certified\b|\bas (?:unknown as )?Certified\b|<Certified>\s*[{(]/)).toEqual([]);
   });
 
-  it('has a kernel that knows nothing but the model', () => {
+  it('have a kernel that imports only the model', () => {
     const outside = sources
       .filter(({ file }) => file.startsWith('extract/proof/'))
       .flatMap(({ file, imports }) => imports.map((specifier) => target(file, specifier)))
@@ -128,7 +128,7 @@ describe('the layers', () => {
     expect(outside).toEqual([]);
   });
 
-  it('keeps every file to one sitting', () => {
+  it('have short files', () => {
     const long = sources
       .map(({ file }) => ({ file, lines: readFileSync(join('src', file), 'utf8').trimEnd().split('\n').length }))
       .filter(({ lines }) => lines > 300);
@@ -141,20 +141,20 @@ describe('the layers', () => {
     expect([...layers].filter(([, files]) => files > 14)).toEqual([]);
   });
 
-  it('are described by CONTRIBUTING.md: each of them, and only files that are there', () => {
+  it('are described by CONTRIBUTING.md, each of them, and only existing files', () => {
     const text = readFileSync('CONTRIBUTING.md', 'utf8');
     const named = [...text.matchAll(/`((?:src|test|config|scripts)\/[^`*<\s]*)`/g)].map(([, path]) => path ?? '');
     expect(named.filter((path) => !existsSync(path))).toEqual([]);
     const layers = LAYERS.filter((layer) => layer !== 'top').map((layer) => `src/${layer}/`);
     expect(layers.filter((layer) => !named.includes(layer))).toEqual([]);
-    // The three ways in, found from the first table: a field, a sink, the pace.
+    // The three places to start, from the first lines: a field, a sink, the pace.
     const start = text.slice(0, text.indexOf('## Layers'));
     for (const path of ['src/model/streams.ts', 'src/app/parts.ts', 'src/config/sinks.ts', 'src/api/budget.ts']) {
       expect(start).toContain(path);
     }
   });
 
-  it('reads the environment in one place', () => {
+  it('read the environment in one place', () => {
     const readers = sources.filter(({ file }) => /process\.env/.test(readFileSync(join('src', file), 'utf8')));
     expect(readers.map(({ file }) => relative('.', file))).toEqual(['app/environment.ts']);
   });
@@ -168,7 +168,7 @@ function reachedFrom(file: string, found = new Set<string>()): Set<string> {
   return found;
 }
 
-/** Whole layers are written in their terms: commands in commander's, the server in Fastify's, descriptions of data in zod's. */
+/** Layers written in terms of a package: commands in commander's, the server in Fastify's, schemas in zod's. */
 const LANGUAGES: Readonly<Record<string, RegExp>> = {
   commander: /^cli\//,
   fastify: /^http\//,
@@ -178,7 +178,7 @@ const LANGUAGES: Readonly<Record<string, RegExp>> = {
 const isLanguage = (name: string, files: readonly string[]): boolean =>
   files.every((file) => LANGUAGES[name]?.test(file));
 
-/** `@scope/name/deep` and `name/deep` belong to the package in front. */
+/** `@scope/name/deep` and `name/deep` belong to their package. */
 function packageOf(specifier: string): string {
   const parts = specifier.split('/');
   return specifier.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? '');

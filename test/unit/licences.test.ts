@@ -14,11 +14,11 @@ function check(...args: string[]): { code: number | null; text: string } {
   return { code: status, text: stdout + stderr };
 }
 
-it('every production dependency is free to use and to ship', () => {
+it('every production dependency has a licence that permits use and distribution', () => {
   expect(check()).toEqual({ code: 0, text: expect.stringMatching(/^\d{2,} production packages/) });
 });
 
-it('names a package that is not, and lets tools of the workshop be', () => {
+it('names a package without one, and ignores development tools', () => {
   const packages = {
     '': {},
     'node_modules/a/node_modules/copyleft': { license: 'AGPL-3.0' },

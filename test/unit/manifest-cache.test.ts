@@ -15,7 +15,7 @@ function counting(files = 1) {
   return { cache, decoded, read };
 }
 
-it('decodes a manifest once, and again when ten minutes have passed: it may be gone by then', async () => {
+it('decodes a manifest once, and again after ten minutes, by when it may be deleted', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const { decoded, read } = counting();
   for (let i = 0; i < 5; i++) {
@@ -28,7 +28,7 @@ it('decodes a manifest once, and again when ten minutes have passed: it may be g
   expect(decoded).toEqual(['a', 'a']);
 });
 
-it('keeps 300 files at most, those of the manifests that were used last', async () => {
+it('keeps at most 300 files, those of the manifests used last', async () => {
   const { decoded, read } = counting(90);
   for (const path of ['a', 'b', 'c', 'a', 'd']) await read(path);
   for (const path of ['a', 'd', 'c']) await read(path);
@@ -40,7 +40,7 @@ it('keeps 300 files at most, those of the manifests that were used last', async 
   expect(large.decoded).toEqual(['a', 'a']);
 });
 
-it('keeps nothing of a manifest that could not be read', async () => {
+it('keeps nothing of an unreadable manifest', async () => {
   const { cache, read, decoded } = counting();
   await expect(cache.read('a', () => Promise.reject(new Error('gone')))).rejects.toThrow('gone');
   expect(await read('a')).toHaveLength(1);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createMemory, memoryOf } from '../../src/model/memory.ts';
 
-it('lets in what there is room for, in order, and what is larger than everything alone', async () => {
+it('admits tasks in order while there is room, and a task larger than the limit alone', async () => {
   const memory = createMemory(100);
   const said: string[] = [];
   const open = new Map<string, () => void>();
@@ -16,7 +16,7 @@ it('lets in what there is room for, in order, and what is larger than everything
   expect(said).toEqual(['a', 'b']);
   open.get('a')?.();
   await settle();
-  // The small one does not pass the large one, which would wait for ever.
+  // The small one does not overtake the large one, which would otherwise never run.
   expect(said).toEqual(['a', 'b']);
   open.get('b')?.();
   await settle();
@@ -28,7 +28,7 @@ it('lets in what there is room for, in order, and what is larger than everything
   await Promise.all(all);
 });
 
-it('gives back what failed work held', async () => {
+it('releases the memory of failed work', async () => {
   const memory = createMemory(10);
   await expect(memory.hold(10, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   expect(await memory.hold(10, async () => 'next')).toBe('next');
@@ -37,20 +37,20 @@ it('gives back what failed work held', async () => {
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const endless = () => new Promise<void>(() => {});
 
-/** Work that ends when it is told to. */
-function untilTold(): { work(): Promise<void>; end(): void } {
+/** Work that ends on request. */
+function endable(): { work(): Promise<void>; end(): void } {
   let end = (): void => {};
-  const told = new Promise<void>((resolve) => {
+  const ended = new Promise<void>((resolve) => {
     end = resolve;
   });
-  return { work: () => told, end };
+  return { work: () => ended, end };
 }
 
-it('waits for what is kept only while somebody works: nothing else lets go of it', async () => {
+it('waits for held memory only while work is running: nothing else releases it', async () => {
   const memory = createMemory(100);
   const said: string[] = [];
   const release = memory.keep(60);
-  const { work, end } = untilTold();
+  const { work, end } = endable();
   const first = memory.hold(50, work);
   void memory.hold(50, async () => void said.push('next'));
   await settled();
@@ -64,10 +64,10 @@ it('waits for what is kept only while somebody works: nothing else lets go of it
   expect(memory.isShort()).toBe(false);
 });
 
-it('lets what ends go before what begins', async () => {
+it('admits a commit, which frees memory, before a page', async () => {
   const memory = createMemory(100);
   const said: string[] = [];
-  const { work, end } = untilTold();
+  const { work, end } = endable();
   const working = memory.hold(100, work);
   const page = memory.hold(100, async () => void said.push('a page'));
   const commit = memory.hold(100, async () => void said.push('a commit'), { isWayOut: true });
@@ -76,10 +76,10 @@ it('lets what ends go before what begins', async () => {
   expect(said).toEqual(['a commit', 'a page']);
 });
 
-it('a page that turns out larger waits for the rest, and takes it before others begin', async () => {
+it('a page larger than expected waits for more memory, and gets it before others start', async () => {
   const memory = createMemory(100);
   const said: string[] = [];
-  const { work, end } = untilTold();
+  const { work, end } = endable();
   const other = memory.hold(60, work);
   const page = memory.hold(40, async (held) => {
     expect(held.grow(40)).toBeUndefined();
@@ -98,12 +98,12 @@ it('an aborted signal ends the wait', async () => {
   const memory = createMemory(10);
   void memory.hold(10, endless);
   const stop = new AbortController();
-  const waiting = memory.hold(10, async () => 'told', { signal: stop.signal });
+  const waiting = memory.hold(10, async () => 'done', { signal: stop.signal });
   stop.abort();
-  expect(await waiting).toBe('told');
+  expect(await waiting).toBe('done');
   expect(memory.isShort()).toBe(false);
 });
 
-it('is a quarter of the limit, and 256 MB at most', () => {
+it("is a quarter of the machine's memory limit, at most 256 MB", () => {
   expect([memoryOf(512 * 2 ** 20), memoryOf(2 ** 40), memoryOf(undefined)]).toEqual([2 ** 27, 2 ** 28, 2 ** 28]);
 });

@@ -24,19 +24,19 @@ it.each([
 });
 
 const cases = [
-  // stored, read → what is stored counts
+  // stored, read → which counts
   ['a newer version of the same run', { at: 2, runId: 'r' }, { at: 1, runId: 'r' }, false, true],
   ['an older version of the same run', { at: 1, runId: 'r' }, { at: 2, runId: 'r' }, false, false],
   ['the same time in the same run', { at: 1, runId: 'r' }, { at: 1, runId: 'r' }, false, false],
   ['a newer version of an earlier run', { at: 2, runId: 'q' }, { at: 1, runId: 'r' }, false, false],
-  ['a version of the same run that has gone missing', { at: 2, runId: 'r' }, { at: 1, runId: 'r' }, true, false],
+  ['a missing version of the same run', { at: 2, runId: 'r' }, { at: 1, runId: 'r' }, true, false],
 ] as const;
 
 it.each(cases)('stored: %s', (_name, stored, read, isMissing, counts) => {
   expect(outdates({ ...stored, isMissing }, read)).toBe(counts);
 });
 
-it.each(cases)('in the rows of a file, stored: %s', (_name, stored, read, isMissing, counts) => {
+it.each(cases)('stored in a file: %s', (_name, stored, read, isMissing, counts) => {
   const columns = columnsOf(stream);
   const rule = createMergeRule(stream, columns);
   const rowIn = ({ at, runId }: { at: number; runId: string }, amount: number) => {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** The page is plain files that browsers read as they are: nothing compiles them, so this looks at them instead. */
+/** The page is plain files without a compiler, so these tests check the sources. */
 const FOLDER = 'src/http/page';
 const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   .filter((file) => /\.\w+$/.test(file))
@@ -14,27 +14,27 @@ const IMPORT = /^import\s(?:[^'"]*?\sfrom\s)?['"]([^'"]+)['"]/gm;
 const saying = (pattern: RegExp): string[] => files.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
 
 describe('the page', () => {
-  it('agrees with the shapes of the API', () => {
+  it('agrees with the types of the API', () => {
     execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.page.json'], {
       encoding: 'utf8',
     });
   });
 
-  it('inserts text, never markup, and runs and styles nothing inline', () => {
+  it('inserts text, never markup, and has no inline scripts or styles', () => {
     expect(saying(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function/)).toEqual(
       [],
     );
     expect(saying(/<script(?![^>]*\bsrc=)[^>]*>|<style|\sstyle="|\son\w+="/)).toEqual([]);
   });
 
-  it('asks nobody else for anything', () => {
+  it('loads nothing from other hosts', () => {
     const elsewhere = files.flatMap(({ file, text }) =>
       [...text.matchAll(/(?:https?:)?\/\/[\w.-]+\.[a-z]{2,}[^\s'"]*/g)].map(([url]) => `${file} ${url}`),
     );
     expect(elsewhere.filter((each) => !each.endsWith('http://www.w3.org/2000/svg'))).toEqual([]);
   });
 
-  it('has files of one sitting, each of which somebody uses, and no circles', () => {
+  it('has short files, each of them used, and no cycles', () => {
     expect(files.filter(({ text }) => text.split('\n').length > 300).map(({ file }) => file)).toEqual([]);
     const graph = new Map(scripts.map(({ file, text }) => [file, importsOf(file, text)]));
     const reached = new Set<string>();

@@ -14,7 +14,7 @@ const EXACT: Profile = { ...UNKNOWN_PROFILE, isStartSeen: true, tickMs: 1, pageR
 const never = new AbortController().signal;
 const share = (start: number, end: number) => ({ window: { start, end }, lane: 'fresh' as const });
 
-/** A stream with rows at these instants, read by chains of pages; it remembers what was asked and what was taken. */
+/** A stream with rows at these instants, read by chains of pages; it records requests and results. */
 function createStream(times: readonly number[]) {
   const taken: Window[] = [];
   const begun: Window[] = [];
@@ -51,8 +51,8 @@ function createStream(times: readonly number[]) {
 const evenly = (count: number, { start, end }: Window): number[] =>
   Array.from({ length: count }, (_, i) => start + Math.floor(((end - start) * i) / count));
 
-describe('reading together', () => {
-  test('a free chain takes over the later half, as long as there is enough of it', async () => {
+describe('a parallel sweep', () => {
+  test('gives the later half to a free chain while it is large enough', async () => {
     const window = { start: START, end: START + 10 * DAY_MS };
     const stream = createStream(evenly(2000, window));
     await sweepInParallel([{ window, lane: 'fresh' }], {
@@ -63,12 +63,12 @@ describe('reading together', () => {
     });
     expect(gaps(stream.taken, window)).toEqual([]);
     expect(stream.most()).toBe(4);
-    // Two hundred pages, and what the edges cost.
+    // Two hundred pages, and the cost of the boundaries.
     expect(stream.pages()).toBeLessThanOrEqual(1.05 * 200 + 4);
     expect(stream.begun.length).toBeGreaterThanOrEqual(4);
   });
 
-  test('one alone where the rows fit a few pages, and where only one is allowed', async () => {
+  test('uses one chain if the rows fit a few pages, or if only one is allowed', async () => {
     const window = { start: START, end: START + 10 * DAY_MS };
     for (const [rows, chainsAtOnce] of [
       [80, 8],
@@ -103,7 +103,7 @@ describe('reading together', () => {
     },
   );
 
-  test('covers every window, wherever the rows lie, at a bounded price', async () => {
+  test('covers every window, for any distribution of rows, at a bounded cost', async () => {
     const times = fc.array(fc.integer({ min: START, max: START + 40 * DAY_MS }), { maxLength: 3000, size: 'max' });
     await fc.assert(
       fc.asyncProperty(times, fc.integer({ min: 1, max: 8 }), async (unsorted, chainsAtOnce) => {
@@ -117,14 +117,14 @@ describe('reading together', () => {
         });
         for (const { window } of shares) expect(gaps(stream.taken, window)).toEqual([]);
         expect(stream.most()).toBeLessThanOrEqual(chainsAtOnce);
-        // Two windows, their halvings, and one page more for each.
+        // Two windows, their halves, and one page more for each.
         expect(stream.pages()).toBeLessThanOrEqual((unsorted.length / PAGE_ROWS) * 1.05 + 2 * (2 + chainsAtOnce));
       }),
       { numRuns: 60 },
     );
   });
 
-  test('the first failure stops the others, and is the one that is told', async () => {
+  test('stops at the first failure, and reports that one', async () => {
     const window = { start: START, end: START + 10 * DAY_MS };
     const stream = createStream(evenly(4000, window));
     const take = async (): Promise<void> => {

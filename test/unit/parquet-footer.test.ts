@@ -29,7 +29,7 @@ const ROWS = [
 ];
 
 describe('the footer', () => {
-  it('carries what it is told of the file', async () => {
+  it('has the metadata of the file', async () => {
     const metadata = { source: 'main', stream: 'clicks', window: '2026-11-14/2026-11-15', note: 'ü😀 "x"', '': '' };
     const file = await encodeFile(COLUMNS, [ROWS], { metadata });
     expect((await readFooter(sourceOf(file))).metadata).toEqual(metadata);
@@ -42,7 +42,7 @@ describe('the footer', () => {
     expect(about).toEqual({ created_by: 'tributary version 1', num_rows: 3n, num_row_groups: 1n });
   });
 
-  it('is read in one go where it is small, and whole where it is large', async () => {
+  it('is read in one request if small, and completely if large', async () => {
     const columns = Array.from(
       { length: 400 },
       (_, i): FileColumn => ({ name: `column_${i}`, kind: 'text', nullable: true }),
@@ -60,7 +60,7 @@ describe('the footer', () => {
     expect(small.asked).toHaveLength(2);
   });
 
-  it('is not taken from a file that ends anywhere else than at its end', async () => {
+  it('is refused if the file is truncated', async () => {
     const file = await encodeFile(COLUMNS, [ROWS, ROWS]);
     expect((await readFooter(sourceOf(file))).rows).toBe(6);
     for (let length = 0; length < file.length; length++) {
@@ -76,18 +76,18 @@ describe('the footer', () => {
     );
   });
 
-  it('is not taken from a file with bytes too few or too many in the middle', async () => {
+  it('is refused with a byte missing or added in the middle', async () => {
     const file = await encodeFile(COLUMNS, [ROWS, ROWS]);
     for (let i = 1; i < file.length - 1; i += 7) {
       const less = Buffer.concat([file.subarray(0, i), file.subarray(i + 1)]);
       const more = Buffer.concat([file.subarray(0, i), Buffer.from([0]), file.subarray(i)]);
-      // A byte of a text in the footer may go; then the lengths no longer match.
+      // A byte of a text may be lost; then the lengths no longer match.
       await expect(readFooter(sourceOf(less)), `less at ${i}`).rejects.toThrow(RetryLater);
       await expect(readFooter(sourceOf(more)), `more at ${i}`).rejects.toThrow(RetryLater);
     }
   });
 
-  it('finds groups wherever they stand', async () => {
+  it('finds groups at any offset', async () => {
     const [one, two] = [await encodeGroup(COLUMNS, ROWS, 'zstd'), await encodeGroup(COLUMNS, ROWS.slice(0, 1), 'zstd')];
     const gap = Buffer.alloc(100);
     const starts = [MAGIC.length + two.length + gap.length, MAGIC.length] as const;
@@ -103,7 +103,7 @@ describe('the footer', () => {
     expect(second).toEqual(first?.slice(0, 1));
   });
 
-  it('belongs to its groups: rows and places are counted', async () => {
+  it('must agree with its groups: rows and offsets are checked', async () => {
     const group = await encodeGroup(COLUMNS, ROWS, 'zstd');
     const [first, ...others] = group.chunks;
     const swapped = { ...group, chunks: [...others, first as Chunk] };
@@ -128,7 +128,7 @@ describe('the footer', () => {
     await expect(readFooter(sourceOf(Buffer.from(file).fill(0, 0, 1)))).rejects.toThrow('begin and end');
   });
 
-  it('with one wrong byte is refused, or tells the same of rows and places', async () => {
+  it('is refused with one wrong byte, or gives the same rows and offsets', async () => {
     const file = await encodeFile(COLUMNS, [ROWS]);
     const whole = await readFooter(sourceOf(file));
     const reasons = new Set<string>();
@@ -143,13 +143,13 @@ describe('the footer', () => {
     expect(reasons).toContain('its footer cannot be read');
   });
 
-  it('says by which order the bounds of each column are meant, without which they are not used', async () => {
+  it("names the sort order of every column's bounds, without which readers ignore them", async () => {
     const footer = encodeFooter(COLUMNS, [], {});
     const metadata = deserializeTCompactProtocol({ view: new DataView(Uint8Array.from(footer).buffer), offset: 0 });
     expect(metadata.field_7).toEqual([{ field_1: {} }, { field_1: {} }, { field_1: {} }]);
   });
 
-  it('numbers the leaves where a table format wants it, and gives no bounds to what has no order', async () => {
+  it('numbers the leaves for a table format, and omits bounds of unordered types', async () => {
     const columns: FileColumn[] = [
       { name: 'event_id', kind: 'text', nullable: false, fieldIds: [7] },
       { name: 'rate', kind: 'number', nullable: true, fieldIds: [8, 9] },
@@ -168,7 +168,7 @@ describe('the footer', () => {
     ]);
   });
 
-  it('of another writer is refused, with its name', async () => {
+  it('is refused if another writer made it, with its name', async () => {
     const path = join(duck.dir, 'foreign.parquet');
     await queryDuckdb(`copy (select 'x' as event_id, [1, 2] as list) to '${path}' (format parquet)`);
     await expect(readFooter(sourceOf(readFileSync(path)))).rejects.toThrow(
@@ -177,8 +177,8 @@ describe('the footer', () => {
   });
 });
 
-describe('a group whose bytes were spoiled', () => {
-  it('is refused with the place', async () => {
+describe('a corrupted group', () => {
+  it('is refused with its place', async () => {
     const file = await encodeFile(COLUMNS, [ROWS]);
     const parsed = await readFooter(sourceOf(file));
     const group = parsed.groups[0] as StoredGroup;

@@ -15,7 +15,7 @@ import {
 } from '../../src/sinks/parquet/format/index.ts';
 import { queryDuckdb } from '../support/lake-readers.ts';
 
-/** Files of the codec in memory, and a reader that shares no code with it. */
+/** Files of the codec in memory, and an independent reader. */
 
 export type Rows = ReadonlyArray<readonly Value[]>;
 
@@ -34,7 +34,7 @@ export const sourceOf = (bytes: Uint8Array): ByteSource => ({
   read: async (start, end) => bytes.subarray(start, end),
 });
 
-/** A source that notes how many bytes each read asked for. */
+/** A source that records the size of each read. */
 export function countingSource(bytes: Uint8Array): ByteSource & { asked: number[] } {
   const asked: number[] = [];
   const source = sourceOf(bytes);
@@ -48,16 +48,16 @@ export function countingSource(bytes: Uint8Array): ByteSource & { asked: number[
   };
 }
 
-/** A folder of the test file's own, and what DuckDB makes of files in it. */
+/** A folder of the test file, and DuckDB queries of its files. */
 export function openDuck() {
   const dir = mkdtempSync(join(tmpdir(), 'tributary-parquet-'));
   afterAll(() => rmSync(dir, { recursive: true, force: true }));
   let files = 0;
   return {
     dir,
-    /** Writes the bytes where DuckDB can read them; `$file` in the query stands for the newest of them. */
+    /** Writes the bytes to a file; `$file` in the query is its path. */
     query(bytes: Uint8Array, sql: string) {
-      // A new name each time: DuckDB remembers the footers of files it has seen.
+      // A new name each time: DuckDB caches footers by name.
       const file = join(dir, `${files++}.parquet`);
       writeFileSync(file, bytes);
       return queryDuckdb(sql.replaceAll('$file', `'${file}'`));
@@ -65,7 +65,7 @@ export function openDuck() {
   };
 }
 
-/** How many pages the only column of the only group has: their headers are walked from one to the next. */
+/** The number of pages in the only column of the only group, by walking their headers. */
 export function countPages(bytes: Uint8Array, { start, end }: StoredGroup): number {
   const reader = { view: new DataView(Uint8Array.from(bytes).buffer), offset: start };
   let pages = 0;

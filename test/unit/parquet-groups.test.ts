@@ -30,7 +30,7 @@ const COLUMNS: readonly FileColumn[] = [
   { name: 'metadata', kind: 'json', nullable: true },
 ];
 
-/** Group `n` holds the minutes from n × 100 on. */
+/** Group `n` holds minutes from n × 100. */
 const rowsOf = (n: number, count = 100): Rows =>
   Array.from({ length: count }, (_, i): Value[] => {
     const minute = n * 100 + i;
@@ -47,7 +47,7 @@ const bytesOf = (file: Buffer, { start, end }: StoredGroup): Buffer => file.suba
 const groupAt = ({ groups }: ParquetFile, i: number): StoredGroup => groups.at(i) as StoredGroup;
 
 describe('groups', () => {
-  it('are copied from file to file as they are', async () => {
+  it('are copied between files unchanged', async () => {
     const old = await encodeFile(COLUMNS, [rowsOf(0), rowsOf(1), rowsOf(2)]);
     const parsed = await readFooter(sourceOf(old));
     // The second group is rewritten, larger and with another compression; the others only move.
@@ -67,7 +67,7 @@ describe('groups', () => {
     for (const group of again.groups) own.push(...(await readGroup(sourceOf(file), again, group)));
     expect(own).toEqual(wanted);
     expect(bytesOf(file, groupAt(again, 2)).equals(bytesOf(old, last))).toBe(true);
-    // What the footer says of a group moves with it, bounds and all.
+    // The footer's metadata of a group moves with it, bounds included.
     const { start: _, end: __, ...moved } = groupAt(again, 2);
     const { start: ___, end: ____, ...before } = last;
     expect(moved).toEqual(before);
@@ -76,14 +76,14 @@ describe('groups', () => {
     expect((await readWithHyparquet(file)).map((row) => row.event_id)).toEqual(ids);
   });
 
-  it('come out the same from the same rows, so that a rewrite that changes nothing is seen to', async () => {
+  it('are identical for identical rows, so that an unnecessary rewrite is detected', async () => {
     const file = await encodeFile(COLUMNS, [rowsOf(0)]);
     const parsed = await readFooter(sourceOf(file));
     const rows = await readGroup(sourceOf(file), parsed, groupAt(parsed, 0));
     expect(await encodeFile(COLUMNS, [rows])).toEqual(file);
   });
 
-  it('give only the columns that are asked for, and read no others', async () => {
+  it('give only the requested columns, and read no others', async () => {
     const file = await encodeFile(COLUMNS, [rowsOf(0), rowsOf(1)]);
     const parsed = await readFooter(sourceOf(file));
     const counting = countingSource(file);
@@ -96,7 +96,7 @@ describe('groups', () => {
     await expect(readGroup(counting, parsed, groupAt(parsed, 1), ['nope'])).rejects.toThrow('has no column nope');
   });
 
-  it('are not called torn when it is the network that fails', async () => {
+  it('are not reported as corrupt after a network error', async () => {
     const file = await encodeFile(COLUMNS, [rowsOf(0)]);
     const parsed = await readFooter(sourceOf(file));
     const cut = new RetryLater('the connection was cut');
@@ -106,7 +106,7 @@ describe('groups', () => {
     await expect(readFooter(source)).rejects.toBe(cut);
   });
 
-  it('fit a file of the same columns only', async () => {
+  it('fit only a file with the same columns', async () => {
     const file = await readFooter(sourceOf(await encodeFile(COLUMNS, [rowsOf(0)])));
     const change = (i: number, more: Partial<FileColumn>) => COLUMNS.map((c, at) => (at === i ? { ...c, ...more } : c));
     expect(fitsSchema(file, COLUMNS)).toBe(true);
@@ -141,16 +141,16 @@ describe('groups', () => {
     },
   );
 
-  it('are unpacked even where zstd does not say how long they are', async () => {
+  it('are decompressed even if zstd omits their length', async () => {
     const { ZSTD } = await unpackers();
     const text = Buffer.alloc(900, 'tributary ');
-    // The shortest frame there is: magic, no size, a window of 1 KiB, and one last block as it is.
+    // The shortest frame: magic, no size, a window of 1 KiB, and one raw last block.
     const block = (text.length << 3) | 1;
     const frame = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0, block & 0xff, (block >> 8) & 0xff, block >> 16, ...text]);
     expect(Buffer.from(ZSTD(frame, text.length)).equals(text)).toBe(true);
   });
 
-  it('let other work run while they are encoded', async () => {
+  it('yield to other work while they are encoded', async () => {
     const columns = Array.from({ length: 60 }, (_, i): FileColumn => ({ name: `c${i}`, kind: 'text', nullable: true }));
     const rows = Array.from({ length: 8000 }, (_, r) => columns.map((_column, c) => `value ${(r * 31 + c) % 4001}`));
     let turns = 0;
@@ -168,7 +168,7 @@ describe('bounds', () => {
       values.map((group) => group.map((value) => [value])),
     );
 
-  it('let DuckDB skip groups: what is spoiled there does not matter', async () => {
+  it('let DuckDB skip groups, even corrupt ones', async () => {
     const file = await encodeFile(COLUMNS, [rowsOf(0), rowsOf(1), rowsOf(2)]);
     const parsed = await readFooter(sourceOf(file));
     const spoiled = Buffer.from(file);
@@ -189,7 +189,7 @@ describe('bounds', () => {
     }
   });
 
-  it('stand in the order of bytes, not of UTF-16', async () => {
+  it('have the order of bytes, not of UTF-16', async () => {
     const file = await groupsOf([['！', '😀', 'z']]);
     expect(await duck.query(file, `select s from $file where s = '😀'`)).toEqual([{ s: '😀' }]);
     const [stats] = await duck.query(
@@ -207,7 +207,7 @@ describe('bounds', () => {
     );
   });
 
-  it('of long text are short and hold all of it', async () => {
+  it('of long text are short and include all of it', async () => {
     const long = (end: string): string => `${'😀'.repeat(40)}${'x'.repeat(5000)}${end}`;
     const file = await groupsOf([
       [long('a'), long('b')],
@@ -226,7 +226,7 @@ describe('bounds', () => {
     expect(await duck.query(file, 'select length(max(s)) n from $file')).toEqual([{ n: 100n }]);
   });
 
-  it('come back as the values they are', async () => {
+  it('are read back as their values', async () => {
     const rangeOf = async (kind: FileColumn['kind'], values: Value[]) =>
       groupAt(await readFooter(sourceOf(await groupsOf([values], kind))), 0).ranges.get('s');
     const noon = NOON + 0.456;
@@ -237,14 +237,14 @@ describe('bounds', () => {
     expect(await rangeOf('json', ['{}'])).toBeUndefined();
   });
 
-  it('hold both zeros, as Parquet wants it', async () => {
+  it('include both zeros, as Parquet requires', async () => {
     const file = await groupsOf([[0, 0]], 'number');
     const [chunk] = groupAt(await readFooter(sourceOf(file)), 0).chunks;
     const doubles = [chunk?.min, chunk?.max].map((bound) => Buffer.from(bound?.bytes ?? []).readDoubleLE());
     expect(doubles).toEqual([-0, 0]);
   });
 
-  it('of every text hold every value', async () => {
+  it('of any text include every value', async () => {
     const text = fc.string({
       unit: fc.constantFrom('a', '！', '😀', '\ud800', '\u{10ffff}'),
       maxLength: 90,

@@ -68,7 +68,7 @@ const VALUES: Readonly<Record<Kind, readonly Value[]>> = {
   ],
 };
 
-/** What a reader must see for a value. */
+/** What a reader must return for a value. */
 const AS_STORED: Readonly<Record<Kind, (value: never) => unknown>> = {
   text: (value: string) => value.toWellFormed(),
   integer: (value: number | bigint) => BigInt(value),
@@ -79,7 +79,7 @@ const AS_STORED: Readonly<Record<Kind, (value: never) => unknown>> = {
   json: (value: string) => value.toWellFormed(),
 };
 
-/** And what comes back from the codec itself. */
+/** What the codec itself returns. */
 const AS_READ: Readonly<Record<Kind, (value: never) => Value>> = {
   text: (value: string) => value.toWellFormed(),
   integer: (value: number | bigint) => (value === 0 ? 0 : value),
@@ -89,7 +89,7 @@ const AS_READ: Readonly<Record<Kind, (value: never) => Value>> = {
   json: (value: string) => value.toWellFormed(),
 };
 
-/** The same rows through the codec, DuckDB and hyparquet, value by value. */
+/** Compares the same rows through the codec, DuckDB and hyparquet, value by value. */
 async function checkEverywhere(columns: readonly FileColumn[], groups: readonly Rows[]): Promise<void> {
   const file = await encodeFile(columns, groups);
   const rows = groups.flat();
@@ -114,7 +114,7 @@ async function checkEverywhere(columns: readonly FileColumn[], groups: readonly 
   });
 }
 
-/** DuckDB hands out instants as objects. */
+/** DuckDB returns instants as objects. */
 function plain(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'micros' in value ? value.micros : value;
 }
@@ -124,7 +124,7 @@ const column = (kind: Kind, name = `a_${kind}`, nullable = true): FileColumn => 
 describe('values', () => {
   it.each(KINDS)('carries every %s to every reader', async (kind) => {
     const values = VALUES[kind];
-    // Alone, between nulls, often enough for a dictionary, and in a column that is never null.
+    // Alone, between nulls, repeated enough for a dictionary, and in a column without nulls.
     await checkEverywhere(
       [column(kind)],
       [values.map((value) => [value]), values.flatMap((value) => [[null], [value]])],
@@ -133,14 +133,14 @@ describe('values', () => {
     await checkEverywhere([column(kind, 'often', kind === 'number')], [often]);
   });
 
-  it('carries columns without any value, and no rows at all', async () => {
+  it('store columns without values, and no rows at all', async () => {
     const columns = KINDS.map((kind) => column(kind));
     await checkEverywhere(columns, [Array.from({ length: 20 }, () => KINDS.map(() => null))]);
     await checkEverywhere(columns, [[], [KINDS.map((kind) => VALUES[kind][0] as Value)], []]);
     await checkEverywhere(columns, []);
   });
 
-  it('tells no text from the empty text, and no JSON from the JSON null within', async () => {
+  it('distinguish no text from empty text, and no JSON from JSON null', async () => {
     const file = await encodeFile(
       [column('text', 't'), column('json', 'j')],
       [
@@ -154,14 +154,14 @@ describe('values', () => {
     expect(row).toEqual({ t: 1n, j: 1n, inside: 0n });
   });
 
-  it('keeps a byte order mark, which the clients of both readers swallow', async () => {
+  it('keep a byte order mark, which the clients of both readers remove', async () => {
     const file = await encodeFile([column('text', 't')], [[['\ufeffbom']]]);
     expect(await duck.query(file, 'select strlen(t) bytes from $file')).toEqual([{ bytes: 6n }]);
     const parsed = await readFooter(sourceOf(file));
     expect(await readGroup(sourceOf(file), parsed, parsed.groups[0] as StoredGroup)).toEqual([['\ufeffbom']]);
   });
 
-  it('takes any column name', async () => {
+  it('may have any column name', async () => {
     const names = ['a.b', '"quoted"', "it's", 'with space', 'ü😀', 'SELECT', 'x'.repeat(300)];
     await checkEverywhere(
       names.map((name) => column('text', name)),
@@ -169,7 +169,7 @@ describe('values', () => {
     );
   });
 
-  it('gives types that DuckDB knows', async () => {
+  it('have types that DuckDB knows', async () => {
     const file = await encodeFile(
       KINDS.map((kind) => column(kind)),
       [[KINDS.map((kind) => VALUES[kind][0] as Value)]],
@@ -186,14 +186,14 @@ describe('values', () => {
     });
   });
 
-  it('keeps the digits of numbers that are no doubles', async () => {
+  it('keep the digits of numbers that are no doubles', async () => {
     const numbers = [2n ** 53n + 1n, 0.5, 10n ** 400n, 7];
     const file = await encodeFile([column('number', 'n')], [numbers.map((n) => [n])]);
     const rows = await duck.query(file, 'select _exact_n from $file');
     expect(rows.map((row) => row._exact_n)).toEqual(['9007199254740993', null, `1${'0'.repeat(400)}`, null]);
   });
 
-  it('refuses what a column cannot hold, without repeating it', async () => {
+  it('are refused if a column cannot hold them, without being quoted', async () => {
     const encode = (kind: Kind, value: Value) => encodeGroup([column(kind, 'c', false)], [[value]], 'zstd');
     await expect(encode('integer', 2n ** 63n)).rejects.toThrow('column c (integer) cannot hold this bigint');
     await expect(encode('integer', 0.5)).rejects.toThrow('cannot hold');
@@ -203,7 +203,7 @@ describe('values', () => {
     await expect(encode('text', null)).rejects.toThrow('column c must have a value in every row');
   });
 
-  it('carries whatever comes', async () => {
+  it('of any kind are stored', async () => {
     const text = fc
       .oneof(fc.string({ unit: 'binary' }), fc.string({ unit: fc.constantFrom('a', 'b', '😀', '！', '\ud800') }))
       .filter((value) => !value.startsWith('\ufeff'));

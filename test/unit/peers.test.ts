@@ -9,13 +9,13 @@ import { singer } from '../../bench/peers/singer.ts';
 import { tributary } from '../../bench/peers/tributary.ts';
 import { watch } from '../../bench/peers/watched.ts';
 
-/** What of `npm run bench:peers` can be tried without Python. */
+/** The parts of `npm run bench:peers` that need no Python. */
 
 const PINS = ['requirements.txt', 'requirements-parquet.txt'];
 const setting = { server: 'calm', rows: 8000, perSecond: 4 } as const;
 const figures = { lost: 0, doubled: 0, requests: 9, refused: 0, rowsPerSecond: 1000, cpuSeconds: 71.6, peakMb: 150 };
 
-describe('the benchmark beside dlt and Singer', () => {
+describe('the benchmark against dlt and Singer', () => {
   it.each(PINS)('names an exact version for all that %s lists', async (file) => {
     const text = await readFile(`bench/peers/${file}`, 'utf8');
     const listed = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -37,24 +37,24 @@ describe('the benchmark beside dlt and Singer', () => {
     expect(text).toContain('| calm | Singer | Parquet | its sync failed |');
   });
 
-  it('finds its marks in bench/peers/results.md, and writes there only', async () => {
+  it('finds its marks in bench/peers/results.md, and writes only there', async () => {
     const page = await readFile('bench/peers/results.md', 'utf8');
     const written = withReport(page, 'a new table');
     expect(written).toContain('a new table');
     expect(withReport(written, 'another')).toBe(withReport(page, 'another'));
   });
 
-  it('counts the memory and the processor time of both programs of a pipe, and sees either fail', async () => {
+  it('counts the memory and CPU time of both programs of a pipe, and reports the failure of either', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'tributary-peers-'));
     onTestFinished(() => rm(dir, { recursive: true }));
     const node = (script: string): string => `'${process.execPath}' -e '${script}'`;
     const holding = 'const held = Buffer.alloc(80 * 2 ** 20, 1);';
-    // The first holds on until the second is there too, and a few looks more; the second as long as the first.
+    // The first holds its memory until the second runs too, and a few samples longer; the second as long as the first.
     const first = `${holding} const wait = () => setTimeout(fs.existsSync("there") ? process.exit : wait, 700, 0); wait();`;
     const second = `${holding} fs.writeFileSync("there", ""); process.stdin.resume();`;
     const both = await watch({ line: `${node(first)} | ${node(second)}`, dir, env: {} });
     expect(both.failed).toBe(false);
-    // Twice 80 MB and two bare programs; one of the two alone would stay below. Where there is no /proc, there is no figure.
+    // Twice 80 MB and two bare programs; one alone would be below. Without /proc there is no figure.
     expect(both.peakMb ?? 201).toBeGreaterThan(200);
     expect((await watch({ line: 'false | cat', dir, env: {} })).failed).toBe(true);
     const busy = node('while (process.cpuUsage().user < 3e5);');

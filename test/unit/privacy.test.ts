@@ -7,7 +7,7 @@ import { STREAMS } from '../../src/model/streams.ts';
 const SALT = 'a salt of the tests';
 const hashed = (text: string): string => createHmac('sha256', SALT).update(text).digest('hex');
 
-/** A sale with the given parts, flattened, by column name. */
+/** A sale with these parts, flattened, by column name. */
 function flat(record: object, privacy: Partial<Privacy>): Record<string, unknown> {
   const base = { timestamp: '2026-11-14T10:00:00Z', eventId: 'e1' };
   const row = createFlatten(STREAMS.sales, { ...DEFAULT_PRIVACY, salt: SALT, ...privacy })({ ...base, ...record });
@@ -15,7 +15,7 @@ function flat(record: object, privacy: Partial<Privacy>): Record<string, unknown
   return { ...Object.fromEntries(columns), _extra: row.extra };
 }
 
-describe('addresses cut to their network', () => {
+describe('addresses truncated to their network', () => {
   it.each<[string, string | null]>([
     ['203.0.113.189', '203.0.113.0'],
     ['10.0.0.1', '10.0.0.0'],
@@ -76,57 +76,54 @@ describe('treatments', () => {
     expect(flat({ link: { password: 'secret' } }, { linkPassword }).link_password).toBe(value);
   });
 
-  it('a hash depends on the salt, and without one nothing is hashed', () => {
+  it('a hash depends on the salt, and requires one', () => {
     expect(treat('10.0.0.1', 'hash', SALT)).not.toBe(treat('10.0.0.1', 'hash', `${SALT}!`));
     expect(() => treat('10.0.0.1', 'hash')).toThrow('needs a salt');
   });
 
-  it('none stays none', () => {
+  it('an absent value stays absent', () => {
     for (const treatment of ['keep', 'drop', 'hash', 'truncate'] as const) {
       expect(treat(null, treatment, SALT)).toBeNull();
       expect(treat('', treatment, SALT)).toBe('');
     }
   });
 
-  it('by default the password goes and the rest stays', () => {
+  it('the default drops the password only', () => {
     expect(DEFAULT_PRIVACY).toEqual({ linkPassword: 'drop', ip: 'keep', customer: 'keep' });
     expect(TREATMENTS.linkPassword[0]).toBe('drop');
     expect(TREATMENTS.customer).not.toContain('truncate');
   });
 });
 
-describe('what no column takes is treated too', () => {
+describe('fields without a column are treated too', () => {
   const HIDE: Partial<Privacy> = { ip: 'truncate', customer: 'hash' };
 
   it.each<[string, object]>([
-    ['a password that is no text', { link: { password: { plain: 'secret' } } }],
-    ['a link that is a list', { link: [{ password: 'secret' }] }],
-    ['a link that is text', { link: '{"password":"secret"}' }],
+    ['a password as an object', { link: { password: { plain: 'secret' } } }],
+    ['a link as a list', { link: [{ password: 'secret' }] }],
+    ['a link as text', { link: '{"password":"secret"}' }],
     ['a link in a list of texts', { link: ['password=secret'] }],
     ['a password deeper inside', { link: { access: { rules: [{ password: 'secret' }] } } }],
     ['a password at the top', { password: 'secret' }],
     ['a password under its column name', { link_password: 'secret', linkPassword: 'secret' }],
     ['an unknown object with a password', { previousLink: { password: 'secret' } }],
     ['a type mismatch with a password inside', { link: { title: { password: 'secret' } } }],
-    ['an ip that is no text', { click: { ip: { v4: 'secret' } } }],
-    ['a click that is a list', { click: [{ ip: 'secret' }] }],
-    ['an alias that contradicts', { click: { ip: '10.0.0.1' }, ip: 'secret' }],
-    ['a customer that is a list', { customer: [{ name: 'secret' }] }],
-    ['a customer that is text', { customer: 'secret' }],
-    ['a name that is no text', { customer: { name: ['secret'] } }],
+    ['an ip as an object', { click: { ip: { v4: 'secret' } } }],
+    ['a click as a list', { click: [{ ip: 'secret' }] }],
+    ['a contradicting alias', { click: { ip: '10.0.0.1' }, ip: 'secret' }],
+    ['a customer as a list', { customer: [{ name: 'secret' }] }],
+    ['a customer as text', { customer: 'secret' }],
+    ['a name as a list', { customer: { name: ['secret'] } }],
     ['unknown fields of a customer', { customer: { phone: 'secret' } }],
-    [
-      'a password under a name of its own',
-      { link: { passwordPlain: 'secret', old_password: 'secret', passwd: 'secret' } },
-    ],
-    ['an ip under a name of its own', { click: { ipAddress: 'secret', ip_v4: 'secret' }, clientIp: 'secret' }],
+    ['a password under another name', { link: { passwordPlain: 'secret', old_password: 'secret', passwd: 'secret' } }],
+    ['an ip under another name', { click: { ipAddress: 'secret', ip_v4: 'secret' }, clientIp: 'secret' }],
     ['an e-mail address at the top', { email: 'secret', more: { emailAddress: 'secret' } }],
     ['a customer spread over the top', { customer_email: 'secret', customerName: 'secret' }],
   ])('%s', (_shape, record) => {
     expect(JSON.stringify(flat(record, HIDE))).not.toContain('secret');
   });
 
-  it('and nothing more than that', () => {
+  it('other fields are unchanged', () => {
     const link = {
       id: 'l1',
       folder: { name: 'ads', password: 'secret' },
@@ -141,14 +138,14 @@ describe('what no column takes is treated too', () => {
     });
   });
 
-  it('who keeps everything keeps everything', () => {
+  it('the setting keep keeps everything', () => {
     const keep: Privacy = { linkPassword: 'keep', ip: 'keep', customer: 'keep' };
     const record = { link: [{ password: 'secret' }], customer: { phone: '1' }, password: 'secret' };
     expect(flat(record, keep)._extra).toEqual(record);
   });
 });
 
-it('the identity of an event does not depend on the privacy of the day', () => {
+it('the identity of an event does not depend on privacy settings', () => {
   const record = {
     timestamp: '2026-11-14T10:00:00Z',
     click: { id: 'c', ip: '10.0.0.1' },

@@ -5,9 +5,9 @@ import { courseOf } from '../endurance/figures.ts';
 import { MUTANTS, mutated } from '../mutants/mutants.ts';
 import type { ProofCase } from '../support/proof.ts';
 
-/** How `npm run prove` and `npm run endure` come to their figures. */
+/** How `npm run prove` and `npm run endure` compute their figures. */
 
-/** One case of every suite that records them, and one test of every suite. */
+/** One case of every suite that records cases, and one test of every suite. */
 const CASES: ProofCase[] = SUITES.map(({ name }) => ({ suite: name, name: 'one', survived: true }));
 const TESTS: TestResult[] = SUITES.map(({ files: [file = ''] }) => ({
   file: `${file}x.ts`,
@@ -18,11 +18,11 @@ const proofOf = (suite: string, cases: readonly ProofCase[], tests: readonly Tes
   proofsOf(cases, tests).find((proof) => proof.suite.name === suite);
 
 describe('the table of npm run prove', () => {
-  it('finds nothing wrong where all survived', () => {
+  it('has no faults if all survived', () => {
     expect(faultsIn(proofsOf(CASES, TESTS))).toEqual([]);
   });
 
-  it('adds up cases and rows, and leaves out rows where there are none', () => {
+  it('adds up cases and rows, and omits rows if there are none', () => {
     const more: ProofCase[] = [
       { suite: 'crash', name: 'two', survived: true, lost: 0, doubled: 0 },
       { suite: 'crash', name: 'three', survived: false, lost: 2, doubled: 1 },
@@ -36,24 +36,24 @@ describe('the table of npm run prove', () => {
     expect(faultsIn(proofs)).toEqual(['crash: 1 cases not survived', 'crash: 2 rows lost', 'crash: 1 rows doubled']);
   });
 
-  it('is no proof without a case', () => {
+  it('is a fault without a case', () => {
     expect(faultsIn(proofsOf(CASES.slice(1), TESTS))).toEqual(['crash: not a single case']);
     expect(faultsIn(proofsOf(CASES, []))).toEqual(['abuse: not a single case']);
   });
 
-  it('counts a test that failed without a word of its case as not survived', () => {
+  it('counts a failed test without a recorded case as not survived', () => {
     const failed: TestResult = { file: 'test/faults/x.ts', name: 'y', status: 'failed' };
     expect(proofOf('wire', CASES, [...TESTS, failed])).toMatchObject({ cases: 2, survived: 1 });
-    // One that told of it is not counted twice.
-    const told: ProofCase = { suite: 'wire', name: 'y', survived: false };
-    expect(proofOf('wire', [...CASES, told], [...TESTS, failed])).toMatchObject({ cases: 2, survived: 1 });
+    // A recorded one is not counted twice.
+    const recorded: ProofCase = { suite: 'wire', name: 'y', survived: false };
+    expect(proofOf('wire', [...CASES, recorded], [...TESTS, failed])).toMatchObject({ cases: 2, survived: 1 });
     expect(faultsIn(proofsOf(CASES, [...TESTS, failed]))).toEqual([
       'wire: 1 cases not survived',
       'test/faults/x.ts: y',
     ]);
   });
 
-  it('stands in the README, with the suites that there are', () => {
+  it('is in the README, with the existing suites', () => {
     const page = readFileSync('README.md', 'utf8');
     const suites = [...shownIn(page).matchAll(/^\| (\*\*.*?) \|/gm)].map(([, suite]) => suite);
     expect(suites).toEqual(SUITES.map(({ name, what }) => `**${name}**: ${what}`));
@@ -80,7 +80,7 @@ describe('the mutants of the kernel', () => {
     expect(names.filter((name) => MUTANTS.filter(({ rule }) => rule === name).length < 2)).toEqual([]);
   });
 
-  it('stand in test/mutants/mutants.md', () => {
+  it('are listed in test/mutants/mutants.md', () => {
     const shown = shownIn(readFileSync('test/mutants/mutants.md', 'utf8'), 'mutants').split('\n').slice(2);
     expect(shown.map((line) => line.split(' | ').slice(0, 2).join(': ').slice(2))).toEqual(
       MUTANTS.map(({ rule, what }) => `${rule}: ${what}`),
@@ -88,9 +88,9 @@ describe('the mutants of the kernel', () => {
   });
 });
 
-describe('the course of a figure over a run', () => {
+describe('the growth of a figure over a run', () => {
   it('compares the last third with the first, after the warm-up', () => {
-    // 20 of warm-up, then 80 that grow by half from end to end.
+    // 20 of warm-up, then 80 that grow by half from start to end.
     const figures = Array.from({ length: 100 }, (_, i) => (i < 20 ? 10 * i : 200 + (i - 20) * 1.25));
     const { ratio, most } = courseOf(figures);
     expect(ratio).toBeGreaterThan(1.25);
@@ -98,12 +98,12 @@ describe('the course of a figure over a run', () => {
     expect(most).toBeCloseTo(298.75);
   });
 
-  it('is flat where the figure only trembles, and where it stays nothing', () => {
+  it('is 1 if the figure only fluctuates or stays 0', () => {
     expect(courseOf(Array.from({ length: 100 }, (_, i) => 200 + (i % 7))).ratio).toBeCloseTo(1, 1);
     expect(courseOf(Array.from({ length: 100 }, () => 0)).ratio).toBe(0);
   });
 
-  it('cannot be told from a handful of samples', () => {
+  it('is undefined for a handful of samples', () => {
     expect(() => courseOf([1, 2])).toThrow(RangeError);
   });
 });

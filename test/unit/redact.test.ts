@@ -5,7 +5,7 @@ import { stringifyJson } from '../../src/model/json.ts';
 import { createRedact, DEFAULT_PRIVACY, type Privacy } from '../../src/model/privacy.ts';
 import { STREAMS } from '../../src/model/streams.ts';
 
-/** A record that cannot be used, as the reader hands it on. */
+/** An unusable record, as quarantined. */
 function remains(record: unknown, privacy: Partial<Privacy> = {}): unknown {
   try {
     createFlatten(STREAMS.leads, { ...DEFAULT_PRIVACY, salt: 'a salt of the tests', ...privacy })(record);
@@ -26,18 +26,18 @@ const LEAD = {
   customer: { id: 'cus_1', name: 'Ada', email: 'ada@x.test', avatar: 'https://a', country: 'DE', phone: '+49' },
 };
 
-describe('a record that is set aside', () => {
-  it('is kept as it came, but for the password', () => {
+describe('a quarantined record', () => {
+  it('is kept unchanged except for the password', () => {
     expect(plain(remains(LEAD))).toEqual({ ...LEAD, link: { id: 'l1', password: '(left out)' } });
   });
 
-  it.each(['drop', 'hash', 'truncate'] as const)('keeps no ip where ip is %s', (ip) => {
+  it.each(['drop', 'hash', 'truncate'] as const)('contains no ip if ip is %s', (ip) => {
     const kept = remains(LEAD, { ip });
     expect(stringifyJson(kept)).not.toContain('203.0.113');
     expect(kept).toMatchObject({ click: { id: 'c1', ip: '(left out)' }, customer: { name: 'Ada' } });
   });
 
-  it.each(['drop', 'hash'] as const)('keeps of a customer what the tables keep where customer is %s', (customer) => {
+  it.each(['drop', 'hash'] as const)('contains as much of a customer as the tables if customer is %s', (customer) => {
     const kept = plain(remains(LEAD, { customer })) as typeof LEAD;
     expect(kept.customer).toEqual({
       id: 'cus_1',
@@ -50,25 +50,25 @@ describe('a record that is set aside', () => {
   it.each<[string, unknown]>([
     ['a customer in a list', { customer: [{ id: 'cus_1', name: 'SECRET' }, 'SECRET'] }],
     ['a customer as text', { customer: 'SECRET' }],
-    ['an id that is no id', { customer: { id: { name: 'SECRET' } } }],
-    ['a customer deep down', { data: { events: [{ customer: { email: 'SECRET' } }] } }],
+    ['an object as id', { customer: { id: { name: 'SECRET' } } }],
+    ['a deeply nested customer', { data: { events: [{ customer: { email: 'SECRET' } }] } }],
     ['an e-mail address at the top', { email: 'SECRET' }],
     ['a click as text', { click: 'id=c1&ip=SECRET' }],
     ['a click as JSON in text', { body: '{"click":{"ip":"SECRET"}}' }],
     ['JSON in JSON in text', { body: '"{\\"customer\\":{\\"name\\":\\"SECRET\\"}}"' }],
     ['text alone', 'password SECRET'],
     ['a list of texts', ['ip: SECRET']],
-    ['a password spoken of', { note: 'passwd: SECRET' }],
-  ])('hides whatever it can be in: %s', (_shape, record) => {
+    ['a password within text', { note: 'passwd: SECRET' }],
+  ])('is redacted in every form: %s', (_shape, record) => {
     expect(stringifyJson(remains(record, { ip: 'drop', customer: 'drop' }))).not.toContain('SECRET');
   });
 
-  it('says no to a password whatever the settings: a record that is set aside is for reading', () => {
+  it('never contains a password, whatever the settings', () => {
     const keep: Privacy = { linkPassword: 'keep', ip: 'keep', customer: 'keep' };
     expect(plain(createRedact(keep)(LEAD))).toEqual({ ...LEAD, link: { id: 'l1', password: '(left out)' } });
   });
 
-  it('can always be written down', () => {
+  it('can always be serialized', () => {
     let deep: unknown = 'bottom';
     for (let level = 0; level < 20_000; level++) deep = level % 2 ? [deep] : { down: deep };
     expect(stringifyJson(remains({ eventId: 'e', deep }))).toMatch(/^\{"eventId":"e","deep":.*too deep/);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { withClosers } from '../../src/app/resources.ts';
 
-/** Three things are opened; the one in the middle cannot be closed. */
+/** Opens three resources; the one in the middle cannot be closed. */
 function openThree(closed: string[]) {
   return (closers: Array<() => Promise<void> | void>): void => {
     closers.push(() => void closed.push('first'));
@@ -13,7 +13,7 @@ function openThree(closed: string[]) {
 }
 
 describe('closing', () => {
-  it('closes all others, in the opposite order, when one fails to close, and says so', async () => {
+  it('closes all others in reverse order when one fails, and reports the failure', async () => {
     const closed: string[] = [];
     const open = openThree(closed);
     await expect(withClosers(async (closers) => open(closers))).rejects.toThrow('the second does not close');
@@ -31,7 +31,7 @@ describe('closing', () => {
     expect(closed).toEqual(['third', 'first']);
   });
 
-  it('returns what the work returned', async () => {
+  it('returns the result of the work', async () => {
     await expect(withClosers(async () => 7)).resolves.toBe(7);
   });
 });

@@ -5,11 +5,11 @@ import { run } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-/** What is loaded before a command is chosen is paid by every start, also by those that print one line. */
+/** Every start pays for modules loaded before a command is chosen, even to print one line. */
 
 const STATIC = /^(?:import|export)\s+(?!type\b)(?:[^'"]*?\sfrom\s)?['"]([^'"]+)['"]/gm;
 
-/** Files and packages that a file brings with it. */
+/** Files and packages that a file imports. */
 function loadedBy(entry: string): { files: Set<string>; packages: Set<string> } {
   const [files, packages] = [new Set<string>(), new Set<string>()];
   const visit = (file: string): void => {
@@ -24,7 +24,7 @@ function loadedBy(entry: string): { files: Set<string>; packages: Set<string> } 
   return { files, packages };
 }
 
-it('the way to a command loads two packages and a handful of files', () => {
+it('choosing a command loads two packages and a handful of files', () => {
   const { files, packages } = loadedBy('cli/launch.ts');
   expect([...packages].sort()).toEqual(['commander', 'pino']);
   expect(files.size).toBeLessThan(15);
@@ -41,26 +41,26 @@ it.each(['cli/setup/schema.ts', 'cli/setup/completion.ts', 'cli/setup/sandbox.ts
   },
 );
 
-it('the seer of this test sees: a sync loads them all', () => {
+it('a sync loads all of them, so this test detects them', () => {
   const packages = ['cli/commands/sync.ts', 'app/parts.ts'].flatMap((file) => [...loadedBy(file).packages]);
   expect(packages).toEqual(expect.arrayContaining(['pg', 'zod', 'yaml', 'bottleneck', 'p-retry']));
 });
 
-it.each(['status', 'runs'])('%s, which only reads the state, brings no reader, no limiter and no sink', (command) => {
+it.each(['status', 'runs'])('%s, which only reads the state, loads no reader, no limiter and no sink', (command) => {
   const { files, packages } = loadedBy(`cli/commands/${command}.ts`);
   expect([...packages].filter((name) => /^(bottleneck|p-retry)$/.test(name))).toEqual([]);
   expect([...files].filter((file) => /^(extract\/reader|api\/client|.*-sink)\.ts$/.test(file))).toEqual([]);
 });
 
 it.each(['cli/commands/status.ts', 'cli/commands/runs.ts', 'cli/commands/cursor.ts', 'cli/setup/doctor.ts'])(
-  '%s brings no lake, no queue and no web server',
+  '%s loads no lake, no queue and no web server',
   (file) => {
     const heavy = /^(@aws-sdk|hyparquet|@bokuweb|bullmq|ioredis|fastify|@bull-board|prom-client)/;
     expect([...loadedBy(file).packages].filter((name) => heavy.test(name))).toEqual([]);
   },
 );
 
-it('the help of every command is written by the build, as the command prints it itself', async () => {
+it('the build writes the help of every command as the command prints it', async () => {
   const built = JSON.parse(readFileSync('dist/cli/help.json', 'utf8')) as Record<string, string>;
   const helpOf = async (path: string): Promise<string> => {
     const lines: string[] = [];

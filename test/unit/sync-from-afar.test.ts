@@ -6,13 +6,13 @@ import type { Traits } from '../support/odd-service/traits.ts';
 import { createSandboxSync } from '../support/sandbox-sync.ts';
 
 /**
- * A first sync from a service whose answers take 300 ms, give or take 100, on a plan of 8 requests a second. Time is counted, not passed:
- * a request is sent in the next free slot of the budget and answered so much later, whenever nothing else can happen before.
+ * A first sync from a service with a latency of 300 ± 100 ms, on a plan of 8 requests a second. Time is simulated:
+ * a request leaves in the next free slot of the budget and is answered after its latency.
  */
 const GAP_MS = 125;
 const ANSWER_MS = 300;
 const DAYS = 60;
-/** A hundred pages: of a hundred rows each, so that the service is quickly simulated. */
+/** A hundred pages of a hundred rows, which are quick to simulate. */
 const [CLICKS, PAGE_ROWS] = [10_000, 100];
 
 async function firstSync(traits: Traits, seed: number) {
@@ -49,17 +49,17 @@ async function firstSync(traits: Traits, seed: number) {
   return { requests, use: ((requests - 1) * GAP_MS) / last };
 }
 
-test('the budget is used, from the first request to the last', async () => {
+test('the budget is used from the first request to the last', async () => {
   const found: Awaited<ReturnType<typeof firstSync>>[] = [];
   for (const seed of [1, 2, 3]) found.push(await firstSync({}, seed));
   const uses = found.map(({ use }) => use).sort((a, b) => a - b);
-  // Six questions come one after the other before the chains start: about a second, whatever follows.
+  // Six sequential queries precede the chains: about a second, whatever follows.
   expect(uses[1]).toBeGreaterThanOrEqual(0.93);
   expect(uses[0]).toBeGreaterThanOrEqual(0.92);
   expect(Math.max(...found.map(({ requests }) => requests))).toBeLessThanOrEqual(115);
 });
 
-test('a server that widens days is not asked for many of them twice', async () => {
+test('a server that widens bounds to days is not asked for many of them twice', async () => {
   const { requests } = await firstSync({ widen: 'day' }, 1);
   expect(requests).toBeLessThanOrEqual(142);
 });

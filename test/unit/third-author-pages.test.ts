@@ -16,8 +16,8 @@ import {
   within,
 } from './third-author.ts';
 
-// Pages, order, caches and outages, by a tester who has not read how it extracts. `live`: sound, and complete within four polls. `stuck`: sound, but never
-// complete (an expected failure). `unsound`: certifies what it does not have (an expected failure).
+// Pages, order, caches and outages, by a tester who did not know the code. `live`: sound, and complete within four polls. `stuck`: sound,
+// but never complete (an expected failure). `unsound`: certifies rows that are missing (an expected failure).
 
 service('limit capped at 250, offset by the limit asked for', { live: 'even' }, (q, e) => plainly(q, e).slice(0, 250));
 service('limit over 500 refused', { live: 'even' }, (q, e) => (q.limit > 500 ? refuse(422, 'limit') : plainly(q, e)));

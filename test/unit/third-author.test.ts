@@ -2,8 +2,8 @@ import { DAY, HOUR, MINUTE } from '../support/sandbox-sync.ts';
 import { plainly, type WrittenEvent } from '../support/written-service.ts';
 import { ceil, floor, hash, paged, refuse, service, shard, sorted, whole, within } from './third-author.ts';
 
-// Ranges, bounds and search engines, by a tester who has not read how it extracts. `live`: sound, and complete within four polls. `stuck`: sound, but never
-// complete (an expected failure). `unsound`: certifies what it does not have (an expected failure).
+// Ranges, bounds and search engines, by a tester who did not know the code. `live`: sound, and complete within four polls. `stuck`:
+// sound, but never complete (an expected failure). `unsound`: certifies rows that are missing (an expected failure).
 const month = (at: number): string => new Date(at).toISOString().slice(0, 7);
 const newYork = (at: number): number => (at >= Date.UTC(2026, 10, 1, 6) ? -5 : -4) * HOUR;
 

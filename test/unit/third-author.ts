@@ -10,14 +10,14 @@ import {
   type WrittenEvent,
 } from '../support/written-service.ts';
 
-/** A service is made anew for each world: it may remember. */
+/** Each world has its own instance, since it may have state. */
 type Make = () => Answers;
 
 export const refuse = (status: number, message = 'refused'): never => {
   throw serviceError(status, message);
 };
 
-/** A number that belongs to a text, for ever. */
+/** A constant number for a text. */
 export function hash(text: string): number {
   let h = 2166136261;
   for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
@@ -29,7 +29,7 @@ type Rows = readonly WrittenEvent[];
 export const floor = (at: number, unit: number): number => Math.floor(at / unit) * unit;
 export const ceil = (at: number, unit: number): number => Math.ceil(at / unit) * unit;
 export const shard = ({ id }: WrittenEvent, of: number): number => hash(id) % of;
-/** In the order that was asked for; by id among equals. */
+/** In the requested order, ties by id. */
 export const sorted = (rows: Rows, { sortOrder }: Asked): WrittenEvent[] => {
   const sign = sortOrder === 'desc' ? -1 : 1;
   return [...rows].sort((a, b) => sign * (a.at - b.at || (a.id < b.id ? -1 : 1)));
@@ -39,13 +39,13 @@ export const within = ({ start, end }: { start: number; end: number }, rows: Row
 export const paged = <T>(rows: readonly T[], { page, limit }: Asked): T[] =>
   rows.slice((page - 1) * limit, page * limit);
 export const whole = (q: Asked, rows: Rows): WrittenEvent[] => sorted(within(q, rows), q);
-/** How many polls there were: each has its own time. */
+/** Counts polls: each has its own time. */
 export const counter = (): ((q: Asked) => number) => {
   const times = new Set<number>();
   return ({ now }) => times.add(now).size;
 };
 
-/** A cache before the service, by that key. */
+/** A cache in front of the service, by that key. */
 export const cached =
   (ms: number, keyOf: (q: Asked) => readonly unknown[]): Make =>
   () => {
@@ -64,7 +64,7 @@ const many = (count: number, at: number, prefix: string): WrittenEvent[] =>
   Array.from({ length: count }, (_, i) => ({ id: `${prefix}${i}`, at }));
 const day = (n: number): number => Date.UTC(2026, 10, 14) + n * DAY;
 
-/** Sparse, bursts, silences of weeks, ties, round times, one heavy day. */
+/** Sparse rows, bursts, silences of weeks, ties, round times, one heavy day. */
 const WORLDS: Record<string, { since: number; events: () => WrittenEvent[] }> = {
   sparse: {
     since: NOON - 150 * DAY,
@@ -104,9 +104,9 @@ const WORLDS: Record<string, { since: number; events: () => WrittenEvent[] }> = 
 };
 
 interface Outcome {
-  /** Something was certified and is not there. */
+  /** Something certified is missing. */
   isUnsound: boolean;
-  /** The run after which everything older than 15 minutes was there and certified; none: never. */
+  /** The run after which everything older than 15 minutes was stored and certified; undefined if none. */
   certifiedAt: number | undefined;
 }
 
@@ -124,7 +124,7 @@ async function trial(make: Make, world: keyof typeof WORLDS): Promise<Outcome> {
     const before = sync.now();
     sync.pass(ms);
     if (ms > 0) {
-      // New ones over the time that passed, some in one instant, and some that come up to eight minutes late.
+      // New ones in the time that passed, some at one instant, and some up to eight minutes late.
       sync.events.push(...spread(ms >= DAY ? 150 : 7, before, sync.now(), `new${i}-`));
       sync.events.push(...many(4, Math.floor((sync.now() - ms / 2) / 1000) * 1000, `tie${i}-`));
       sync.events.push(...spread(3, sync.now() - 8 * MINUTE, sync.now() - 2 * MINUTE, `late${i}-`));
@@ -140,19 +140,19 @@ async function trial(make: Make, world: keyof typeof WORLDS): Promise<Outcome> {
   return out;
 }
 
-/** Worlds, by what is seen in them. */
+/** Worlds, by outcome. */
 interface Seen {
   live?: string;
   stuck?: string;
-  /** Whether they come to an end there was not asked. */
+  /** Worlds that are only checked for soundness. */
   soundIn?: string;
   unsound?: string;
 }
 
-/** The tests of a service, world by world. */
+/** Defines the tests of a service, one for each world. */
 export const service = (name: string, seen: Seen, answers: Answers): void => remembering(name, seen, () => answers);
 
-/** Of one that remembers what it was asked. */
+/** The same for a service with state. */
 export function remembering(name: string, { live, stuck, soundIn, unsound }: Seen, make: Make): void {
   const worlds = (names = ''): string[] => names.split(' ').filter(Boolean);
   const sound = (outcome: Outcome): void => expect(outcome.isUnsound).toBe(false);

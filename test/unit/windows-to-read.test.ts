@@ -18,8 +18,8 @@ const entry = (start: number, end: number, more: Partial<Entry> = {}): Entry => 
 });
 const NOTHING = { start: 0, end: 0 };
 
-describe('unproven', () => {
-  test('what no certified entry covers', () => {
+describe('unproven windows', () => {
+  test('are the windows without a certified entry', () => {
     const ledger = [entry(0, 10), entry(20, 30)];
     expect(unproven(ledger, { start: 0, end: 40 }, NOTHING, 40)).toEqual([
       { start: 10, end: 20 },
@@ -27,7 +27,7 @@ describe('unproven', () => {
     ]);
   });
 
-  test('the lookback is read again although it is proven', () => {
+  test('include the lookback although it is proven', () => {
     expect(unproven([entry(0, 30)], { start: 0, end: 40 }, { start: 20, end: 30 }, 40)).toEqual([
       { start: 20, end: 40 },
     ]);
@@ -39,7 +39,7 @@ describe('resweeps', () => {
   const windows = (now: number, provenAt = yesterday.provenAt): number =>
     resweeps([{ ...yesterday, provenAt }], now, undefined).length;
 
-  test('a day is due an hour after its end and two days later, once each', () => {
+  test('are due for a day an hour after its end and two days later, once each', () => {
     const dayEnd = DAY0 + DAY_MS;
     expect(windows(dayEnd + HOUR - 1)).toBe(0);
     expect(windows(dayEnd + HOUR)).toBe(1);
@@ -48,7 +48,7 @@ describe('resweeps', () => {
     expect(windows(dayEnd + 9 * DAY_MS, dayEnd + 2 * DAY_MS + HOUR)).toBe(0);
   });
 
-  test('with a re-sweep, everything that young is due every night at two', () => {
+  test('if configured, are due every night at two for all recent windows', () => {
     const old = entry(DAY0 - 30 * DAY_MS, DAY0 - 29 * DAY_MS, { provenAt: DAY0 + HOUR });
     const due = (now: number, days: number): number => resweeps([old], now, days * DAY_MS).length;
     expect(due(DAY0 + 2 * HOUR - 1, 90)).toBe(0);
@@ -56,15 +56,15 @@ describe('resweeps', () => {
     expect(due(DAY0 + 2 * HOUR, 7)).toBe(0);
   });
 
-  test('what is uncertified is no re-sweep', () => {
+  test('exclude uncertified windows', () => {
     expect(resweeps([{ ...yesterday, certified: false, provenAt: undefined }], DAY0 + 9 * DAY_MS, 90 * DAY_MS)).toEqual(
       [],
     );
   });
 });
 
-describe('joined', () => {
-  test('windows that touch or overlap become one, and no instant is gained or lost', () => {
+describe('joined windows', () => {
+  test('merge windows that touch or overlap, without gaining or losing an instant', () => {
     const window = fc.tuple(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 1, max: 9 }));
     fc.assert(
       fc.property(fc.array(window), (spans) => {
@@ -82,7 +82,7 @@ describe('joined', () => {
     );
   });
 
-  test('the windows that were given stay as they were', () => {
+  test('do not change their inputs', () => {
     const given = [
       { start: 0, end: 5 },
       { start: 3, end: 9 },
@@ -95,8 +95,8 @@ describe('joined', () => {
   });
 });
 
-describe('shared', () => {
-  test('what several sinks need is read once, what one lacks for it alone', () => {
+describe('shared windows', () => {
+  test('read common windows once, and those of one sink for it alone', () => {
     const shares = shared([
       { sink: 'old', windows: [{ start: 90, end: 100 }] },
       { sink: 'new', windows: [{ start: 0, end: 100 }] },
@@ -107,7 +107,7 @@ describe('shared', () => {
     ]);
   });
 
-  test('every instant goes to exactly the sinks that need it, whatever they need', () => {
+  test('assign every instant to exactly the sinks that need it', () => {
     const windows = fc
       .array(fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 1, max: 15 })), { maxLength: 6 })
       .map((list) => list.map(([start, length]) => ({ start, end: start + length })));

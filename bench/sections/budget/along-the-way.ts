@@ -17,11 +17,11 @@ import {
   tableOf,
 } from './matrix.ts';
 
-/** Real processes, one on each plan, over a network that is never the same. */
+/** Real processes, one on each plan, over a network with jitter. */
 export async function alongTheWay(home: Home, size: Size): Promise<{ table: Table; bars: Bar[] }> {
   const seconds = size === 'quick' ? 6 : 30;
   const found: Found[] = [];
-  // A plan at a time: more processes would be held up by each other more than by the network.
+  // One plan at a time: concurrent processes would delay each other more than the network does.
   for (const jitterMs of JITTERS) {
     const cells = cellsWith(jitterMs);
     for (const plan of PLANS) {

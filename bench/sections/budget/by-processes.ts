@@ -19,7 +19,7 @@ interface Found {
   statements: number;
 }
 
-/** One budget over processes that are close to a service which counts sliding seconds, and what sharing it costs the database. */
+/** One budget shared by processes close to a service that counts sliding seconds, and its cost for the database. */
 export async function byProcesses(size: Size): Promise<{ table: Table; bars: Bar[] }> {
   const found: Found[] = [];
   for (const processes of PROCESSES) {
@@ -44,7 +44,7 @@ export async function byProcesses(size: Size): Promise<{ table: Table; bars: Bar
   };
 }
 
-/** A server for each, so that its count of transactions is theirs alone. */
+/** A server for each, for a separate count of transactions. */
 const ask = (perSecond: number, processes: number, seconds: number): Promise<Found> =>
   withHome(({ db, url }) => askOn(db, url, perSecond, processes, seconds));
 
@@ -63,7 +63,7 @@ async function askOn(
     ...{ databaseUrl, baseUrl, apiKey, requestsPerSecond: perSecond, lanes: lanesOf(i) },
   }));
   const commits = async (): Promise<number> => {
-    await sleep(1500); // The server adds up its figures once a second.
+    await sleep(1500); // The server updates its statistics once a second.
     const [row] = await db.query<{ n: number }>({
       text: 'select xact_commit::float8 as n from pg_stat_database where datname = current_database()',
     });

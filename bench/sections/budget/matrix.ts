@@ -1,17 +1,17 @@
 import type { LimiterForm } from '../../../test/support/odd-service/limiters.ts';
 import { count, ratio, type Table } from '../../support/report.ts';
 
-/** Plans of every size, services that count in every way, and a way there that takes longer at times. */
+/** Plans of every size, services with every way of counting, and latencies with jitter. */
 export const PLANS = [2, 4, 8] as const;
 const LIMITERS: readonly LimiterForm[] = ['fixed', 'sliding', 'weighted'];
 export const JITTERS = [0, 20, 50] as const;
-/** There and back. */
+/** The round trip. */
 export const LATENCY_MS = 300;
 
 export interface Cell {
   perSecond: number;
   limiter: LimiterForm;
-  /** What each way may take on top, at most. */
+  /** The maximal delay added to each direction. */
   jitterMs: number;
 }
 

@@ -6,12 +6,12 @@ import { type Cell, cellsWith, type Found, JITTERS, LATENCY_MS, leastUse, refuse
 
 const MINUTES = 30;
 const RETRY_AFTER_MS = 1000;
-/** A clock of doubles: a wait that is shorter than it can show would last for ever. */
+/** With a clock of doubles, a wait below its resolution would never end. */
 const SHORTEST_MS = 0.01;
 
 /**
- * The rules of the budget and the service's counting as they are, on a clock that is moved: half an hour takes a moment, no other program disturbs it, and
- * what is left is the rules themselves.
+ * The real rules of the budget and of the service's counting, on a simulated clock: half an hour takes a moment, and no other
+ * program interferes.
  */
 export async function inSimulatedTime(): Promise<{ table: Table; bars: Bar[] }> {
   const found: Found[] = [];
@@ -68,7 +68,7 @@ type Work = () => Promise<void> | void;
 
 function createAgenda() {
   const entries: Array<{ at: number; work: Work }> = [];
-  // Not 0: the pace counts from a moment that was never.
+  // Not 0, from which the pace counts at first.
   let now = 1_000_000;
   return {
     now: () => now,

@@ -8,7 +8,7 @@ import { completeThrough } from '../../../src/model/window.ts';
 import type { Found, Site } from './sites.ts';
 import type { World } from './world.ts';
 
-/** What must hold after a kill, and what must hold once the same was run again. Each fault is a sentence; none is the aim. */
+/** The results of the checks after a kill, or after the second run. Each fault is a sentence. */
 export interface Judgement {
   faults: string[];
   lost: number;
@@ -21,10 +21,10 @@ interface Certified {
   proven: number;
 }
 
-/** Nothing younger is ever called complete. */
+/** Younger windows are never certified. */
 const SETTLE_MS = 10 * 60_000;
 
-/** What the service has, as a reader of a sink ought to find it. */
+/** The service's events, as a reader of a sink should find them. */
 export function truthOf({ sandbox }: World, stream: StreamName): Found[] {
   return sandbox.service.events(stream).map((record) => {
     const { eventId, eventName, timestamp, customer, click } = record as unknown as Shown;
@@ -42,13 +42,13 @@ interface Shown {
   click: { id: string };
 }
 
-/** Right after the kill: what the ledger calls certified is really there, and so is what is shown as complete beside the data. */
+/** After the kill: certified windows, in the ledger and as shown beside the data, are in the sinks. */
 export async function judgeKilled(world: World): Promise<string[]> {
   const faults: string[] = [];
   for (const site of world.sites) {
     for (const stream of world.streams) {
       const where = `${site.name}/${stream}`;
-      // In this order: what was sent before the kill may still be on its way into both.
+      // In this order: what was sent before the kill may still be reaching both.
       const certified = await certifiedIn(world, site, stream);
       await site.look?.();
       const windows = [...certified, ...(await shownIn(world, site, stream))];
@@ -64,7 +64,7 @@ export async function judgeKilled(world: World): Promise<string[]> {
   return faults;
 }
 
-/** Once it was run again: what the service has is there, each event once, as it is now; and nothing else is. */
+/** After the second run: the service's events are there in their present version, each once, and nothing else is. */
 export async function judgeEnd(world: World): Promise<Judgement> {
   const judgement: Judgement = { faults: [], lost: 0, doubled: 0 };
   for (const site of world.sites) {
@@ -90,7 +90,7 @@ export async function judgeEnd(world: World): Promise<Judgement> {
   return judgement;
 }
 
-/** Once a source was forgotten: nothing of it is anywhere. */
+/** After a source was forgotten: nothing of it remains. */
 export async function judgeGone(world: World): Promise<Judgement> {
   const faults: string[] = [];
   for (const site of world.sites) {
@@ -131,7 +131,7 @@ async function judgeEvents(world: World, site: Site, stream: StreamName, judgeme
   }
 }
 
-/** It is the end of the unbroken certified time, reaches as far as the last run could prove, and is shown beside the data. */
+/** The watermark is the end of the unbroken certified time, as far as the last run could prove, and shown beside the data. */
 async function judgeWatermark(world: World, site: Site, stream: StreamName, { faults }: Judgement): Promise<void> {
   const where = `${site.name}/${stream}`;
   const cursor = await cursorOf(world, site, stream);
@@ -139,7 +139,7 @@ async function judgeWatermark(world: World, site: Site, stream: StreamName, { fa
   const windows = (await certifiedIn(world, site, stream)).sort((a, b) => a.start - b.start);
   const proven = completeThrough(windows, cursor.since);
   if (proven !== cursor.through) faults.push(`${where}: the watermark is not the end of what is certified`);
-  // The service tells the time in whole seconds.
+  // The service's clock shows whole seconds.
   const reachable = Math.floor(world.syncedAt / 1000) * 1000 - SETTLE_MS;
   if (cursor.through < reachable) {
     faults.push(`${where}: complete through ${toIso(cursor.through)}, not ${toIso(reachable)}`);
@@ -160,7 +160,7 @@ async function judgeCustomers(world: World, site: Site, { faults }: Judgement): 
   if (stored.some((id) => world.forgotten.has(id))) faults.push(`${site.name}: a forgotten customer is there`);
 }
 
-/** Files on their way to a bucket are made on the local disk, under the name of their process. */
+/** Temporary files for a bucket are on the local disk, named after the process. */
 async function scratchOf({ source, killed }: World): Promise<string[]> {
   const all = await readdir(join(tmpdir(), `tributary-lake-${process.getuid?.() ?? 'user'}`)).catch(() => []);
   return all.filter((name) => name.startsWith(`.${source}.parquet.${killed}@`));
@@ -171,7 +171,7 @@ async function certifiedIn(
   site: Site,
   stream: StreamName,
 ): Promise<Certified[]> {
-  // One that was killed early may have left a state without tables.
+  // A process killed early may have left a state without tables.
   const [found] = await state.db.query<{ there: string | null }>({
     text: `select to_regclass('tributary.windows')::text as there`,
   });
@@ -184,7 +184,7 @@ async function certifiedIn(
   });
 }
 
-/** What is shown may be a run behind, so it is held to what that run could know. */
+/** What is shown may be a run behind, so this checks it against what that run could know. */
 async function shownIn(world: World, site: Site, stream: StreamName): Promise<Certified[]> {
   const shown = await site.shown(stream);
   return shown === undefined ? [] : [{ start: world.since, end: shown, proven: 0 }];

@@ -7,30 +7,30 @@ import type { Timings } from '../../../src/jobs/schedule.ts';
 /** Processes that are killed: see `host.mjs`. */
 
 const HOST = fileURLToPath(new URL('host.mjs', import.meta.url));
-/** A case that neither comes to its step nor to its end is a fault. */
+/** The limit for a case to reach its step or its end. */
 const PATIENCE_MS = 120_000;
 
 export interface Ended {
   pid: number | undefined;
-  /** It stood at its step when the process was killed; else it was through. */
+  /** The process was killed at this case's step; false if the case had ended before. */
   isStill: boolean;
   code: number | undefined;
-  /** What it said about how it went. */
+  /** The output of the case. */
   said: string;
-  /** Every step in order, of one that was to go through. */
+  /** Every step in order, of a case that runs to its end. */
   steps: string[];
 }
 
-/** What a process is to do: a command line, or the work of a worker. */
+/** What a process runs: a command line or a worker. */
 export type Task = { argv: readonly string[] } | { worker: { config: Config; timings: Partial<Timings> } };
 
 export interface Doomed {
   task: Task;
-  /** Undefined: it goes through. */
+  /** Undefined: it runs to its end. */
   at?: string | undefined;
 }
 
-/** Brings each to its step, in one process, and kills that. */
+/** Runs all cases in one process until each has reached its step, then kills it. */
 export async function killAll(doomed: readonly Doomed[]): Promise<Ended[]> {
   const child = spawn(process.execPath, ['--no-warnings', HOST], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -12,16 +12,16 @@ import { type Judgement, judgeEnd, judgeGone, truthOf } from './checks.ts';
 import type { Task } from './child.ts';
 import type { World, WorldOptions } from './world.ts';
 
-/** Something that a person starts, and that may be killed at any step. */
+/** A command that may be killed at any step. */
 export interface Command {
   name: string;
   world?: Omit<WorldOptions, 'sites'>;
-  /** What is called complete at its beginning is not in the sinks. */
+  /** Windows certified before it are not in the sinks. */
   isUntrue?: boolean;
-  /** What the process that is killed will find. */
+  /** Creates the situation that the killed process starts from. */
   prepare(world: World): Promise<void>;
   task(world: World): Task;
-  /** The same once more, to its end. */
+  /** Runs it again, to its end. */
   again(world: World): Promise<void>;
   judge(world: World): Promise<Judgement>;
 }
@@ -56,7 +56,7 @@ export const veryFirstSync: Command = {
   world: { isNew: true },
 };
 
-/** What it brings: events that are new, some that came late, one with another content, one that moved to another day; and one is gone. */
+/** Brings new events, late ones, a changed one and one moved to another day; one event is deleted. */
 export const laterSync: Command = {
   name: 'a later sync',
   async prepare(world) {
@@ -68,7 +68,7 @@ export const laterSync: Command = {
   judge: judgeEnd,
 };
 
-/** The same after an upgrade: the index of the events in files begins empty, and is filled from the files. */
+/** The same after an upgrade: the index of events in files is empty, and is filled from the files. */
 export const upgradedSync: Command = {
   ...laterSync,
   name: 'a later sync after an upgrade',
@@ -84,7 +84,7 @@ export const upgradedSync: Command = {
   },
 };
 
-/** Somebody emptied the sinks: the sync says so, and fills them again. */
+/** The sinks were emptied: the sync reports it and fills them again. */
 export const refill: Command = {
   name: 'a sync into emptied sinks',
   async prepare(world) {
@@ -130,7 +130,7 @@ function changeService({ sandbox: { service }, streams, late, vanished }: World)
 const idOf = (record: JsonObject): string =>
   String(record.event === 'click' ? (record.click as JsonObject).id : record.eventId);
 
-/** Three days that no sync was asked for. */
+/** Three days before the start of the syncs. */
 export const backfillHistory: Command = {
   name: 'a backfill',
   world: { sinceDays: 1 },
@@ -145,7 +145,7 @@ export const backfillHistory: Command = {
   judge: judgeEnd,
 };
 
-/** Up to well behind where the first sync began. */
+/** Ends well after the start of the first sync. */
 const historyOf = (now: number): Window => ({ start: now - 6 * DAY_MS, end: now - DAY_MS / 2 });
 
 export const forgetCustomer: Command = {
@@ -174,7 +174,7 @@ export const forgetSource: Command = {
   judge: judgeGone,
 };
 
-/** The files were written before the state knew of a column. */
+/** The files were written before a column was added. */
 export const rewriteLake: Command = {
   name: 'rewriting a lake',
   async prepare(world) {
@@ -195,7 +195,7 @@ export const rewriteLake: Command = {
   judge: judgeEnd,
 };
 
-/** There are small files to join, snapshots that were replaced days ago, and files that nothing but these refers to. */
+/** There are small files to join, snapshots replaced days ago, and files that only these refer to. */
 export const maintainTables: Command = {
   name: 'maintaining tables',
   async prepare(world) {

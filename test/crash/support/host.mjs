@@ -1,7 +1,7 @@
 /**
- * A process that has several cases in hand at once, each a command line of the product as it is built, or a worker, and is killed when
- * every one of them stands still at its step (or is through). Starting a process costs more than all that a case does: so one dies for
- * many. Reads the cases as JSON from its input, and says what became of each before it dies.
+ * A process that runs several cases at once, each a command line of the built product or a worker. It is killed when each is
+ * paused at its step or has ended. Starting a process costs more than a case, so one serves
+ * many. Reads the cases as JSON from stdin, and prints the result of each before the kill.
  */
 import { writeSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
@@ -31,7 +31,7 @@ async function runCommand({ argv }, say) {
   return run(argv, { terminal, signal: new AbortController().signal, createLog: createSilentLog });
 }
 
-/** A worker that has done one run leaves. */
+/** Leaves after one run. */
 async function runWorker({ worker: { config, pace } }, say) {
   const { runWorkerApp } = await import('../../../dist/app/worker.js');
   const stop = new AbortController();

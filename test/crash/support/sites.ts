@@ -18,36 +18,36 @@ import { type S3Server, startS3 } from '../../support/s3-server.ts';
 export interface Found {
   id: string;
   at: number;
-  /** Of a lead or a sale. */
+  /** The name of a lead or a sale. */
   name: string | null;
   customer: string | null;
 }
 
-/** Where the rows of one case go, and what a reader finds there who knows nothing of Tributary. */
+/** Where the rows of one case go, and what a reader without knowledge of Tributary finds there. */
 export interface Site {
   name: SiteName;
-  /** As the config has it. */
+  /** As in the config. */
   settings: object;
-  /** Takes a new look, where what is read is a copy. */
+  /** Refreshes the copy that is read, where there is one. */
   look?(): Promise<void>;
   events(stream: StreamName): Promise<Found[]>;
-  /** The watermark as it is shown beside the data; undefined where none is. */
+  /** The watermark shown beside the data; undefined if there is none. */
   shown(stream: StreamName): Promise<number | undefined>;
-  /** How far behind the cursor that may be; absent: not at all. */
+  /** The most by which that may trail the cursor; absent: not at all. */
   shownBehindMs?: number;
-  /** What does not belong there once nobody is at work. */
+  /** Files that should not exist when no process runs. */
   leftovers(): Promise<string[]>;
-  /** Deletes every row, as somebody who knows nothing of Tributary would. */
+  /** Deletes every row, as a user might. */
   empty?(): Promise<void>;
   /** Makes everything there so much older, where age matters. */
   age?(ms: number): Promise<void>;
-  /** Where the sink has a table of them. */
+  /** The sink's table of customers, if it has one. */
   customers?(): Promise<string[]>;
 }
 
 export type SiteName = 'here' | 'elsewhere' | 'further' | 'folder' | 's3' | 'tables';
 
-/** Servers for one case at a time. Those that are in hand at once must not meet: one that stands still keeps its locks. */
+/** Servers for one case at a time: a paused case keeps its locks, so concurrent cases must not share them. */
 export interface Grounds {
   state: Engine;
   elsewhere: Engine;
@@ -95,7 +95,7 @@ export function siteOf(name: SiteName, { state, elsewhere, s3 }: Grounds, source
 
 const TABLES = ['clicks', 'leads', 'sales', 'links', 'customers'];
 
-/** Iceberg tables in a folder, by the metadata that the catalog names and a foreign's Avro. */
+/** Iceberg tables in a folder, read by the metadata that the catalog names and a third-party Avro library. */
 function tablesSite(state: Database, source: string, dir: string): Site {
   const path = join(dir, 'iceberg');
   const namespace = source.replaceAll('-', '_');
@@ -129,7 +129,7 @@ function tablesSite(state: Database, source: string, dir: string): Site {
       const rows = files ? await queryDuckdb(`select customer_id as id from ${files}`) : [];
       return rows.map(({ id }) => String(id));
     },
-    /** A kill leaves files that no snapshot names: that `maintain` takes them away is looked at here, without waiting for a day. */
+    /** A kill leaves files that no snapshot names; this lets `maintain` remove them without waiting a day. */
     async leftovers() {
       if (!existsSync(path)) return [];
       const sink = createIcebergSink({
@@ -148,17 +148,17 @@ function tablesSite(state: Database, source: string, dir: string): Site {
   };
 }
 
-/** What belongs into a lake: anything else was left behind. */
+/** The files of a lake: any other is a leftover. */
 const BELONGS = /^(?:\w+\/date=[\d-]+\/source-\d+\.parquet|_catalog\.json|_coverage\.json|README\.md)$/;
 
-/** A lake in a folder, as the glob of a person finds it. */
+/** A lake in a folder, read by a glob. */
 function folderSite(dir: string): Site {
   const path = join(dir, 'lake');
   const empty = (): Promise<void> => rm(path, { recursive: true });
   return { name: 'folder', settings: { type: 'parquet', path }, empty, ...readersOf(path) };
 }
 
-/** A lake in a bucket, as a copy of it shows. */
+/** A lake in a bucket, read from a copy. */
 function bucketSite(server: S3Server, source: string, dir: string): Site {
   const prefix = `lakes/${source}`;
   const path = join(dir, 'copy');
@@ -195,7 +195,7 @@ function readersOf(path: string): Pick<Site, 'events' | 'shown' | 'leftovers'> {
   };
 }
 
-/** The columns of `Found`, with the time as the database tells it. */
+/** The columns of `Found`, with the time as the database formats it. */
 function foundOf(stream: StreamName, time: string): string {
   const [name, customer] = stream === 'clicks' ? ['null', 'null'] : ['event_name', 'customer_id'];
   return `event_id as id, ${time} as at, ${name} as name, ${customer} as customer`;
@@ -208,7 +208,7 @@ async function queryFiles(relation: string, stream: StreamName): Promise<Found[]
 
 interface Place {
   db: Database;
-  /** Where it is not the database of the state. */
+  /** If it is not the state's database. */
   url?: string;
   schema: string;
   source: string;
@@ -216,7 +216,7 @@ interface Place {
 
 /** Tables of a Postgres, with the state in the same database or in another. */
 function warehouseSite(name: SiteName, { db, url, schema, source }: Place): Site {
-  /** A table that is not there yet is empty. */
+  /** A table that does not exist yet is empty. */
   const select = async <T extends object>(table: string, columns: string, where: string): Promise<T[]> => {
     const [found] = await db.query<{ there: string | null }>({
       text: 'select to_regclass($1)::text as there',

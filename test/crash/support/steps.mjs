@@ -1,13 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
- * Every step of I/O that a piece of work takes, numbered by its label: `commit: answered #3` is the third answer to a COMMIT. A case
- * stands still at a step that is chosen for it: nothing that it does afterwards comes out of the process, and nothing comes in.
+ * Every I/O step of a case, numbered by label: `commit: answered #3` is the third answer to a COMMIT. A case pauses at its
+ * chosen step: nothing that it does afterwards leaves the process, and nothing comes in.
  */
 const cases = new AsyncLocalStorage();
 const never = new Promise(() => {});
 
-/** @param at The step to stand still at; undefined for one that goes through. */
+/** @param at The step to pause at; undefined to run to the end. */
 export const createCase = (at) => {
   const one = { at, steps: [], times: new Map(), isStill: false, stood: undefined, stand: undefined };
   one.stood = new Promise((resolve) => {
@@ -18,10 +18,10 @@ export const createCase = (at) => {
 
 export const within = (one, work) => cases.run(one, work);
 
-/** Whose work this is. What belongs to no case is left alone. */
+/** The current case. Work outside of all cases is not affected. */
 export const present = () => cases.getStore();
 
-/** Something has happened. Returns whether the case stands still now. */
+/** Records a step. Returns whether the case is now paused. */
 export function take(one, label) {
   if (one.isStill) return true;
   const n = (one.times.get(label) ?? 0) + 1;
@@ -33,14 +33,14 @@ export function take(one, label) {
   return one.isStill;
 }
 
-/** The same for a function that returns a promise: it is done, and nobody hears of it. */
+/** The same for a function that returns a promise: it runs, but its result is withheld. */
 export async function taking(one, label, work) {
   if (one.isStill) return never;
   const result = await work();
   return take(one, label) ? never : result;
 }
 
-/** What differs from case to case, and from process to process, is no part of a label. */
+/** Replaces what differs between cases and processes. */
 export const plain = (name) =>
   name
     .replace(/\d+@.+?\.\d+\.(tmp|lock)$/, '*.$1')

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { plain, present, take, taking } from './steps.mjs';
 
 /**
- * What changes something on disk, by whichever of Node's functions: everything counts but those that are known to change nothing, so
- * a function that nobody has used yet is met as well.
+ * Records every function of Node's that changes something on disk. All count except those known to change nothing, so
+ * a function used for the first time is recorded as well.
  */
 const HARMLESS = new Set([
   ...['access', 'exists', 'lstat', 'stat', 'statfs', 'fstat', 'readFile', 'readdir', 'readlink', 'realpath', 'opendir'],
@@ -16,11 +16,11 @@ const HARMLESS = new Set([
 const isStep = (name) => /^[a-z]/.test(name) && !HARMLESS.has(name.replace(/Sync$/, ''));
 const isToRead = (name, [, flags]) =>
   /^open(Sync)?$/.test(name) && (typeof flags === 'string' ? flags === 'r' : ((flags ?? 0) & 3) === 0);
-/** What is printed is no state. */
+/** Output is no state. */
 const isPrinted = ([target]) => target === 0 || target === 1 || target === 2;
 
 const nameOf = (target) => plain(basename(target instanceof URL ? fileURLToPath(target) : String(target)));
-/** Of those with two paths, the second is what comes into being. */
+/** Of two paths, the second is the new one. */
 const labelOf = (name, [first, second]) => {
   const isTwo = /^(rename|link|symlink|copyFile|cp)(Sync)?$/.test(name);
   return `${name} ${nameOf(isTwo ? second : first)}`;
@@ -42,11 +42,11 @@ watchAll(
       const done = args.at(-1);
       if (typeof done === 'function') {
         if (one.isStill) return undefined;
-        const told = (...answer) => take(one, labelOf(name, args)) || done(...answer);
-        return original.apply(this, [...args.slice(0, -1), told]);
+        const callback = (...answer) => take(one, labelOf(name, args)) || done(...answer);
+        return original.apply(this, [...args.slice(0, -1), callback]);
       }
       const result = one.isStill ? undefined : original.apply(this, args);
-      // A function that does not wait cannot stand still.
+      // A synchronous function cannot pause.
       if (take(one, labelOf(name, args))) throw new Error('this case stands still');
       return result;
     },

@@ -3,7 +3,7 @@ import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import { plain, present, take, taking } from './steps.mjs';
 
-/** Requests that go out: by fetch, and by `node:http`, which our own client and those of object stores use. */
+/** Outgoing requests, by fetch and by `node:http`, which our client and those of object stores use. */
 
 const { fetch } = globalThis;
 globalThis.fetch = async (input, init) => {
@@ -12,7 +12,7 @@ globalThis.fetch = async (input, init) => {
   const label = `${init?.method ?? 'GET'} ${new URL(input instanceof Request ? input.url : input).pathname}`;
   return taking(one, `${label}: answered`, async () => {
     const answer = fetch(input, init);
-    // On its way; what comes of it is heard by nobody once the case stands still.
+    // The request is sent; its answer is withheld once the case is paused.
     setImmediate(() => take(one, `${label}: sent`));
     return answer;
   });
@@ -37,14 +37,14 @@ for (const home of [http, https]) {
 }
 syncBuiltinESMExports();
 
-/** A page comes in pieces; its end is a step of its own. */
+/** A page arrives in pieces; its end is a step of its own. */
 function watchBody(one, message, label) {
   const { push } = message;
   message.push = (piece) =>
     !take(one, `${label}: ${piece === null ? 'all read' : 'a piece read'}`) && push.call(message, piece);
 }
 
-/** The object's name, or what is asked of the bucket. */
+/** The object's name, or the operation on the bucket. */
 function kindOf(path) {
   const { pathname, searchParams } = new URL(path, 'http://bucket');
   const name = decodeURIComponent(pathname).split('/').at(-1) ?? '';

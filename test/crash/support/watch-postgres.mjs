@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { present, take } from './steps.mjs';
 
-/** Statements on their way to a Postgres and their answers, as the protocol has them: whoever sends them, they pass here. */
+/** Statements sent to Postgres and their answers, at the level of the protocol: every sender passes here. */
 const { prototype } = pg.Connection;
 const { query, parse, sync, emit, _send } = prototype;
 const asked = new WeakMap();
@@ -18,7 +18,7 @@ prototype.parse = function (statement) {
   asked.set(this, { label: labelOf(statement.text), isSent: false });
   parse.call(this, statement);
 };
-/** The last part of a statement that has values. */
+/** The last message of a statement with values. */
 prototype.sync = function () {
   sync.call(this);
   if (asked.get(this)?.isSent === false) sent(this);
@@ -28,7 +28,7 @@ prototype.emit = function (event, ...rest) {
   if (!one) return emit.call(this, event, ...rest);
   const label = asked.get(this)?.label ?? 'connect';
   if (event === 'readyForQuery') take(one, `${label}: answered`);
-  // The server waits for rows; they stay here.
+  // The server waits for rows, which are withheld.
   if (event === 'copyInResponse') take(one, `${label}: rows begin`);
   return one.isStill || emit.call(this, event, ...rest);
 };
@@ -40,7 +40,7 @@ function sent(connection) {
   if (one) take(one, `${statement.label}: sent`);
 }
 
-/** What it does and to what: `insert tributary.runs`, `copy attribution.leads`, `select pg_advisory_xact_lock`. */
+/** Verb and object: `insert tributary.runs`, `copy attribution.leads`, `select pg_advisory_xact_lock`. */
 function labelOf(text) {
   const words = text.trim().replace(/\s+/g, ' ').toLowerCase();
   const verb = words.match(/^\w+/)?.[0] ?? '';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { present, take } from './steps.mjs';
 
-/** Commands on their way to a Redis and their answers. A script is called by its name, not by its digest. */
+/** Commands sent to Redis and their answers. A script is labelled by its name, not by its digest. */
 const { sendCommand, defineCommand } = Redis.prototype;
 const scripts = new Map();
 const met = new WeakSet();
@@ -17,7 +17,7 @@ Redis.prototype.sendCommand = function (command, ...rest) {
   if (one.isStill) return command.promise;
   const label = scripts.get(command.args[0]) ?? command.name;
   const { resolve } = command;
-  // One that waited for the connection comes here again.
+  // A command that waited for the connection passes here again.
   if (!met.has(command)) {
     met.add(command);
     command.resolve = (answer) => take(one, `${label}: answered`) || resolve(answer);

@@ -9,27 +9,27 @@ import { type Sandbox, startSandbox } from '../../support/odd-service/service.ts
 import { newSource } from '../../support/sink-harness.ts';
 import { type Grounds, type Site, type SiteName, siteOf } from './sites.ts';
 
-/** Everything that one case has for itself: a service, a source, a folder, and places in the sinks. */
+/** What each case has for itself: a service, a source, a folder, and places in the sinks. */
 export interface World {
   sandbox: Sandbox;
   source: string;
   streams: readonly StreamName[];
   openedAt: number;
-  /** Where the first sync begins. */
+  /** The start of the first sync. */
   since: number;
   dir: string;
   config: Config;
-  /** The same config, as a file. */
+  /** The config as a file. */
   configFile: string;
   sites: readonly Site[];
   grounds: Grounds;
-  /** Events that came after the first sync, and when that was: a window proven before need not hold them. */
+  /** Events that arrived after the first sync, and when: windows proven before need not hold them. */
   late: { ids: Set<string>; since: number };
-  /** Events that the service had once: their rows stay. */
+  /** Deleted at the service: their rows stay. */
   vanished: Set<string>;
-  /** Ids of customers that somebody asked to have forgotten. */
+  /** Ids of customers to forget. */
   forgotten: Set<string>;
-  /** The process that was killed. */
+  /** The killed process. */
   killed: number | undefined;
   /** When the last sync began: it could prove what was ten minutes old by then. */
   syncedAt: number;
@@ -39,13 +39,13 @@ export interface World {
 export interface WorldOptions {
   sites: readonly SiteName[];
   streams?: readonly StreamName[];
-  /** How many days before now the first sync begins. */
+  /** The first sync begins so many days before now. */
   sinceDays?: number;
   /** Further settings of each stream. */
   settings?: object;
-  /** With a state that nobody has made yet. */
+  /** Starts without a state. */
   isNew?: boolean;
-  /** The queue is in Redis; else in the state's database. */
+  /** The queue is in Redis; otherwise in the state's database. */
   isQueueInRedis?: boolean;
 }
 
@@ -60,7 +60,7 @@ export async function openWorld(shared: Grounds, options: WorldOptions): Promise
   const source = newSource();
   const dir = await mkdtemp(join(tmpdir(), 'tributary-killed-'));
   const sandbox = await startSandbox({ requestsPerSecond: null, rows: ROWS, days: DAYS, seed: 5 });
-  // Young enough to be looked at again by the next sync, old enough to be proven by the first.
+  // Recent enough for the next sync to read again, old enough for the first to prove.
   const { now, arrive } = sandbox.service;
   for (const stream of streams) arrive(stream, 3, { from: now() - 20 * 60_000, to: now() - 12 * 60_000 });
   const places = sites.map((name) => siteOf(name, grounds, source, dir));

@@ -2,8 +2,8 @@ import type { Random } from '../../../src/sandbox/data/random.ts';
 import { parseTraits, type TraitName, type Traits } from '../../support/odd-service/traits.ts';
 
 /**
- * Ways of answering that the reader does not survive together with others yet. The simulation does not draw them. Whoever fixes one takes its name
- * out. Empty is the goal. By itself `pagesFromZero` is read whole.
+ * Behaviours that the reader cannot handle in combination yet, which the simulation does not draw. Remove a name once it is fixed;
+ * the goal is an empty list. `pagesFromZero` alone is read completely.
  */
 export const KNOWN_UNSOUND: readonly TraitName[] = ['pagesFromZero', 'sortJitter'];
 
@@ -11,33 +11,33 @@ export const isKnownUnsound = (name: TraitName): boolean =>
   process.env.TRIBUTARY_ALL_WORLDS === undefined && KNOWN_UNSOUND.includes(name);
 
 /**
- * Ways of answering that leave something open for ever, however often one asks: rows out of reach, long ranges cut without a word, rows that come and go, answers that
- * prove nothing. Everything else must be proven after three runs.
+ * Behaviours that leave gaps for ever: rows out of reach, long ranges cut silently, flapping rows, answers that prove nothing.
+ * All others must be proven after three runs.
  */
 export const STAYS_OPEN: readonly TraitName[] = ['retention', 'maxSpan', 'flapping', 'sortOrder', 'sortJitter'];
 
 /**
- * Those of the others that the reader does not prove in three runs yet: its pages get so small that a few ties at the end fill one; or bounds are
- * read in another zone, and where all rows lie within a few hours no short question shows the row beside a silence (4 of 10 worlds); or ends are rounded
- * down, and no row lies between the last whole hour or day and the present: then those in the future might be taken for the present (6 of 10 worlds).
+ * Others that the reader does not prove in three runs yet: pages so small that a few ties at the end fill one; bounds
+ * in another zone when all rows lie within a few hours, so that no short query shows the row beside a silence (4 of 10 worlds); ends
+ * rounded down without a row between the last whole hour or day and the present, so that later ones may pass for the present (6 of 10).
  */
 export const NOT_PROVEN_YET: readonly TraitName[] = ['limitMax', 'maxBytes', 'refuseAbove', 'shiftBounds', 'roundEnd'];
 
 interface Draw {
   random: Random;
   pageRows: number;
-  /** Pages have room for any small group of equal timestamps and its neighbours. */
+  /** Pages have room for a small group of equal timestamps and its neighbours. */
   roomy?: boolean;
 }
 
 const unit = ({ random }: Draw): string => `${random.pick(['day', 'hour', 'hour', 'minute', 'second'])}${zone(random)}`;
 const zone = (random: Random): string => random.pick(['', '', '@-8', '@5.5', '@9']);
-/** The reader takes it that no service forgets, or refuses to show, the last six hours: docs/internals/extraction.md says so. */
+/** The reader assumes that every service retains and shows the last six hours: see docs/internals/extraction.md. */
 const span = ({ random }: Draw): string => random.pick(['20h', '2d', '10d']);
 const fewer = ({ random, pageRows, roomy = false }: Draw): number => random.int(roomy ? 7 : 2, pageRows - 1);
 
 /**
- * What a world of the simulation may have beyond its usual habits, each with a value at random. The units fit its scale:
+ * Additional traits of a simulated world, each with a random value. The units fit its scale:
  * eight to twenty-four rows a page, a history of an hour to twenty days.
  */
 const DRAWS: { [K in TraitName]?: (draw: Draw) => string } = {
@@ -53,7 +53,7 @@ const DRAWS: { [K in TraitName]?: (draw: Draw) => string } = {
   retention: (draw) => `${draw.random.pick(['403', '422', 'empty', 'clamp'])}@${span(draw)}`,
   pagedTies: () => 'true',
   sortOrder: ({ random }) => random.pick(['ignored', 'opposite', 'sometimes', 'reversed', 'mixed']),
-  // Nobody can tell a service that shows nothing at two polls from one that has nothing: at the second there is something.
+  // A service that shows nothing at two polls looks empty to any reader: it shows something at the second.
   emptyAnswers: ({ random }) => random.pick(['first:1', 'first:2', 'every:3', 'every:4', 'every:9']),
   partial: ({ random }) => random.pick(['0.1', '0.5']),
   dropLast: () => 'true',
@@ -80,7 +80,7 @@ const DRAWS: { [K in TraitName]?: (draw: Draw) => string } = {
 
 export const DRAWN = Object.keys(DRAWS) as TraitName[];
 
-/** None in a third of the worlds, else one to three, none of them among those that the reader is known to fail. */
+/** None in a third of the worlds, otherwise one to three, without known unsound ones. */
 export function drawTraits(draw: Draw): Traits {
   const { random } = draw;
   const number = random.pick([0, 1, 2, 3]);
@@ -97,7 +97,7 @@ function shuffled<T>(random: Random, items: readonly T[]): T[] {
   return all;
 }
 
-/** Exactly these traits, with values at random. */
+/** Exactly these traits, with random values. */
 export function drawOnly(names: readonly TraitName[], draw: Draw): Traits {
   return parseTraits(names.map((name) => `${name}=${DRAWS[name]?.(draw)}`));
 }

@@ -8,7 +8,7 @@ import { type SimulatedEvent, shownAt } from '../../support/simulated-service.ts
 import { isKnownUnsound } from './drawn-traits.ts';
 import type { Scenario } from './scenario.ts';
 
-/** The largest worlds hold some hundred rows; an honest run on the worst of services stays far below. */
+/** The largest worlds have some hundred rows; a correct run on the worst service stays far below. */
 const MOST_REQUESTS = 5000;
 
 export class InvariantBroken extends Error {
@@ -20,11 +20,11 @@ export class InvariantBroken extends Error {
   }
 }
 
-/** What must hold after every commit, whatever the service does. docs/internals/extraction.md uses the same names. */
+/** Invariants after every commit, for any service. docs/internals/extraction.md uses the same names. */
 export function createInvariants({ service, since, policy }: Scenario, sink: MemorySink) {
   let started = 0;
   let startedByUs = 0;
-  /** When the run before this one began. */
+  /** The start of the previous run. */
   let before = 0;
   let floor = since;
   let requests = 0;
@@ -32,21 +32,21 @@ export function createInvariants({ service, since, policy }: Scenario, sink: Mem
   let proven = new Set<string>();
 
   const shown = (event: SimulatedEvent): number => shownAt(event, service.traits);
-  // A row that comes and goes can be missed by anybody; the rows that it pushes about cannot.
+  // Any reader may miss a flapping row, but not the rows shifted by it.
   const first = service.traits;
   const isVisible = (event: SimulatedEvent): boolean =>
     event.goneAt === undefined && !flaps(event, first, service.seed) && !isBehindRetention(event);
-  /** Where the service moves an old start up without a word, or has nothing else, no question shows what lies before. */
+  /** Where the service silently moves an old start up, or has nothing older, no query shows earlier rows. */
   const isBehindRetention = ({ at }: SimulatedEvent): boolean => {
     const { retention } = service.traits;
     if (!retention) return false;
     const { word, ms } = wordAndDuration(retention, '30d');
     const oldest = service.now() - ms;
-    // Where it shows nothing instead, that is told from whatever is young enough to show.
+    // A service that shows nothing instead is detected by recent rows.
     const showsNothing = word === 'empty' && service.store.alive().every((event) => event.at < oldest);
     return (word === 'clamp' || showsNothing) && at < oldest;
   };
-  /** When every answer can hold it. */
+  /** When every answer can include it. */
   const arrival = ({ arrivedAt }: SimulatedEvent): number => arrivedAt + (service.traits.replicaLag ?? 0);
   const lost = (must: (event: SimulatedEvent) => boolean): SimulatedEvent[] =>
     service.store.everVisible().filter((event) => isVisible(event) && !sink.rows.has(event.id) && must(event));
@@ -67,7 +67,7 @@ export function createInvariants({ service, since, policy }: Scenario, sink: Mem
       floor = sink.cursor()?.completeThrough ?? since;
     },
 
-    /** At every request. */
+    /** Before every request. */
     beforeRequest() {
       requests += 1;
       if (requests > MOST_REQUESTS)
@@ -89,7 +89,7 @@ export function createInvariants({ service, since, policy }: Scenario, sink: Mem
         check('I4 certified is complete', lost(wasThere), `from certified ${describeWindow(span)}`);
       }
 
-      // An event that is not backdated arrives within the settle time, so its window cannot have been proven before it came.
+      // An event that is not backdated arrives within the settle time, so its window cannot be proven before.
       const isTimely = (event: SimulatedEvent): boolean =>
         arrival(event) < event.at + policy.settleMs || arrival(event) < started;
       const isOld = (event: SimulatedEvent): boolean => shown(event) >= since && shown(event) < (through ?? since);
@@ -109,7 +109,7 @@ export function createInvariants({ service, since, policy }: Scenario, sink: Mem
       proven = new Set(sink.rows.keys());
     },
 
-    /** At the end of a run; `sound` if it neither failed nor left anything uncertified. */
+    /** After a run; `sound` if it neither failed nor left anything uncertified. */
     runEnds(sound: boolean) {
       const through = sink.cursor()?.completeThrough;
       if (watermark !== undefined && (through === undefined || through < watermark)) {
@@ -124,9 +124,9 @@ export function createInvariants({ service, since, policy }: Scenario, sink: Mem
     /** After the service has been calm for days. */
     settled() {
       const through = sink.cursor()?.completeThrough;
-      // Whichever of the two clocks is behind: nobody need believe more.
+      // The slower of the two clocks limits what must be certified.
       let now = Math.min(started, startedByUs) - (service.traits.clockJitter ?? 0);
-      // Where nothing was ever seen, each poll confirms what the one before it found.
+      // If nothing was ever visible, each poll confirms the previous one.
       if (service.store.everVisible().length === 0) now = Math.min(now, before);
       const reachable = Math.floor(now / 1000) * 1000 - policy.settleMs;
       if (through === undefined || through < reachable) {

@@ -9,24 +9,24 @@ import { drawOnly, drawTraits } from './drawn-traits.ts';
 
 const MOST_EVENTS = 1500;
 
-/** More often than not, the start belongs to the window and the end does not. */
+/** In most worlds the start is inclusive and the end exclusive. */
 const BOUNDS = ['exclusive-end', 'exclusive-end', 'inclusive', 'inclusive', 'exclusive', 'exclusive-start'] as const;
 
-/** A world that one seed makes: what the service holds, how it behaves, and what goes on while it is being read. */
+/** The world of a seed: the service's events, its behaviour, and what changes during reading. */
 export interface Scenario {
   random: Random;
   service: SimulatedService;
   since: Instant;
   policy: StreamPolicy;
   pageRows: number;
-  /** Lets time go by, with whatever happens in it. */
+  /** Lets time pass, with its events. */
   idle(ms: number): void;
-  /** From now on nothing fails, nothing changes any more, and nothing is there that no reader could prove. */
+  /** Ends all failures and changes, and removes rows that no reader could prove. */
   calmDown(): void;
   describe(): string;
 }
 
-/** How often things happen, a request. */
+/** Probabilities of events per request. */
 interface Habits {
   live: number;
   late: number;
@@ -42,9 +42,9 @@ interface Habits {
 }
 
 export interface ScenarioOptions {
-  /** These traits instead of some at random. */
+  /** These traits instead of random ones. */
   only?: readonly TraitName[] | undefined;
-  /** Nothing happens and nothing is hidden or poisoned; there are the traits, and they stay. */
+  /** No changes, and no hidden or poisoned rows; the traits stay. */
   steady?: boolean | undefined;
 }
 
@@ -71,7 +71,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
   const drawn = options.only
     ? drawOnly(options.only, { random, pageRows, roomy: steady })
     : drawTraits({ random, pageRows });
-  // Where neither our clock nor a host's is right, nobody knows the time.
+  // If both our clock and the service's are wrong, nothing shows the time.
   if (drawn.clockJitter) delete traits.clockSkew;
   service.traits = steady ? { bounds: traits.bounds, ...drawn } : { ...traits, ...drawn };
   service.slowness = random.chance(0.15) ? random.int(10, 60) : 1;
@@ -94,7 +94,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
   const since = service.now() - historyMs - random.int(0, HOUR);
   let calm = false;
   let born = 0;
-  /** Where the last page began and ended, in the service's order. */
+  /** The edges of the last page, in the service's order. */
   let edges: number[] = [];
   let hasBigTies = false;
   let hidesRows = hiddenShare > 0 || habits.hides > 0;
@@ -129,7 +129,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     }
   };
 
-  /** The history before the first sync. */
+  /** Creates the history before the first sync. */
   function populate(): void {
     const rows = random.pick([0, 1, random.int(2, 30), random.int(30, 160)]);
     for (let i = 0; i < rows; i++) add(past(), { arrivedAt: start - DAY });
@@ -157,10 +157,10 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     const now = service.now();
     // Where rows are hidden, a service does not lose a quarter of a page between two requests: assumption 4.
     deletable = hidesRows ? pageRows >> 2 : 2 * pageRows;
-    // Every request lets events happen: without an end to them, a reader of small pages would never catch up.
+    // Every request may create events: without a limit, a reader of small pages would never catch up.
     if (born > MOST_EVENTS) return;
     if (random.chance(habits.live)) add(now - random.int(0, 2000));
-    // A replica shows it later still: the settle time has to cover both.
+    // A replica shows it later still: the settle time must cover both.
     const latest = 0.95 * (policy.settleMs - (service.traits.replicaLag ?? 0));
     if (random.chance(habits.late)) add(Math.max(now - random.next() * latest, since));
     if (random.chance(habits.backdated)) {
@@ -181,7 +181,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
   function fail(tries: number): void {
     if (failing) {
       const { status, left } = failing;
-      // A call with six tries sits out five failures; a refusal is never tried again.
+      // A call with six tries outlasts five failures; a refusal is not retried.
       const used = status >= 429 ? tries : 1;
       const lasts = left >= used;
       failing = lasts ? { status, left: left - used } : undefined;
@@ -211,7 +211,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     policy,
     pageRows,
     idle(idleMs) {
-      // What was noticed of a server need not stay true.
+      // A known property of a server may change.
       if (widen && !calm && !steady && random.chance(0.1)) {
         service.traits = { ...service.traits, widen: service.traits.widen ? undefined : 'day' };
       }
@@ -219,7 +219,7 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
         service.pass(idleMs / 4);
         if (calm) continue;
         happen();
-        // Several pages at once, so that a poll has a way to go back.
+        // Several pages at once, so that a poll must read backwards.
         const burst = random.chance(habits.bursts) ? random.int(1, 2 * pageRows) : 0;
         for (let i = 0; i < burst; i++) add(service.now() - random.next() * Math.min(idleMs / 4, 5 * MINUTE));
       }
@@ -227,8 +227,8 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
     calmDown() {
       calm = true;
       failing = undefined;
-      // No answer shows the rows on both sides of a run of hidden ones that is longer than a page, and ties cannot be counted where some are
-      // hidden: no reader could prove what lies there.
+      // No answer shows both sides of a run of hidden rows longer than a page, and ties with hidden rows cannot be counted:
+      // no reader could prove these.
       if (hasBigTies || longestHiddenRun(service.store.alive()) >= pageRows >> 1) {
         for (const event of service.store.alive().filter(({ hidden }) => hidden))
           service.store.remove(event, service.now());
@@ -237,13 +237,13 @@ export function createScenario(seed: number, options: ScenarioOptions = {}): Sce
       const shuffleTies = traits.shuffleTies === true && !hasHidden;
       const { retention } = drawn;
       service.traits = { ...traits, shuffleTies, deepPages: undefined, refuseAbove: undefined };
-      // Rows that no question could show would come back as backdated ones.
+      // Rows that no query showed would later appear as backdated.
       if (retention?.startsWith('clamp')) service.traits.retention = retention;
       const keepsPoison = !hasHidden && !shuffleTies && !hasBigTies && !widen && random.chance(0.5);
       for (const event of service.store.alive().filter(({ poison }) => poison && !keepsPoison)) {
         service.store.remove(event, service.now());
       }
-      // Behind a run of hidden rows at the very end nothing can be proven until something is seen there.
+      // After a run of hidden rows at the very end nothing is provable until a row is seen there.
       add(service.now(), { hidden: false });
     },
     describe: () =>

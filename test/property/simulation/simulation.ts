@@ -10,14 +10,14 @@ import { createScenario, type Scenario, type ScenarioOptions } from './scenario.
 const CALM_DAYS = 5;
 const RUNS_TO_REST = 3;
 
-/** The process ended between two commits, or in one. */
+/** The process ended between two commits, or during one. */
 class Crash extends Error {}
 
 export interface SimulationOptions extends ScenarioOptions {
   tell?: ((line: string) => void) | undefined;
 }
 
-/** One seed: first sync, polls, crashes and refusals in a world that moves; then calm days, after which all must be there. */
+/** One seed: first sync, polls, crashes and refusals in a changing world; then calm days, after which everything must be stored. */
 export async function simulate(seed: number, { tell, ...options }: SimulationOptions = {}) {
   const scenario = createScenario(seed, options);
   const { random, service, since, policy, pageRows } = scenario;
@@ -36,8 +36,8 @@ export async function simulate(seed: number, { tell, ...options }: SimulationOpt
 
   sink.onCommit = (moment, { spans, ...advance }) => {
     if (moment === 'after') {
-      const told = spans.map((span) => `${span.certified ? '+' : '?'}${describeWindow(span)}${span.note ?? ''}`);
-      say(`  commit ${told.join(' ')}`);
+      const spansText = spans.map((span) => `${span.certified ? '+' : '?'}${describeWindow(span)}${span.note ?? ''}`);
+      say(`  commit ${spansText.join(' ')}`);
       invariants.afterCommit({ spans, ...advance });
     }
     if (random.chance(mayCrash)) throw new Crash(`crash ${moment} a commit`);

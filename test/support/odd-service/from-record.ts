@@ -4,13 +4,13 @@ import type { Click, Json, JsonObject, NewEvent } from '../../../src/sandbox/dat
 
 const NO_COUNTS = { clicks: 0, leads: 0, conversions: 0, sales: 0, saleAmount: 0, updatedAt: 0, lastClicked: null };
 
-/** An inserted record as an event: it is shown as it is, and has what windows and filters look at, under the names that the API has for it. */
+/** An inserted record as an event: shown unchanged, with what windows and filters need under its API names. */
 export function eventFromRecord(stream: StreamName, record: JsonObject, fallbackAt: number): NewEvent {
   const at = parseInstant(record.timestamp) ?? fallbackAt;
   const [link, clicked, customer] = [record.link, record.click, record.customer].map(object) as Parts;
   const { tags, partnerId, programId } = link;
   const seen = { ...record, ...clicked };
-  // A later lead or sale may belong to this click: then it is shown as one that was made.
+  // A later lead or sale may belong to this click, and shows it as a generated one.
   const click = {
     ...seen,
     at: Math.floor(at),

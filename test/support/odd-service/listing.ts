@@ -11,19 +11,19 @@ import { answeredRange, refuse, type TimeRange } from './window.ts';
 export type PageQuery = Required<PlainQuery>;
 
 export interface Listed extends PlainlyListed {
-  /** When the service learned of it, if that was later than its own time. */
+  /** When the service learned of it, if later than its own time. */
   readonly arrivedAt?: number | undefined;
 }
 
-/** What the model needs to know about a row. */
+/** The properties of a row that the model uses. */
 export interface RowFacts<R> {
-  /** Whether the filters of the query let it through. */
+  /** Whether it passes the query's filters. */
   filter?: ((row: R) => boolean) | undefined;
-  /** Removed after LIMIT and OFFSET: it takes a place on its page and is not shown. */
+  /** Removed after LIMIT and OFFSET: it occupies a position on its page but is not shown. */
   hidden?: ((row: R) => boolean) | undefined;
-  /** Every page that holds it fails. */
+  /** Every page with it fails. */
   poison?: ((row: R) => boolean) | undefined;
-  /** Pages that hold it fail above a size. */
+  /** Pages with it fail above a size. */
   fragile?: ((row: R) => boolean) | undefined;
   bytes?: ((row: R) => number) | undefined;
 }
@@ -81,7 +81,7 @@ export function clockOf({ clockJitter = 0 }: Traits, { seed, request, now }: Mom
 export const isInSeconds = ({ timestampForm }: Traits, { request }: Moment): boolean =>
   timestampForm === 'seconds' || (timestampForm === 'varies' && request % 2 === 0);
 
-/** How pages with a high number are answered: `empty`, `repeat`, or a status. */
+/** The answer to pages with a high number: `empty`, `repeat`, or a status. */
 function deepPage({ page }: PageQuery, { deepPages }: Traits): string | undefined {
   if (!deepPages) return undefined;
   const { word, number } = wordAndNumber(deepPages, DEEP);
@@ -154,7 +154,7 @@ function rowsIn<R extends Listed>(
   return { rows: kept, low: 0, high: kept.length };
 }
 
-/** Whether the row is one of those that come and go. */
+/** Whether the row is a flapping one. */
 export const flaps = ({ id }: Listed, { flapping = 0 }: Traits, seed: number): boolean =>
   flapping > 0 && shareOf(id, `flaps${seed}`) < flapping;
 
@@ -201,7 +201,7 @@ function rankedSlice<R extends Listed>({ rows, low, high }: SortedSlice<R>, from
   return group.slice(from - first, to - first).map(({ row }) => row);
 }
 
-/** Answers that are too large are refused, or cut. */
+/** Refuses or truncates answers that are too large. */
 function withinSize<R>(rows: R[], traits: Traits, { bytes = () => 1000 }: RowFacts<R>): R[] {
   const { refuseAbove, maxBytes, cutBytes } = traits;
   if (refuseAbove) {

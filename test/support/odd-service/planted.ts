@@ -7,11 +7,11 @@ import type { Listed } from '../../../src/sandbox/listing.ts';
 import { eventFromRecord } from './from-record.ts';
 import type { Traits } from './traits.ts';
 
-/** Traits that consist of data: switching one on adds rows, switching it off removes them. */
+/** Traits implemented as data: enabling one adds rows, disabling it removes them. */
 const PLANTING = ['ties', 'duplicates', 'rewrites', 'dirty'] as const;
 type Planting = (typeof PLANTING)[number];
 
-/** Takes events out of the stored ones, and returns them. */
+/** Removes events from the stored ones, and returns them. */
 export function removeFrom(events: StoredEvent[], drop: (event: StoredEvent) => boolean): StoredEvent[] {
   const gone = events.filter(drop);
   const left = events.filter((event) => !drop(event));
@@ -83,7 +83,7 @@ function rewritten(event: NewEvent): NewEvent {
 
 function dirtyEvents(world: World, now: number): NewEvent[] {
   return STREAM_NAMES.flatMap((stream) => {
-    // One an hour, so that the default window of 24 hours shows them all.
+    // One an hour, so that the default window of 24 hours shows all of them.
     const sound = (index: number): JsonObject => {
       const reading = { baseUrl: 'http://sandbox.invalid', count: 0, now, links: new Map() };
       return readEvent({ ...world.make(stream, now - (index + 1) * HOUR), order: 0 }, reading);
@@ -175,7 +175,7 @@ const IN_METADATA: readonly DifficultRecord[] = [
     for (let level = 0; level < 60; level++) nest = { down: nest };
     return nest;
   }),
-  // JSON.parse makes an own key of it; an object literal would set the prototype.
+  // JSON.parse creates an own key; an object literal would set the prototype.
   metadata('a key called __proto__', () => JSON.parse('{"__proto__":{"admin":true},"constructor":"x"}') as Json),
 ];
 

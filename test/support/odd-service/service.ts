@@ -16,7 +16,7 @@ import { createPlanted, removeFrom } from './planted.ts';
 import { reshape, reshapeLink } from './records.ts';
 import { readOddTrait, type TraitName, type Traits } from './traits.ts';
 
-/** The sandbox as tests have it: with every trait, and with hands on its data. */
+/** The sandbox for tests: with every trait, and methods to change its data. */
 export interface SandboxService extends PlainService<Traits> {
   /** Inserts a record in the API's shape, possibly late or backdated; it is returned unchanged. */
   add(stream: StreamName, record: JsonObject): void;
@@ -26,10 +26,10 @@ export interface SandboxService extends PlainService<Traits> {
   renameLink(linkId: string, to: { domain?: string; key?: string; url?: string }): void;
   /** Changes counters, lastClicked and updatedAt of every link, as clicks do. */
   touchCounters(): void;
-  /** Ids of events that were visible once and are gone, by `remove` or `deleteLink`. */
+  /** Ids of events that were visible once and were deleted by `remove` or `deleteLink`. */
   removed(stream: StreamName): string[];
   poisoned(stream: StreamName): string[];
-  /** `click.id` or `eventId` of all that is visible, oldest first; what was ingested twice is here twice. */
+  /** `click.id` or `eventId` of all visible events, oldest first; one ingested twice is listed twice. */
   ids(stream: StreamName): string[];
   readonly requests: RequestLog['entries'];
   readonly links: readonly Link[];
@@ -46,7 +46,7 @@ export type Sandbox = Served<SandboxService>;
 export const startSandbox = (options: SandboxOptions = {}): Promise<Sandbox> =>
   serve(createSandboxService(options), options);
 
-/** The traits that concern paging. Those about windows of time mean nothing in a listing of links. */
+/** The traits that concern paging. Those of time windows do not apply to a listing of links. */
 const PAGING: readonly TraitName[] = [
   ...(['limitCap', 'limitMax', 'ignoreLimit', 'ignorePage', 'pagesFromZero', 'lastPage', 'deepPages'] as const),
   ...(['sortOrder', 'shuffleTies', 'emptyAnswers', 'partial', 'dropLast', 'repeatRows', 'flapping'] as const),

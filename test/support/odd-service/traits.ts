@@ -25,7 +25,7 @@ const bytes = (bare: string): Kind<number> => ({
 
 const date = (): Kind<number> => ({ values: 'a date', bare: undefined, read: (text) => parseInstant(text) });
 
-/** `word`, or `word` with a parameter after the sign: `fail@20`, `insert:3`, `day@-8`. The value stays text, so that it survives JSON. */
+/** `word`, or `word` with a parameter after the sign: `fail@20`, `insert:3`, `day@-8`. The value stays text, as JSON requires. */
 const wordWithParameter =
   <S extends '@' | ':', N extends string | number>(sign: S, what: string, tail: RegExp) =>
   <const T extends string>(...words: readonly [T, ...T[]]): Kind<T | `${T}${S}${N}`> => ({
@@ -40,7 +40,7 @@ const wordWithParameter =
 
 const wordAt = wordWithParameter<'@', number>('@', 'N', /^\d+$/);
 const wordTimes = wordWithParameter<':', number>(':', 'N', /^\d+$/);
-/** A calendar unit, in a zone that many hours ahead of UTC. */
+/** A calendar unit, in a zone so many hours ahead of UTC. */
 const unitInZone = wordWithParameter<'@', number>('@', 'HOURS', /^[+-]?\d+(\.\d+)?$/);
 const wordWithin = wordWithParameter<'@', string>('@', 'DURATION', /^\d+(\.\d+)?(ms|s|m|h|d)$/);
 
@@ -65,7 +65,7 @@ export function wordAndDuration(text: string, fallback: string): { word: string;
 
 const unit = unitInZone('day', 'hour', 'minute', 'second');
 
-/** Every way in which deployed services are known to differ from the contract, with those of the sandbox. */
+/** Every known deviation of deployed services from the contract, including the sandbox's. */
 export const ODD = {
   ...SWITCHES,
   widen: row(unit, 'start and end are widened to whole units, of UTC or of a zone (day@-8)'),

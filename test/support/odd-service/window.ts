@@ -5,7 +5,7 @@ const HOUR = 3_600_000;
 
 /** The bounds that the service compares `timestamp` with, in whole milliseconds. */
 export interface TimeRange {
-  /** First instant that belongs to the window. */
+  /** The first instant of the window. */
   from: number;
   /** First instant after it. */
   until: number;
@@ -14,7 +14,7 @@ export interface TimeRange {
 const UNITS: Record<string, number> = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 const NOWHERE: TimeRange = { from: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
 
-/** The range that the service really answers for the requested one, or an HttpError. */
+/** The range that the service answers for the requested one, or an HttpError. */
 export function answeredRange(asked: Asked, traits: Traits, now: number): TimeRange {
   let { start, end } = asked;
   const { founded } = traits;
@@ -34,7 +34,7 @@ export function answeredRange(asked: Asked, traits: Traits, now: number): TimeRa
   const widenStart = traits.widenStart ?? traits.widen;
   const widenEnd = traits.widenEnd ?? traits.widen;
   if (widenStart) range.from = beginOf(start + shift, widenStart);
-  // As `toEndOfDay` does: the unit that holds `end` is taken whole.
+  // As `toEndOfDay` does: the unit with `end` is included completely.
   if (widenEnd) range.until = beginOf(end + shift, widenEnd) + unitOf(widenEnd).ms;
   if (traits.roundStart) range.from = -beginOf(-(start + shift), traits.roundStart, -1);
   if (traits.roundEnd) range.until = beginOf(end + shift, traits.roundEnd);
@@ -48,7 +48,7 @@ interface Asked {
   end: number;
 }
 
-/** Applies the plan's limits on age and length of a range. Undefined: the service answers with no rows, without an error. */
+/** Applies the plan's limits on age and length of a range. Undefined: the service answers without rows or error. */
 function withinPlan({ start, end }: Asked, traits: Traits, now: number): Asked | undefined {
   if (traits.retention) {
     const { word, ms } = wordAndDuration(traits.retention, '30d');
@@ -79,7 +79,7 @@ const unitOf = (text: string): { ms: number; zoneMs: number } => {
   return { ms: UNITS[word] ?? 1, zoneMs: number * HOUR };
 };
 
-/** The start of the unit that holds the instant. Sign −1 mirrors the time line, which gives the start of the next unit. */
+/** The start of the unit with the instant. Sign −1 mirrors the timeline, which gives the start of the next unit. */
 function beginOf(at: number, text: string, sign = 1): number {
   const { ms, zoneMs } = unitOf(text);
   return Math.floor((at + sign * zoneMs) / ms) * ms - sign * zoneMs;

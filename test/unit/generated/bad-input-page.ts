@@ -3,7 +3,7 @@ import { ANSWERS } from '../../corpus/answer-traps.ts';
 import { RECORDS } from '../../corpus/record-traps.ts';
 import { wrapped } from './error-texts.ts';
 
-/** What becomes of everything in the corpus, as test/corpus/outcomes.md lists it; its prose is written there. */
+/** The outcomes in test/corpus/outcomes.md; the prose of the page stays. */
 export function badInputPage(): string {
   const records = Object.entries(RECORDS).map(([trap, { outcome, means }]) => ({ trap, outcome, means }));
   const answers = Object.entries(ANSWERS).map(([trap, { outcome, means }]) => ({
@@ -24,7 +24,7 @@ const OUTCOMES: Readonly<Record<(typeof ANSWERS)[string]['outcome'], string>> = 
   stopped: 'stream stopped',
 };
 
-/** A paragraph for each outcome: what is made of the traps, then their names. */
+/** A paragraph for each outcome, with the names of its traps. */
 function listed(traps: ReadonlyArray<{ trap: string; outcome: string; means: string }>): string {
   const outcomes = new Map<string, Map<string, string[]>>();
   for (const { trap, outcome, means } of traps) {

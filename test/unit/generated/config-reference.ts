@@ -5,7 +5,7 @@ import { parseConfig } from '../../../src/config/index.ts';
 import { printable } from '../../../src/config/print.ts';
 import { configSchema } from '../../../src/config/schema.ts';
 
-/** docs/configuration.md, made from the schema: a key without a sentence of its own is an error. */
+/** docs/configuration.md from the schema: a key without a description is an error. */
 
 interface Schema {
   description?: string;
@@ -19,7 +19,7 @@ interface Schema {
   additionalProperties?: Schema;
 }
 
-/** Its prose is written there; what is generated are the tables and what stands over them. */
+/** Its prose is written by hand; the tables and their headings are generated. */
 const PAGE = readFileSync('docs/configuration.md', 'utf8');
 const INTRODUCTION = PAGE.slice(0, PAGE.indexOf('## '));
 const FILTER_INTRODUCTION = /^## .*\.filters\n[^#]*?\|---\|---\|---\|---\|$/m.exec(PAGE)?.[0];
@@ -31,7 +31,7 @@ export function configurationPage(): string {
   const sections = [
     section(
       'sources.‹name›',
-      sentence(told('sources', sources)),
+      sentence(textOf('sources', sources)),
       rowsOf({ ...source, properties: ofSource }, ['sources', 'main']),
     ),
     section(
@@ -40,17 +40,21 @@ export function configurationPage(): string {
       rowsOf(sharedByAll(streams), ['sources', 'main', 'streams', 'clicks']),
     ),
     filterSection(),
-    section('sources.‹name›.links', sentence(told('links', links)), rowsOf(links ?? {}, ['sources', 'main', 'links'])),
+    section(
+      'sources.‹name›.links',
+      sentence(textOf('links', links)),
+      rowsOf(links ?? {}, ['sources', 'main', 'links']),
+    ),
     section(
       'sinks.‹name›',
-      sentence(told('sinks', sinks)),
+      sentence(textOf('sinks', sinks)),
       (sinks?.additionalProperties?.oneOf ?? []).flatMap(rowsOfSink),
     ),
     section(
       Object.keys(rest).join(', '),
       'Each may be left out.',
       Object.entries(rest).flatMap(([name, part]) => [
-        `| **\`${name}\`** | | | ${told(name, part)} |`,
+        `| **\`${name}\`** | | | ${textOf(name, part)} |`,
         ...rowsOf(part, [name], `${name}.`),
       ]),
     ),
@@ -58,7 +62,7 @@ export function configurationPage(): string {
   return INTRODUCTION + sections.join('\n');
 }
 
-/** The three streams have the same keys. Where a sentence differs, by a default, both are shown. */
+/** The three streams have the same keys. Both descriptions are shown if they differ, by a default. */
 function sharedByAll(streams: Schema | undefined): Schema {
   const all = Object.entries(streams?.properties ?? {});
   const [[, first] = ['', {} as Schema]] = all;
@@ -84,14 +88,14 @@ function rowsOfSink(sink: Schema): string[] {
 const rowsOf = ({ properties, required }: Schema, path: readonly string[], prefix = ''): string[] =>
   Object.entries(properties ?? {}).map(([key, part]) => {
     const shown = required?.includes(key) ? '*required*' : defaultAt([...path, key]);
-    return `| \`${prefix}${key}\` | ${values(key, part)} | ${shown} | ${told([...path, key].join('.'), part)} |`;
+    return `| \`${prefix}${key}\` | ${values(key, part)} | ${shown} | ${textOf([...path, key].join('.'), part)} |`;
   });
 
 function section(title: string, intro: string, rows: readonly string[]): string {
   return `## ${title}\n\n${intro}\n\n| key | value | default | what it is for |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
 
-/** From the table of the contract's parameters, which also checks them. Those that are used alike share a row. */
+/** From the table of the contract's parameters, which this also checks. Parameters used alike share a row. */
 function filterSection(): string {
   const alike = new Map<string, string[]>();
   for (const { name, type, closed, values: known, form, prefix, streams, advanced, deprecated, doc } of FILTERS) {
@@ -108,18 +112,18 @@ function filterSection(): string {
   return `${FILTER_INTRODUCTION}\n${rows.join('\n')}\n`;
 }
 
-/** `linkId`: "link ID" says nothing that the name does not. */
+/** `linkId`: "link ID" repeats the name. */
 const repeats = (name: string, doc: string): boolean =>
   doc.toLowerCase().replaceAll(' ', '') === name.toLowerCase().replace('_', '');
 
-function told(name: string, part: Schema | undefined): string {
+function textOf(name: string, part: Schema | undefined): string {
   if (!part?.description) throw new Error(`${name} has no description in src/config/schema.ts`);
   return part.description.replaceAll('|', '\\|');
 }
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-/** The schema knows them as text: an editor's idea of a duration is P7D. */
+/** Text in the schema: an editor expects a duration such as P7D. */
 const DURATIONS = ['every', 'maxLag', 'lookback', 'settle', 'resweep'];
 
 function values(key: string, { enum: words, anyOf, type }: Schema): string {
@@ -131,7 +135,7 @@ function values(key: string, { enum: words, anyOf, type }: Schema): string {
   return type === 'object' || anyOf?.some((each) => each.type === 'object') ? 'map' : 'text';
 }
 
-/** As it is understood where nothing was said: the default of the code, not of a description. */
+/** The effective default, from the code rather than from a description. */
 const understood = printable(
   parseConfig(
     JSON.stringify({
@@ -143,7 +147,7 @@ const understood = printable(
   ).config,
 );
 
-/** Where a plan, another key or a connection decides, there is no one default. */
+/** The default depends on a plan, another key or a connection. */
 const DEPENDS = /requestsPerSecond$|\bevery$/;
 
 function defaultAt(path: readonly string[]): string {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { SERVICE_CODES } from '../../../src/api/service-errors.ts';
 import { NETWORK_MEANINGS } from '../../../src/model/io-errors.ts';
 
-/** Every error that can be shown to a person, read from the code that makes it. */
+/** Every error shown to users, read from the source. */
 export interface ErrorText {
   file: string;
   kind: string;
@@ -38,12 +38,12 @@ export function errorTexts(): ErrorText[] {
           };
         });
       })
-      // What is only passed on was said elsewhere.
+      // Messages only passed on are listed where they are made.
       .filter(({ message }) => /[a-z]{2,} [a-z]/i.test(message.replace(/‹[^›]*›/g, '')))
   );
 }
 
-/** Every message by its exit code, as test/unit/error-texts.md lists them. What was kept and what to do is printed with each. */
+/** Every message by its exit code, for test/unit/error-texts.md. Each is printed with what was kept and what to do. */
 export function errorsPage(texts: readonly ErrorText[]): string {
   const titles: Readonly<Record<string, string>> = {
     ConfigError: 'You are asked (exit code 2)',
@@ -69,7 +69,7 @@ filled in; \`|\` stands between what is said in one case and in another.`;
 const entry = ({ message, kept, next }: Pick<ErrorText, 'message' | 'kept' | 'next'>): string =>
   wrapped(`- ${[message, kept && `*kept:* ${kept}`, next && `*next:* ${next}`].filter(Boolean).join(' · ')}`);
 
-/** In lines that a reader of the source can follow. */
+/** Broken into short lines. */
 export function wrapped(text: string): string {
   const lines = [''];
   for (const word of text.split(' ')) {
@@ -92,7 +92,7 @@ const SERVICE = [
 
 const said = (expression: string | undefined): string | undefined => (expression ? spoken(expression) : undefined);
 
-/** An expression as a reader would hear it: its texts, with ‹names› for what is filled in. */
+/** The text of an expression, with ‹names› for its values. */
 function spoken(expression: string): string {
   const texts: string[] = [];
   for (let at = 0; at < expression.length; at++) {
@@ -106,7 +106,7 @@ function spoken(expression: string): string {
   return (whole || `‹${expression.trim()}›`).replace(/\s+/g, ' ');
 }
 
-/** What is filled in is shown by its last name, or by the texts that it chooses from. */
+/** A value is shown by its last name, or by the texts that it selects from. */
 function filledIn(template: string): string {
   let text = '';
   for (let at = 0; at < template.length; at++) {
@@ -135,7 +135,7 @@ const QUOTES = '\'"`';
 const OPEN = '([{';
 const CLOSE = ')]}';
 
-/** The text between a bracket and its end. */
+/** The text between brackets. */
 const inside = (code: string, open: number): string => (code ? code.slice(open + 1, endOfGroup(code, open)) : '');
 
 function endOfGroup(code: string, open: number): number {
@@ -158,7 +158,7 @@ function endOfText(code: string, start: number): number {
   return code.length;
 }
 
-/** At the commas of the outermost level. */
+/** Splits at the commas of the outermost level. */
 function split(code: string): string[] {
   const parts: string[] = [];
   let start = 0;
