@@ -34,7 +34,7 @@ const since = z
   .refine((text) => text === 'all' || isDuration(text) || parseInstant(text) !== undefined, A_BEGINNING)
   .refine((text) => !((parseInstant(text) ?? 0) > Date.now()), 'lies in the future: nothing would be read before then')
   .default('30d')
-  .describe('where the first sync begins: a date, a duration before the first sync, or all');
+  .describe('where history begins: a date, a duration before the first sync, or all');
 
 const streamFields = (stream: StreamName) =>
   z.strictObject({

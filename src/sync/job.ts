@@ -102,14 +102,12 @@ const SECOND_MS = 1000;
 /** No service of this kind is older. */
 export const BEFORE_ALL = Date.UTC(2000, 0, 1);
 
-/** A date may be moved back later. `30d` and `all` are fixed by the first sync, or they would move with every day. */
+/** A longer duration or an earlier date moves the start back later. Nothing moves it forward: a duration is counted from the first sync. */
 export async function resolveSince(question: SinceQuestion): Promise<Instant> {
   const { since, known } = question;
-  const date = since === 'all' ? undefined : parseInstant(since);
-  if (date !== undefined) return Math.min(date, known ?? date);
-  if (known !== undefined) return known;
-  const ago = parseDuration(since);
-  return ago === undefined ? findBeginning(question) : startOfDay(Date.now() - ago);
+  if (since === 'all') return known ?? findBeginning(question);
+  const wanted = parseInstant(since) ?? startOfDay(Date.now() - (parseDuration(since) ?? 0));
+  return Math.min(wanted, known ?? wanted);
 }
 
 /** Services refuse a start before their founding: the first second that is accepted is found by halving. */

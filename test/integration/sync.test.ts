@@ -103,11 +103,15 @@ it.each(['00:00', '12:00'])('finds the first event with since all, founded at %s
   ]);
 });
 
-it('reads older time when since moves back', async () => {
+it.each([
+  ['a date', () => [daysAgo(10), daysAgo(70)] as const],
+  ['a duration', () => ['10d', '70d'] as const],
+])('reads older time when since moves back: %s', async (kind, dates) => {
   const sandbox = await smallSandbox({ ...small, days: 60 });
-  const name = 'moved-back';
-  await syncAllDone(configFor(engine, sandbox, { name, since: daysAgo(10) }));
-  const config = configFor(engine, sandbox, { name, since: daysAgo(70) });
+  const name = `moved-back-${kind.slice(2)}`;
+  const [first, earlier] = dates();
+  await syncAllDone(configFor(engine, sandbox, { name, since: first }));
+  const config = configFor(engine, sandbox, { name, since: earlier });
   await syncAllDone(config);
   await expectComplete(engine.db, config, sandbox);
 });
