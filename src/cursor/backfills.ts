@@ -83,22 +83,22 @@ const PROVEN_MS = provenMs({
 export async function readQueuedLike(
   db: Queryable,
   asked: ReadonlyArray<Pick<BackfillRequest, 'source' | 'stream' | 'window' | 'force'>>,
-): Promise<{ twin: string | undefined; waiting: number }> {
+): Promise<{ duplicate: string | undefined; waiting: number }> {
   const rows = asked.map(({ window: { start, end }, ...one }) => ({
     ...one,
     start_at: toIso(start),
     end_at: toIso(end),
   }));
-  const [row] = await db.query<{ twin: string | null; waiting: number }>(sql`
+  const [row] = await db.query<{ duplicate: string | null; waiting: number }>(sql`
     select (select id from tributary.backfills b
         join jsonb_to_recordset(${JSON.stringify(rows)})
             as a (source text, stream text, force boolean, start_at timestamptz, end_at timestamptz)
           on (a.source, a.stream) = (b.source, b.stream) and b.start_at <= a.start_at and b.end_at >= a.end_at
             and (b.force or not a.force)
-        where state in ('queued', 'paused') limit 1) as twin,
+        where state in ('queued', 'paused') limit 1) as duplicate,
       (select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id
         where w.state = 'queued' and b.state in ('queued', 'paused')) as waiting`);
-  return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
+  return { duplicate: row?.duplicate ?? undefined, waiting: row?.waiting ?? 0 };
 }
 
 /** False: it was in none of `from`. One statement: a worker that looked between two would end it again. */

@@ -185,7 +185,7 @@ export async function waitForCommits(db: Queryable, source: string): Promise<voi
 }
 
 /** Releases a lease that a run of this process could not release: the database was away, or the run hangs and may write no more. */
-export async function giveBackOwn(db: Queryable, source: string, stream: SyncName, holder: string): Promise<void> {
+export async function releaseOwn(db: Queryable, source: string, stream: SyncName, holder: string): Promise<void> {
   await db.query(giveBack(source, stream, sql`holder = ${holder} and expires_at > clock_timestamp()`));
 }
 

@@ -96,7 +96,7 @@ export async function ifTable<T>(db: Queryable, name: string, read: () => Promis
   return found.length > 0 ? read() : [];
 }
 
-export const leadsThroughPooler = (url: string): Promise<boolean> =>
+export const isBehindPooler = (url: string): Promise<boolean> =>
   withDatabase({ url, max: 1 }, async (db) => {
     const session = await db.session();
     return session.isPooled().finally(() => session.close());
