@@ -9,7 +9,7 @@ import {
   mentionedIn,
   readForgotten,
   remember,
-  takeBack,
+  unremember,
 } from '../../cursor/forgotten.ts';
 import { waitForCommits, withLease } from '../../cursor/leases.ts';
 import { createScrub, digestOf } from '../../model/forgotten.ts';
@@ -72,7 +72,7 @@ export async function forgetSeen(deps: ForgetDeps, erasure: Erasure): Promise<To
   const isKnown = await isForgotten(deps.state, erasure);
   const touched = await forget(deps, erasure);
   if (isKnown || Object.values(touched).some((rows) => rows > 0)) return touched;
-  await takeBack(deps.state, source, kind, id);
+  await unremember(deps.state, source, kind, id);
   return undefined;
 }
 
