@@ -12,7 +12,7 @@ export interface Feed {
   sink: string;
 }
 
-/** Counts rows in the sink, only for time without a window: a window's `rows` is kept up to date by adding the changes of each commit. */
+/** Counts rows of the sink. Used sparingly: commits add their changes to `rows` of a window, and only time without a window is counted. */
 export type CountRows = (windows: readonly Window[]) => Promise<number[]>;
 
 export interface RowChanges {
