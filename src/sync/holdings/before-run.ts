@@ -10,10 +10,10 @@ import type { EvolvedColumn } from '../../model/evolution.ts';
 import type { Instant } from '../../model/instant.ts';
 import { type Entry, overlay } from '../../model/window.ts';
 
-/** What a run knows of its stream before it reads. Only the holder of the lease changes it, but for the columns. */
+/** The state of a stream at the start of a run. Except for the columns, only the holder of the lease changes it. */
 export type Known = Awaited<ReturnType<typeof readKnown>>;
 
-/** Everything at once, inside the transaction that takes the lease: most polls need no further look at the state. */
+/** One query, in the transaction that takes the lease: most polls need no further query of the state. */
 export async function readKnown(db: Queryable, { source, stream, sinks }: Feeds) {
   const [found] = await db.query<Found>({ text: SELECT_KNOWN, values: [source, stream, sinks] });
   if (!found) throw new Error('a select without a table has one row');
@@ -23,13 +23,13 @@ export async function readKnown(db: Queryable, { source, stream, sinks }: Feeds)
     cursors,
     since: earliest([...cursors.values()]),
     ledgers: ledgersOf(sinks, found.entries) as ReadonlyMap<string, readonly Entry[]>,
-    /** By sink: what it was found to hold, and windows with rows of other writers. */
+    /** By sink: its attestation, and windows with rows of other writers. */
     attestations: new Map(found.attestations.map(({ sink, ...row }) => [sink, defined<Attestation>(row)])),
     foreign: new Map(sinks.map((name) => [name, found.foreign.filter(({ sink }) => sink === name)])),
     profile: { ...UNKNOWN_SERVER, ...found.profile } as Profile,
     workspace: found.workspace ?? undefined,
     hasShown: found.shown,
-    /** Columns of unknown fields. They belong to the table, which other sources may change at any time. */
+    /** Columns for undeclared fields. They belong to the table, which other sources may change at any time. */
     evolved: found.evolved,
   };
 }
@@ -54,7 +54,7 @@ const SELECT_FOREIGN = `
   select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
   from tributary.foreign_rows where ${OURS} and sink = any($3) order by start_at`;
 
-/** Whether rows were ever read with the current filters: other filters start over. */
+/** `shown`: whether rows were ever read with the current filters, as changing the filters resets newest_seen. */
 const SELECT_KNOWN = `
   select (select filters from tributary.filters where ${OURS}) as filters, (select ${PROFILE} from tributary.profiles where ${OURS}) as profile,
     (select json_build_object('id', workspace, 'keyHash', key_hash) from tributary.sources where name = $1) as workspace,
@@ -68,7 +68,7 @@ const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefin
   return known.length === 0 ? undefined : Math.min(...known);
 };
 
-/** The ledger of each sink as this run leaves it: what it was at the beginning, with the run's own commits laid over it. */
+/** The current ledger of each sink: as it was at the start of the run, overlaid with the run's own commits. */
 export type Ledgers = ReturnType<typeof createLedgers>;
 
 /** @param now The database's clock, which the ledger goes by. */

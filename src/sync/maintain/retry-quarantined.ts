@@ -14,7 +14,7 @@ import { createSchemaEvolution } from '../schema-evolution.ts';
 
 type RetryDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
-/** Records of one stream that were set aside, and how the config reads that stream now. */
+/** Quarantined records of one stream, and the current config of that stream. */
 interface RetryJob extends Pick<StreamJob, 'source' | 'stream' | 'unknownFields'> {
   flatten: Flatten;
   records: readonly Quarantined[];
@@ -26,7 +26,7 @@ export interface Retried {
   reason: string | undefined;
 }
 
-/** The rules may have changed since, or the record. What is sound now is written into every sink; the rest stays. */
+/** Retries records, as the rules or the record may have changed. Valid ones are written into every sink; the others stay. */
 export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
   const { state, holder } = deps;
   const { source, stream } = job;
@@ -35,7 +35,7 @@ export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<
   if (rows.length > 0) {
     await withLease(state, source, stream, holder, async ({ epoch }) => {
       await write(deps, job, epoch, rows);
-      // Only after the commit, so that a crash loses no record. One that is in both places is written again, which changes nothing.
+      // Dropped only after the commit, so that a crash loses no record. After a crash, a record is upserted again, which is harmless.
       const used = results.filter(({ row }) => row).map(({ id }) => id);
       await dropQuarantined(state, used);
     });
@@ -47,7 +47,7 @@ function readAgain({ record }: Quarantined, flatten: Flatten): { row?: Row; reas
   try {
     return { row: flatten(withoutLeftOut(parseJson(record))), reason: undefined };
   } catch (error) {
-    // Recovery: the record stays in quarantine, with the reason that holds today.
+    // Recovery: the record stays in quarantine, with the current reason.
     if (error instanceof BadRecord) return { reason: error.message };
     if (error instanceof SyntaxError) return { reason: 'the record is no JSON any more' };
     throw error;
@@ -61,11 +61,11 @@ async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readon
   const runId = newRunId();
   const tally = emptyTally();
   let written = 0;
-  /** One sink at a time: each has its own `since`, and that of another sink would open time that was never read. */
+  /** One sink at a time, because each has its own `since`: an earlier one of another sink would open time that was never read. */
   const writeInto = async (sink: Sink): Promise<void> => {
     await sink.recover?.({ source, stream: stream.name, epoch });
     const cursor = await readCursor(state, { source, stream: stream.name, sink: sink.name });
-    // Nothing was ever synced into this sink: its first sync reads these records and sets the bad ones aside again.
+    // Nothing was ever synced into this sink: its first sync reads these records and quarantines the bad ones again.
     if (!cursor) return;
     const committer = createSinkCommitter({
       ...{ sink, tally, isFirst: written === 0, serverNow: Date.now, onCommit: () => {} },
