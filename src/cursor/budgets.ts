@@ -226,7 +226,6 @@ export function readBudgetUse(
     from summed order by key_hash, from_at`);
 }
 
-/** The current state of each key's budget. */
 export const readBudgets = (db: Queryable) =>
   db.query<{ keyHash: string; perSecond: number; pausedSeconds: number | null }>(sql`
     select key_hash as "keyHash", per_second as "perSecond",

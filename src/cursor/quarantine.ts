@@ -18,18 +18,18 @@ const redact = createRedact(DEFAULT_PRIVACY);
 /** Stores each record once, however often it is read. Written in the transaction of its batch, so that neither is lost. */
 export async function quarantine(
   tx: Queryable,
-  place: { source: string; stream: StreamName; runId: string },
+  origin: { source: string; stream: StreamName; runId: string },
   rejected: readonly Rejected[],
 ): Promise<void> {
   if (rejected.length === 0) return;
-  const isForgotten = createMentions(await readForgotten(tx, place.source));
+  const isForgotten = createMentions(await readForgotten(tx, origin.source));
   for (const { record, reason } of rejected) {
     const kept = redact(record);
     if (isForgotten(kept)) continue;
     // Stored as text, because jsonb may reject the very thing that makes the record unusable.
     await tx.query(sql`
       insert into tributary.quarantine as q (source, stream, digest, reason, record, run_id)
-      values (${place.source}, ${place.stream}, ${digestOf(kept)}, ${storableText(reason)}, ${textOf(kept)}, ${place.runId})
+      values (${origin.source}, ${origin.stream}, ${digestOf(kept)}, ${storableText(reason)}, ${textOf(kept)}, ${origin.runId})
       on conflict (source, stream, digest) do update
         set reason = excluded.reason, record = excluded.record, last_at = now(), run_id = excluded.run_id`);
   }

@@ -47,7 +47,10 @@ export function differingSinks({ sinks }: Pick<Tally, 'sinks'>): Record<string, 
   return others.every((one) => one.new === first?.new && one.changed === first.changed) ? null : sinks;
 }
 
-export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
+export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
+
+/** How a run ended. */
+export type RunState = Exclude<(typeof RUN_STATES)[number], 'running'>;
 
 /** A re-sweep is a sync that also read proven windows again; a repair is done by `verify --repair`; a retry is of quarantined records. */
 export const RUN_KINDS = ['sync', 're-sweep', 'backfill', 'repair', 'retry'] as const;
@@ -127,8 +130,6 @@ export async function recordProgress(db: Queryable, id: string, { rows, requests
 /** SQL: a run `r` as one JSON value, null if there is none. */
 export const LAST_RUN = sql`case when r.id is not null then json_build_object('id', r.id, 'kind', r.kind, 'state', r.state,
   'startedAt', ${isoOf('r.started_at')}, 'finishedAt', ${isoOf('r.finished_at')}, 'message', r.message) end`;
-
-export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
 
 export interface RunFilter {
   id?: string | undefined;

@@ -62,19 +62,14 @@ export async function claimDue(
   return due;
 }
 
+/** One stream, or all of the source if `stream` is `*`. */
 export async function scheduleNext(
   db: Queryable,
-  { source, stream }: Pick<Due, 'source' | 'stream'>,
+  { source, stream }: Pick<Parked, 'source' | 'stream'>,
   { at, failures }: { at: Instant; failures: number },
 ): Promise<void> {
   await db.query(sql`
     update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = ${failures}
-    where source = ${source} and stream = ${stream}`);
-}
-
-async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
-  await db.query(sql`
-    update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = 0
     where source = ${source} and ${stream} in (stream, '*')`);
 }
 
@@ -138,7 +133,7 @@ export async function park(db: Queryable, parking: Parking): Promise<void> {
     on conflict (source, stream) do update
       set reason = excluded.reason, next_step = excluded.next_step, fingerprint = excluded.fingerprint
     returning ${instantOf('next_probe_at')} as probe`);
-  await scheduleSource(db, source, stream, kept?.probe ?? nextProbeAt);
+  await scheduleNext(db, parking, { at: kept?.probe ?? nextProbeAt, failures: 0 });
 }
 
 export async function readParked(db: Queryable, source: string, stream: SyncName): Promise<Parked[]> {
@@ -174,10 +169,10 @@ export async function makeDue(db: Queryable, source: string, stream: SyncName): 
 
 /** The service accepts requests again: the streams that were parked are due now. */
 export async function unpark(db: Queryable, { source, stream }: Pick<Parked, 'source' | 'stream'>): Promise<void> {
-  const gone = await db.query<{ now: Instant }>(sql`
+  const [deleted] = await db.query<{ now: Instant }>(sql`
     delete from tributary.parked where source = ${source} and stream = ${stream}
     returning ${instantOf('clock_timestamp()')} as now`);
-  if (gone[0]) await scheduleSource(db, source, stream, gone[0].now);
+  if (deleted) await scheduleNext(db, { source, stream }, { at: deleted.now, failures: 0 });
 }
 
 /** Unparks streams whose config has changed since, or which the config no longer has. */

@@ -81,7 +81,7 @@ export async function findTroubles(
 async function findFailing(db: Queryable): Promise<Trouble[]> {
   const rows = await db.query<{ source: string; stream: string; message: string }>(sql`
     select distinct on (source, stream) * from (
-      select s.source, s.stream, 'the last run failed: ' || coalesce(r.message, 'nobody knows why') as message
+      select s.source, s.stream, 'the last run failed: ' || coalesce(r.message, 'it recorded no reason') as message
       from tributary.schedules s join lateral (
         select state, message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream)
           and kind in ('sync', 're-sweep') and state in ('done', 'incomplete', 'refused', 'failed')

@@ -102,7 +102,7 @@ export async function promoteWindows({ state, queue }: BackfillDeps): Promise<vo
   for (const { id, start, tries } of await nextWindows(state)) {
     const job = windowJob({ backfill: id, start });
     await ignoreOutage(queue.enqueue('backfill', job));
-    if (tries === 0) await ignoreOutage(queue.promote('backfill', job.id));
+    if (tries === 0) await ignoreOutage(queue.promote(job.id));
   }
 }
 

@@ -130,8 +130,9 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
     }),
-    promote: withFault(async (queue: QueueName, id: string) => {
-      const job = await queues[queue].getJob(id);
+    /** Ends the delay of a backfill job. */
+    promote: withFault(async (id: string) => {
+      const job = await queues.backfill.getJob(id);
       if (await job?.isDelayed()) await job?.promote();
     }),
     /** The number of jobs that are ready to run and wait for a free worker. */

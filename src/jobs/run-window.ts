@@ -110,7 +110,7 @@ async function read(
     const [first] = report.unproven;
     const why = first ? `: ${first.note}` : '';
     const doubt = new RetryLater(`the window was read and could not be proven complete${why}`, {
-      next: 'tributary.windows says why; it is tried again, five times in all',
+      next: 'tributary.windows says why; a window is tried five times in all',
     });
     return { fault: isProven ? report.fault : doubt, rows: report.tally.read };
   } catch (error) {

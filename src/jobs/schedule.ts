@@ -31,10 +31,10 @@ export function nextRun(text: string, after: Instant): Instant {
   return interval.next().getTime();
 }
 
-export function periodOf(schedule: Schedule, now: Instant = Date.now()): number {
+export function periodOf(schedule: Schedule): number {
   if ('every' in schedule) return schedule.every;
   const text = scheduleText(schedule, '');
-  const next = nextRun(text, now);
+  const next = nextRun(text, Date.now());
   return nextRun(text, next) - next;
 }
 

@@ -39,7 +39,7 @@ export async function watched<T>(work: (signal: AbortSignal) => Promise<T>, opti
     }
     hung.abort();
     await sleep(graceMs, undefined, { signal: over.signal });
-    throw new Hung(`it showed no sign of life for ${Math.round(hangMs / 1000)} s, and did not end when it was told to`);
+    throw new Hung(`it showed no sign of life for ${Math.round(hangMs / 1000)} s, and did not end when it was aborted`);
   };
   try {
     return await Promise.race([working, watching()]);

@@ -76,6 +76,9 @@ export interface SyncDeps {
   onEnd?(tx: Queryable): Promise<void>;
 }
 
+/** What commands need that only change the state and the sinks. */
+export type MaintainDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
+
 export interface SyncProgress {
   source: string;
   stream: SyncName;

@@ -110,8 +110,8 @@ export function needsOf(
     ],
   );
   const needs = [...refused, ...unmet.map(({ brief, ...need }) => ({ ...need, message: brief }))];
-  const ours = needs.filter((need) => need !== false).filter((need) => maxLagMs.has(`${need.source}/${need.stream}`));
-  return [...new Map(ours.map((need) => [JSON.stringify([need.source, need.stream, need.kind]), need])).values()];
+  const known = needs.filter((need) => need !== false).filter((need) => maxLagMs.has(`${need.source}/${need.stream}`));
+  return [...new Map(known.map((need) => [JSON.stringify([need.source, need.stream, need.kind]), need])).values()];
 }
 
 /** Streams (`source/stream`) whose first sync into a sink has not started or not ended. */

@@ -55,9 +55,9 @@ export async function withReading(
     const learned = reader.profile();
     if (!isDeepStrictEqual(learned, known.profile)) await writeProfile(state, source, stream, learned);
   };
-  let asked: Window;
+  let requested: Window;
   try {
-    asked = await work({ since, sinceOf, cursors: known.cursors, ledgers, reader, committer });
+    requested = await work({ since, sinceOf, cursors: known.cursors, ledgers, reader, committer });
   } catch (error) {
     // Recovery: what was read and proven before an error or Ctrl-C is committed if possible; the first error is reported.
     await conclude().catch((second: unknown) => {
@@ -71,10 +71,10 @@ export async function withReading(
   const fault = committer.fault();
   if (fault) throw fault;
   // A backfill reads before `since`, and a sync may have proven more while the backfill had handed over the lease.
-  const isAllOurs = run.lease.epoch === epoch && asked.start >= since;
-  const others = isAllOurs ? undefined : await readLedgers(state, feedsOf(deps, job), asked.start);
+  const isAllOurs = run.lease.epoch === epoch && requested.start >= since;
+  const others = isAllOurs ? undefined : await readLedgers(state, feedsOf(deps, job), requested.start);
   const ledgerOf = (sink: string) => others?.get(sink) ?? ledgers.of(sink);
-  return endedBy(sinks, { asked, now: run.now(), reopened, ledgerOf });
+  return endedBy(sinks, { requested, now: run.now(), reopened, ledgerOf });
 }
 
 interface Opened extends Pick<Reading, 'since' | 'sinceOf' | 'reader'> {
@@ -128,17 +128,17 @@ function createRunCommitter(
 }
 
 interface Closing {
-  asked: Window;
+  requested: Window;
   now: Instant;
   reopened: ReadonlyMap<string, readonly Entry[]>;
   ledgerOf(sink: string): readonly Entry[];
 }
 
 /** The outcome is determined by the ledger, not only by this run: a window that waits for its next try is not complete either. */
-function endedBy(sinks: readonly Sink[], { asked, now, reopened, ledgerOf }: Closing): Ended {
+function endedBy(sinks: readonly Sink[], { requested, now, reopened, ledgerOf }: Closing): Ended {
   const open = new Map<Instant, Unproven>();
   for (const sink of sinks) {
-    const kept = { ...asked, start: Math.max(asked.start, keptFrom(sink, now)) };
+    const kept = { ...requested, start: Math.max(requested.start, keptFrom(sink, now)) };
     const earlier = reopened.get(sink.name)?.filter(({ end }) => end <= kept.start) ?? [];
     for (const part of [...earlier, kept].flatMap((window) => unsettled(ledgerOf(sink.name), window)))
       open.set(part.start, part);

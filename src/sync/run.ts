@@ -140,7 +140,7 @@ async function doWork(
   try {
     return await observed('run', span, () =>
       work(run).catch((error: unknown) => {
-        deps.log.debug({ source, stream, run: run.id, err: error }, 'this ended the run');
+        deps.log.debug({ source, stream, run: run.id, err: error }, 'the run ended with this error');
         throw error;
       }),
     );

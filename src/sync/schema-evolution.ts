@@ -54,8 +54,8 @@ export function createSchemaEvolution(options: EvolverOptions) {
       const { changes } = await recordSchemaChanges(state, record, (known) =>
         known.flatMap((column) => {
           // hasOwn, because a column may be called `constructor`, which every object inherits.
-          const held = Object.hasOwn(wider, column.name) ? wider[column.name] : undefined;
-          const kind = widen(column.kind, held ?? column.kind);
+          const inTable = Object.hasOwn(wider, column.name) ? wider[column.name] : undefined;
+          const kind = widen(column.kind, inTable ?? column.kind);
           return kind === column.kind ? [] : [{ ...column, kind, was: column.kind }];
         }),
       );

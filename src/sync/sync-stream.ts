@@ -200,7 +200,6 @@ async function deliverTail(work: Work): Promise<TailEnd> {
   }
 }
 
-/** Windows in which an earlier poll found no rows. */
 const foundEmpty = (sinks: readonly SinkProgress[]): Window[] =>
   sinks.flatMap(({ ledger }) => ledger()).filter(({ note }) => note === NOTHING_YET);
 

@@ -84,7 +84,7 @@ const LOST =
 /** Converts driver errors to faults, which tell the user what to do. SQL errors are returned unchanged: callers check their `code`. */
 export function databaseFault(error: unknown, address: Address): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
-  const thrown = { error, code: codeOf(error), place: `Postgres at ${address.host}:${address.port}` };
+  const thrown = { error, code: codeOf(error), server: `Postgres at ${address.host}:${address.port}` };
   const fault =
     refusal(thrown, address) ?? wrongServer(thrown, address) ?? tlsFault(thrown) ?? retryable(thrown, address);
   return fault?.because(error) ?? error;
@@ -93,18 +93,18 @@ export function databaseFault(error: unknown, address: Address): unknown {
 interface Thrown {
   error: Error;
   code: string;
-  place: string;
+  server: string;
 }
 
-function refusal({ error, code, place }: Thrown, { user, host, port, database }: Address): Fault | undefined {
+function refusal({ error, code, server }: Thrown, { user, host, port, database }: Address): Fault | undefined {
   switch (code) {
     case '28P01':
     case '28000':
-      return new ConfigError(`${place} refused user "${user}": ${error.message}`, {
+      return new ConfigError(`${server} refused user "${user}": ${error.message}`, {
         next: 'check the user name and the password in the database URL, and pg_hba.conf of the server',
       });
     case '3D000':
-      return new ConfigError(`${place} has no database "${database}"`, {
+      return new ConfigError(`${server} has no database "${database}"`, {
         next: `create it (CREATE DATABASE "${database}") or correct the name in the database URL`,
       });
     case 'ENOTFOUND':
@@ -125,54 +125,54 @@ function refusal({ error, code, place }: Thrown, { user, host, port, database }:
 }
 
 /** Authentication failed on our side: we have no password, or the server does not prove that it knows it. */
-function wrongServer({ error, place }: Thrown, { user }: Address): Fault | undefined {
+function wrongServer({ error, server }: Thrown, { user }: Address): Fault | undefined {
   // pg's message if the server requires a password and neither the URL nor PGPASSWORD nor .pgpass has one.
   if (/^SASL: .*password must be a (?:non-empty )?string/.test(error.message)) {
-    return new ConfigError(`${place} requires a password for user "${user}", and the database URL has none`, {
+    return new ConfigError(`${server} requires a password for user "${user}", and the database URL has none`, {
       next: 'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
     });
   }
   if (error instanceof Unproven && error.asked) {
-    return new ConfigError(`${place} has not authenticated itself, and ${error.message}`, {
+    return new ConfigError(`${server} has not authenticated itself, and ${error.message}`, {
       kept: 'the password was not sent',
       next: `turn on TLS (sslmode=verify-full in the database URL) or scram-sha-256 in the server, or allow it by require_auth=${error.asked} in the URL`,
     });
   }
   // The prefix of pg's messages for failed SCRAM, such as a signature by a server that does not know the password.
   if (!(error instanceof Unproven) && !error.message.startsWith('SASL: ')) return undefined;
-  return new ConfigError(`${place} could not authenticate itself: ${error.message}`, {
+  return new ConfigError(`${server} could not authenticate itself: ${error.message}`, {
     kept: 'neither the password nor any row was sent',
     next: 'find out what listens there, and end it, or correct host and port in the database URL',
   });
 }
 
-function tlsFault({ error, code, place }: Thrown): Fault | undefined {
+function tlsFault({ error, code, server }: Thrown): Fault | undefined {
   if (UNTRUSTED.test(code)) {
-    return new ConfigError(`${place}: its TLS certificate is not trusted (${code})`, {
+    return new ConfigError(`${server}: its TLS certificate is not trusted (${code})`, {
       next: 'check the certificate, the host name in the database URL and the clock of this machine; name your own CA by sslrootcert',
     });
   }
   if (!/^EPROTO$|^ERR_SSL_/.test(code) && !NO_TLS.test(error.message)) return undefined;
-  return new ConfigError(`${place} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
+  return new ConfigError(`${server} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
     next: 'turn on ssl in the server, or take sslmode out of the database URL',
   });
 }
 
-function retryable({ error, code, place }: Thrown, { database }: Address): Fault | undefined {
+function retryable({ error, code, server }: Thrown, { database }: Address): Fault | undefined {
   if (code === '25006') {
-    return new RetryLater(`${place} is read-only now: ${error.message}`, {
+    return new RetryLater(`${server} is read-only now: ${error.message}`, {
       kept: 'everything that was committed; nothing was changed',
       next: 'point the database URL at the primary, or wait until the failover is over; then run again',
     });
   }
   if (UNREACHABLE.test(code)) {
-    return new RetryLater(`${place} cannot be reached (${code})`, {
+    return new RetryLater(`${server} cannot be reached (${code})`, {
       next: 'start the server, or correct host and port in the database URL; then run again',
     });
   }
   if (!RETRYABLE.test(code) && !LOST.test(error.message)) return undefined;
   const what = /^timeout ex/.test(error.message) ? 'it does not answer' : error.message;
-  return new RetryLater(`${place}, database "${database}": ${what}`, {
+  return new RetryLater(`${server}, database "${database}": ${what}`, {
     kept: 'a transaction that was not committed changed nothing',
     next: 'run again',
   });

@@ -41,11 +41,11 @@ async function serves(pid: number, data: string): Promise<boolean> {
 }
 
 /** A fast shutdown: open transactions are rolled back, and commits are on disk. Returns false if it did not end in time. */
-export async function stopPostmaster(data: string, timeoutMs = 60_000): Promise<boolean> {
+export async function stopPostmaster(data: string): Promise<boolean> {
   const found = await lookAtPostmaster(data);
   if (found.state === 'absent' || found.state === 'dead') return true;
   process.kill(found.pid, 'SIGINT');
-  return until(timeoutMs, async () => !(await serves(found.pid, data)));
+  return until(60_000, async () => !(await serves(found.pid, data)));
 }
 
 export async function until(timeoutMs: number, condition: () => Promise<boolean>): Promise<boolean> {

@@ -1,5 +1,4 @@
 import { type Instant, toIso } from '../../model/instant.ts';
-import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { ifTable, type Queryable } from '../database/index.ts';
 import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
@@ -45,13 +44,7 @@ export async function writeAttestation(
 
 /** Attestations of all streams in a sink, for `doctor`: the last identity, and the first window with rows of other writers. */
 export async function readAttested(db: Queryable, sink: string) {
-  type Found = {
-    source: string;
-    stream: StreamName;
-    identity: string;
-    last_commit: string | null;
-    foreign: string | null;
-  };
+  type Found = Omit<Feed, 'sink'> & { identity: string; last_commit: string | null; foreign: string | null };
   const read = sql`
     select a.source, a.stream, a.identity, c.last_commit, (
       select f.what from tributary.foreign_rows f where (f.source, f.stream, f.sink) = (a.source, a.stream, a.sink)
@@ -137,17 +130,17 @@ export async function writeForeign(
 
 /** For `keep`: moves the start of the coverage to `before`. Done before rows are deleted, so that no deleted row counts as complete. */
 export async function forgetBefore(tx: Queryable, feed: Feed, before: Instant, count: CountRows): Promise<void> {
-  const [ours, at] = [ofFeed(feed), toIso(before)];
-  await tx.query(sql`delete from tributary.windows where ${ours} and end_at <= ${at}`);
-  await tx.query(sql`delete from tributary.foreign_rows where ${ours} and end_at <= ${at}`);
+  const [isOfFeed, at] = [ofFeed(feed), toIso(before)];
+  await tx.query(sql`delete from tributary.windows where ${isOfFeed} and end_at <= ${at}`);
+  await tx.query(sql`delete from tributary.foreign_rows where ${isOfFeed} and end_at <= ${at}`);
   const cut = await tx.query(
-    sql`update tributary.windows set start_at = ${at} where ${ours} and start_at < ${at} returning 1`,
+    sql`update tributary.windows set start_at = ${at} where ${isOfFeed} and start_at < ${at} returning 1`,
   );
   if (cut.length > 0) await recountRows(tx, feed, { start: before, end: before + 1 }, count);
   await tx.query(sql`
     update tributary.cursors set since = ${at}, updated_at = now(),
       complete_through = case when complete_through > ${at} then complete_through end
-    where ${ours} and since < ${at}`);
+    where ${isOfFeed} and since < ${at}`);
 }
 
 export async function writePruned(db: Queryable, { source, stream, sink }: Feed, before: Instant): Promise<void> {

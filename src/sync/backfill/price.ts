@@ -77,9 +77,9 @@ export const reportPrices = (prices: readonly Price[], jobs: readonly StreamJob[
 /** Streams of a source share its budget, so their requests add up. */
 export function costOf(source: string, prices: readonly Price[], jobs: readonly StreamJob[]) {
   const own = prices.filter((price) => price.source === source);
-  const ours = jobs.filter((job) => job.source === source);
-  const perSecond = ours[0]?.requestsPerSecond ?? 1;
-  const pollsPerSecond = sum(ours.map(({ everyMs }) => 1000 / everyMs));
+  const sourceJobs = jobs.filter((job) => job.source === source);
+  const perSecond = sourceJobs[0]?.requestsPerSecond ?? 1;
+  const pollsPerSecond = sum(sourceJobs.map(({ everyMs }) => 1000 / everyMs));
   const secondsAt = (rate: number): number => sum(own.map((price) => price.secondsAt(rate)));
   return {
     current: { perSecond, seconds: secondsAt(perSecond) },

@@ -49,13 +49,13 @@ type Deps = Pick<SyncDeps, 'state' | 'sinks' | 'signal'>;
 export async function findUnread(
   { state, sinks, signal }: Deps,
   job: StreamJob,
-  { window: asked, force = false, isAttested = false }: BackfillRequest,
+  { window: requested, force = false, isAttested = false }: BackfillRequest,
 ) {
   const { source, stream, policy } = job;
-  const seen = await job.probe(asked, { lane: 'backfill', signal });
+  const seen = await job.probe(requested, { lane: 'backfill', signal });
   // Time in which events may still arrive late is left to the syncs.
-  const end = Math.min(asked.end, (seen.serverNow ?? Date.now()) - policy.settleMs);
-  const window = { start: asked.start, end: Math.max(asked.start, end) };
+  const end = Math.min(requested.end, (seen.serverNow ?? Date.now()) - policy.settleMs);
+  const window = { start: requested.start, end: Math.max(requested.start, end) };
   const each = sinks.map(async (sink) => {
     const ledger = await readLedger(state, { source, stream, sink: sink.name }, window.start);
     const proven = ledger.filter(({ certified, start }) => certified && start < window.end);

@@ -65,7 +65,7 @@ export async function bringKnownUpToDate(
         // Recovery: the other sinks continue. The fault is reported at the end, or thrown now if no sink is left.
         if (!(error instanceof Fault)) throw error;
         error.kept ??=
-          'the ledger as it is: nothing was certified, and nothing reopened, in a sink that cannot be asked';
+          'the ledger as it is: nothing was certified, and nothing reopened, in a sink that cannot be reached';
         faults.set(sink.name, sinks.length > 1 ? error.at({ sink: sink.name }) : error);
         if (faults.size === sinks.length) throw error;
       }
@@ -151,17 +151,17 @@ async function attestSink(
     const same = suspected.flatMap((window, i) => (locked.some((one) => isDeepStrictEqual(one, window)) ? [i] : []));
     const certified = same.flatMap((i) => suspected[i] ?? []);
     const held = same.flatMap((i) => found[i] ?? []);
-    const place = sink.tableOf?.(stream) ?? sink.place;
-    const lost = certified.flatMap((window, i) => lossOf(window, held[i], { place, isSame, since: before?.countedAt }));
+    const table = sink.tableOf?.(stream) ?? sink.place;
+    const lost = certified.flatMap((window, i) => lossOf(window, held[i], { table, isSame, since: before?.countedAt }));
     if (lost.length > 0) await reopen(tx, feed, lost);
-    const asked = [...certified, ...foreign];
-    if (asked.length > 0)
-      await writeForeign(tx, feed, asked, [...foreignIn(certified, held), ...foreignIn(foreign, still)]);
+    const checked = [...certified, ...foreign];
+    if (checked.length > 0)
+      await writeForeign(tx, feed, checked, [...foreignIn(certified, held), ...foreignIn(foreign, still)]);
     // With `next`, the next run continues to count the rest of a changed sink.
     await writeAttestation(tx, feed, identity.endsWith(UNSETTLED) ? await identify(tx) : identity, next);
-    const gone = foreign.filter((_, i) => still[i]?.foreign === undefined);
-    if (gone.length > 0) await retryNow(tx, feed, gone);
-    return { lost, isChanged: lost.length + gone.length > 0 };
+    const resolved = foreign.filter((_, i) => still[i]?.foreign === undefined);
+    if (resolved.length > 0) await retryNow(tx, feed, resolved);
+    return { lost, isChanged: lost.length + resolved.length > 0 };
   });
 }
 
@@ -184,21 +184,21 @@ async function findSuspects(
   const rows = recount === true ? all : (sink.countedRows ?? all);
   const from = isSame && recount !== true ? known.attestations.get(sink.name)?.next : undefined;
   const { suspects, next } = isDue || recount === true ? await countOn(ask, { windows, from, rows }) : NOTHING;
-  const asked =
+  const requested =
     typeof recount === 'object'
       ? await countOn(ask, { windows, from: undefined, rows: all, within: recount })
       : NOTHING;
-  return { suspects: [...emptied, ...suspects, ...asked.suspects], next };
+  return { suspects: [...emptied, ...suspects, ...requested.suspects], next };
 }
 
 /** Returns nothing if the sink holds exactly the rows that were written. */
 function lossOf(
   window: Window & { rows: number },
   { rows, foreign }: Held = { rows: 0 },
-  { place, isSame, since }: { place: string; isSame: boolean; since: Instant | undefined },
+  { table, isSame, since }: { table: string; isSame: boolean; since: Instant | undefined },
 ): Loss[] {
   if (rows === window.rows && foreign === undefined) return [];
-  const counted = `${place} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
+  const counted = `${table} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
   const after = since === undefined ? '' : ` after ${describeInstant(Math.floor(since / 60_000) * 60_000)}`;
   const lacking = isSame ? 'rows were deleted' : 'it was emptied, restored or replaced';
   const why = rows > window.rows ? 'somebody added rows' : lacking;
@@ -240,7 +240,7 @@ const announceRefilled = (deps: SyncDeps, job: StreamJob, { name: sink }: Sink, 
   notify(
     deps,
     job,
-    `${table} lacked ${counted(rows, 'row')} that events refer to: emptied, dropped or deleted. Written again, from the events`,
+    `${table} was missing ${counted(rows, 'row')} that events refer to: emptied, dropped or deleted. They were restored from the events`,
     { sink, table, rows },
   );
 

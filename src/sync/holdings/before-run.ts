@@ -1,5 +1,5 @@
 import { selectEvolved } from '../../cursor/columns.ts';
-import { type Cursor, type CursorRow, cursorsOf, SELECT_CURSORS } from '../../cursor/cursors.ts';
+import { type CursorRow, cursorsOf, SELECT_CURSORS } from '../../cursor/cursors.ts';
 import type { Queryable } from '../../cursor/database/index.ts';
 import { defined, instantOf, type Nulled } from '../../cursor/database/sql.ts';
 import { type Attestation, type ForeignRows, SELECT_ATTESTATIONS } from '../../cursor/holdings/attestations.ts';
@@ -17,11 +17,11 @@ export type Known = Awaited<ReturnType<typeof readKnown>>;
 export async function readKnown(db: Queryable, { source, stream, sinks }: Feeds) {
   const [found] = await db.query<Found>({ text: SELECT_KNOWN, values: [source, stream, sinks] });
   if (!found) throw new Error('a select without a table has one row');
-  const cursors = cursorsOf(sinks, found.cursors);
   return {
     filters: found.filters ?? undefined,
-    cursors,
-    since: earliest([...cursors.values()]),
+    cursors: cursorsOf(sinks, found.cursors),
+    /** The earliest of all sinks; undefined before the first sync. */
+    since: found.cursors.length === 0 ? undefined : Math.min(...found.cursors.map(({ since }) => since)),
     ledgers: ledgersOf(sinks, found.entries) as ReadonlyMap<string, readonly Entry[]>,
     /** By sink: its attestation, and windows with rows of other writers. */
     attestations: new Map(found.attestations.map(({ sink, ...row }) => [sink, defined<Attestation>(row)])),
@@ -62,11 +62,6 @@ const SELECT_KNOWN = `
     ${listOf(SELECT_CURSORS)} as cursors, ${listOf(SELECT_ATTESTATIONS)} as attestations, ${listOf(SELECT_FOREIGN)} as foreign,
     ${listOf(selectEvolved('$2'))} as evolved,
     ${listOf(selectEntries(`coalesce((select min(to_timestamp(since / 1000)) from (${SELECT_CURSORS}) c), '-infinity')`))} as entries`;
-
-const earliest = (cursors: ReadonlyArray<Cursor | undefined>): Instant | undefined => {
-  const known = cursors.flatMap((cursor) => (cursor ? [cursor.since] : []));
-  return known.length === 0 ? undefined : Math.min(...known);
-};
 
 /** The current ledger of each sink: as it was at the start of the run, overlaid with the run's own commits. */
 export type Ledgers = ReturnType<typeof createLedgers>;

@@ -43,7 +43,8 @@ export async function retain(
 }
 
 /** Refuses windows with expired events: reading them would waste requests, as they are deleted at once. */
-export function refuseExpired(sinks: readonly Sink[], { start, end }: Window, now: Instant = Date.now()): void {
+export function refuseExpired(sinks: readonly Sink[], { start, end }: Window): void {
+  const now = Date.now();
   const sink = sinks.find((one) => start < keptFrom(one, now));
   if (!sink) return;
   const from = keptFrom(sink, now);

@@ -16,11 +16,9 @@ import { createScrub, digestOf } from '../../model/forgotten.ts';
 import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { abilityOf, type Erasure, type Sink } from '../../sinks/sink.ts';
-import type { SyncDeps } from '../job.ts';
+import type { MaintainDeps } from '../job.ts';
 
 export type Touched = Record<string, number>;
-
-type ForgetDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 /** The audit trail must not identify the person: a digest proves later that the request was carried out. */
 export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'target' | 'detail'> => ({
@@ -29,7 +27,7 @@ export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'targ
   ...('id' in erasure && { detail: { digest: digestOf(`${erasure.source} ${erasure.id}`).slice(0, 16) } }),
 });
 
-export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Erasure): Promise<Touched> {
+export async function forget({ state, sinks, holder }: MaintainDeps, erasure: Erasure): Promise<Touched> {
   const { source } = erasure;
   // Checked before anything is erased, so that a sink without this ability does not fail halfway.
   const erasers = sinks.map((sink) => abilityOf(sink, 'erase'));
@@ -62,11 +60,11 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
 
 /** Adds the counts of a sink. If two sinks have tables of the same name, the key gets the name of the sink. */
 function addTo(touched: Touched, sink: string | undefined, more: Touched): void {
-  for (const [place, rows] of Object.entries(more)) touched[place in touched ? `${sink}: ${place}` : place] = rows;
+  for (const [table, rows] of Object.entries(more)) touched[table in touched ? `${sink}: ${table}` : table] = rows;
 }
 
 /** Like `forget`, but if no row has the id, returns undefined and does not keep it out in future: it may be mistyped. */
-export async function forgetSeen(deps: ForgetDeps, erasure: Erasure): Promise<Touched | undefined> {
+export async function forgetSeen(deps: MaintainDeps, erasure: Erasure): Promise<Touched | undefined> {
   if (!('id' in erasure)) return forget(deps, erasure);
   const { source, kind, id } = erasure;
   const isKnown = await isForgotten(deps.state, erasure);
@@ -81,7 +79,7 @@ const isForgotten = async (state: Database, { source, kind, id }: Extract<Erasur
 
 /** The number of rows that `forget` would affect, by table. Changes nothing. Undefined if `forgetSeen` would refuse the id. */
 export async function previewForget(
-  { state, sinks }: Pick<ForgetDeps, 'state' | 'sinks'>,
+  { state, sinks }: Pick<MaintainDeps, 'state' | 'sinks'>,
   erasure: Erasure,
 ): Promise<Touched | undefined> {
   const { source } = erasure;

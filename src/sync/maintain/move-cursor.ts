@@ -11,9 +11,7 @@ import type { Instant } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { describeInstant, gaps } from '../../model/window.ts';
 import { countsIn } from '../../sinks/sink.ts';
-import type { SyncDeps } from '../job.ts';
-
-type MoveDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
+import type { MaintainDeps } from '../job.ts';
 
 export interface Move {
   to: Instant;
@@ -61,7 +59,7 @@ export async function checkMove(
 }
 
 /** Moves the watermark of a feed. Moving back is always safe, as that time is read again. Moving forward gives up the proof. */
-export function moveCursor(deps: MoveDeps, feed: Feed, { to, force }: Move): Promise<void> {
+export function moveCursor(deps: MaintainDeps, feed: Feed, { to, force }: Move): Promise<void> {
   const sink = deps.sinks.find(({ name }) => name === feed.sink);
   const count = sink?.attest && countsIn(sink, STREAMS[feed.stream], feed.source);
   return withFeed(deps, feed, async ({ epoch }) => {
@@ -93,7 +91,7 @@ export function moveCursor(deps: MoveDeps, feed: Feed, { to, force }: Move): Pro
 }
 
 /** Deletes cursor and ledger of a feed. Its rows stay, and the next sync reads everything again. */
-export function resetCursor(deps: MoveDeps, feed: Feed): Promise<void> {
+export function resetCursor(deps: MaintainDeps, feed: Feed): Promise<void> {
   return withFeed(deps, feed, ({ epoch }) =>
     deps.state.transaction(async (tx) => {
       await checkFence(tx, { ...feed, epoch });
@@ -103,7 +101,7 @@ export function resetCursor(deps: MoveDeps, feed: Feed): Promise<void> {
 }
 
 /** Runs `work` under the lease, so that no sync is running, and after the sink has reported its commits to the state. */
-function withFeed(deps: MoveDeps, feed: Feed, work: (lease: Lease) => Promise<void>): Promise<void> {
+function withFeed(deps: MaintainDeps, feed: Feed, work: (lease: Lease) => Promise<void>): Promise<void> {
   const { state, sinks, holder } = deps;
   const { source, stream } = feed;
   // Undefined if the config no longer has the sink.

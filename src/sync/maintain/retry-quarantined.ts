@@ -9,10 +9,8 @@ import { withoutLeftOut } from '../../model/privacy.ts';
 import { STREAMS } from '../../model/streams.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import { createSinkCommitter } from '../committer.ts';
-import type { StreamJob, SyncDeps } from '../job.ts';
+import type { MaintainDeps, StreamJob } from '../job.ts';
 import { createSchemaEvolution } from '../schema-evolution.ts';
-
-type RetryDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 /** Quarantined records of one stream, and the current config of that stream. */
 interface RetryJob extends Pick<StreamJob, 'source' | 'stream' | 'unknownFields'> {
@@ -27,7 +25,7 @@ export interface Retried {
 }
 
 /** Retries records, as the rules or the record may have changed. Valid ones are written into every sink; the others stay. */
-export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
+export async function retryQuarantined(deps: MaintainDeps, job: RetryJob): Promise<Retried[]> {
   const { state, holder } = deps;
   const { source, stream } = job;
   const results = job.records.map((record) => ({ id: record.id, ...readAgain(record, job.flatten) }));
@@ -49,12 +47,12 @@ function readAgain({ record }: Quarantined, flatten: Flatten): { row?: Row; reas
   } catch (error) {
     // Recovery: the record stays in quarantine, with the current reason.
     if (error instanceof BadRecord) return { reason: error.message };
-    if (error instanceof SyntaxError) return { reason: 'the record is no JSON any more' };
+    if (error instanceof SyntaxError) return { reason: 'the record is no longer valid JSON' };
     throw error;
   }
 }
 
-async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
+async function write(deps: MaintainDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
   const { state, sinks } = deps;
   const { source, unknownFields } = job;
   const stream = STREAMS[job.stream];

@@ -30,15 +30,15 @@ import {
 export const THE_SERVICE = 'the service';
 
 /** Reads the service again and compares the rows with every sink. Writes nothing and takes no lease. */
-export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<VerifyResult> {
+export async function verifyStream(deps: SyncDeps, job: StreamJob, requested: Window): Promise<VerifyResult> {
   const { state, sinks, signal, onProgress } = deps;
   const { source, stream: name, policy } = job;
-  refuseExpired(sinks, asked);
+  refuseExpired(sinks, requested);
   const before = job.requests().requests;
-  const { serverNow } = await job.probe(asked, { lane: 'repair', signal });
-  const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - policy.settleMs) };
+  const { serverNow } = await job.probe(requested, { lane: 'repair', signal });
+  const window = { start: requested.start, end: Math.min(requested.end, (serverNow ?? Date.now()) - policy.settleMs) };
   if (window.start >= window.end)
-    throw new ConfigError(`no part of ${describeRange(asked)} is old enough to be compared`, {
+    throw new ConfigError(`no part of ${describeRange(requested)} is old enough to be compared`, {
       next: 'choose an earlier --to: more recent events may still arrive',
     });
   const { evolved, profile, hasShown, workspace } = await readKnown(state, feedsOf(deps, job));
