@@ -66,7 +66,7 @@ export const forgetProgress = (db: Queryable, source: string): Promise<Record<st
 /** Deletes the rest of the source's state, except the list of forgotten ids. Returns the number of deleted rows by table. */
 export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {
   const touched = await countIn(OTHER_TABLES, db, source, DELETE);
-  // A source without rows may use its name for another service.
+  // Once a source has no rows, its name may be used for another service.
   const gone = await db.query(sql`delete from tributary.sources where name = ${source} returning 1`);
   return { ...touched, 'tributary.sources': gone.length };
 }

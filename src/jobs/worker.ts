@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { eitherSignal, isDoneWithin } from '../api/cancel.ts';
 import { newRunId, type RunKind, recordBug } from '../cursor/runs.ts';
 import { Fault } from '../model/errors.ts';
-import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
 import type { JobQueue } from './bull.ts';
@@ -15,7 +14,6 @@ import { applyConfig, runPeriodicTasks } from './ticker.ts';
 import { createUpkeep } from './watchdog.ts';
 
 export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
-  sinks: readonly Sink[];
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
   webhook: string | undefined;

@@ -169,12 +169,7 @@ async function run<T>({ client, answered }: Connection, sql: Sql): Promise<T[]> 
   return result.rows as T[];
 }
 
-interface Answer {
-  fields: ReadonlyArray<{ name: string }>;
-  rows: readonly unknown[][];
-}
-
-function toRows({ fields, rows }: Answer): Record<string, unknown>[] {
+function toRows({ fields, rows }: { fields: { name: string }[]; rows: unknown[][] }): Record<string, unknown>[] {
   const seen = new Map<string, number>();
   const names = fields.map(({ name }) => {
     const count = (seen.get(name) ?? 0) + 1;

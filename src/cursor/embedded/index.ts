@@ -242,11 +242,11 @@ async function tryLock(session: Session, key: number, mode = ''): Promise<boolea
 
 /** Rejoins after a crash: the restarted server has lost our locks, so a second owner could join, and stop the server while we use it. */
 function rejoinOnLoss(first: Attachment, again: () => Promise<Attachment>, log: Log, onLost: (error: unknown) => void) {
-  let wanted = true;
+  let isReleased = false;
   let current: Promise<Attachment | undefined> = Promise.resolve(first);
   const watch = async ({ presence }: Attachment): Promise<void> => {
     await presence.session.ended;
-    if (wanted) current = rejoin(presence);
+    if (!isReleased) current = rejoin(presence);
   };
   const rejoin = async (lost: Presence): Promise<Attachment | undefined> => {
     log.warn({}, 'the connection to the embedded Postgres was lost; reconnecting');
@@ -265,7 +265,7 @@ function rejoinOnLoss(first: Attachment, again: () => Promise<Attachment>, log: 
   void watch(first);
   return {
     release(): Promise<Attachment | undefined> {
-      wanted = false;
+      isReleased = true;
       return current;
     },
   };

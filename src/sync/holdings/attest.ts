@@ -20,7 +20,7 @@ import { STREAMS } from '../../model/streams.ts';
 import { counted, DAY_MS, describeInstant, describeRange, duration, holds, type Window } from '../../model/window.ts';
 import { type Asked, abilityOf, type Held, type Refilled, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
-import { feedsOf } from '../run.ts';
+import { feedsOf, type OpenRun } from '../run.ts';
 import { type Known, readKnown } from './before-run.ts';
 import { countOn, MOST_WINDOWS } from './count.ts';
 import { retain } from './retain.ts';
@@ -35,11 +35,6 @@ interface Question {
   recount: Window | boolean;
 }
 
-interface RunStart extends Pick<Question, 'known' | 'identities'> {
-  lease: { epoch: number };
-  now(): Instant;
-}
-
 /**
  * Checks what every sink holds before anything is read: a window is complete only while its rows are in the sink. A sink with an unchanged
  * identity is trusted for a day; if it was replaced or restored, its rows are counted, spread over several runs. Windows whose counts
@@ -49,7 +44,7 @@ interface RunStart extends Pick<Question, 'known' | 'identities'> {
 export async function bringKnownUpToDate(
   deps: SyncDeps,
   job: StreamJob,
-  run: RunStart,
+  run: OpenRun,
   recount: Window | boolean,
 ): Promise<{ known: Known; faults: Map<string, Fault> }> {
   const { state, sinks, log } = deps;
