@@ -35,7 +35,7 @@ export interface Backfill extends Window {
   message: string | null;
 }
 
-/** When a claim expires if its worker stops to renew it. Workers renew several times within that. */
+/** When a claim expires if its worker stops renewing it. Workers renew several times within that. */
 const CLAIMED_UNTIL = raw(`clock_timestamp() + interval '60 seconds'`);
 
 /** Inserts all or none. Only one process inserts at a time, so what `check` finds in the state still holds at the insert. */

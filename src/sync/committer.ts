@@ -11,7 +11,7 @@ import { type Memory, processMemory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, ShapeChanged, type Sink } from '../sinks/sink.ts';
 import { uncertifyForeign } from './holdings/attest.ts';
-import { type Arrived, batchOf, bytesOf, longestStretch, type Pending, rowsIn, startingAt, sumOf } from './pending.ts';
+import { type Arrived, batchOf, busiestReader, bytesOf, type Pending, rowsIn, startingAt, sumOf } from './pending.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
 export type Committer = ReturnType<typeof createCommitter>;
@@ -139,12 +139,12 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
   const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally, isFirst } = options;
   const keptFrom = (): Instant => options.keptFrom?.(sink) ?? Number.NEGATIVE_INFINITY;
   let arrived: Arrived[] = [];
-  let stretches = 0;
+  let sends = 0;
   let shape = '';
   let lastQueued: Promise<void> = Promise.resolve();
   /** Pending until the commit of the batch that was sent last begins. */
   let waiting: Promise<void> | undefined;
-  const batches = sink.isByTime ? STRETCHES : 1;
+  const batches = sink.isByTime ? LAKE_BATCHES : 1;
   const mostRows = sink.batchRows * batches;
   const mostBytes = Math.min(sink.batchRows * ROW_BYTES, memory.bytes / (BATCHES * (COPIES + 1))) * batches;
 
@@ -229,7 +229,7 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
       // If readers are waiting for memory, the rows are written at once instead of filling the batch.
       if (memory.isShort()) await send(arrived);
       else if (sumOf(arrived, rowsIn) >= mostRows || sumOf(arrived, bytesIn) >= mostBytes)
-        await send(sink.isByTime && ++stretches % MOST_STRETCHES > 0 ? longestStretch(arrived) : arrived);
+        await send(sink.isByTime && ++sends % FULL_SEND_EVERY > 0 ? busiestReader(arrived) : arrived);
     },
     /** Commits the remaining rows and waits for all commits. */
     async flush() {
@@ -250,9 +250,9 @@ const bytesIn = ({ bytes }: Arrived): number => bytes;
  * For sinks ordered by time (lakes), batches in memory. Of the windows that are read in parallel, the one with most rows is written and the
  * rest waits: writing small parts of all of them would merge the same files again and again.
  */
-const STRETCHES = 2;
+const LAKE_BATCHES = 2;
 /** After this many batches, all rows are written, so that those of a chain with few rows do not wait until the end. */
-const MOST_STRETCHES = 16;
+const FULL_SEND_EVERY = 16;
 
 /** How often a sink roughly holds a batch in memory while it commits: as text, encoded columns and network buffers. */
 const COPIES = 4;

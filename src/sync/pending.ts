@@ -38,12 +38,12 @@ export const sumOf = (slices: readonly Arrived[], size: (one: Arrived) => number
   slices.reduce((sum, one) => sum + size(one), 0);
 
 /** The slices of the reader with most rows; all slices if the ranges of readers overlap, because then the later read must win. */
-export function longestStretch(slices: readonly Arrived[]): readonly Arrived[] {
-  const stretches = [...groupBy(slices, ({ reader }) => reader).values()];
-  const longest = stretches.reduce((a, b) => (sumOf(b, rowsIn) > sumOf(a, rowsIn) ? b : a));
-  const { start, end } = extentOf(longest);
+export function busiestReader(slices: readonly Arrived[]): readonly Arrived[] {
+  const byReader = [...groupBy(slices, ({ reader }) => reader).values()];
+  const busiest = byReader.reduce((a, b) => (sumOf(b, rowsIn) > sumOf(a, rowsIn) ? b : a));
+  const { start, end } = extentOf(busiest);
   const isApart = (other: Window): boolean => other.end < start || other.start > end;
-  return stretches.every((one) => one === longest || isApart(extentOf(one))) ? longest : slices;
+  return byReader.every((one) => one === busiest || isApart(extentOf(one))) ? busiest : slices;
 }
 
 function extentOf(slices: readonly Arrived[]): Window {
