@@ -174,7 +174,7 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
     onCommit(sink.name, spans);
   };
 
-  const commitBatch = async (pending: Pending): Promise<void> => {
+  const write = async (pending: Pending): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       try {
         const { stream, rows } = await evolver.evolve(pending.rows);
@@ -204,9 +204,7 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
     arrived = arrived.filter((one) => !sent.has(one));
     const batch = batchOf(slices, serverNow());
     // Each sink encodes its own copies of the rows, so `memory` runs large batches one at a time, across all streams and sinks.
-    const before = queue(() =>
-      memory.hold(sumOf(slices, bytesIn) * COPIES, () => commitBatch(batch), { isWayOut: true }),
-    );
+    const before = queue(() => memory.hold(sumOf(slices, bytesIn) * COPIES, () => write(batch), { isWayOut: true }));
     const onEnd = (): void => {
       for (const slice of slices) slice.onEnd();
     };

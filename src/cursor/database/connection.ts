@@ -31,7 +31,7 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
    * Uses a separate connection: all of the pool may be dead. Terminates a backend that waits for us, as it would keep its locks, unless
    * its answer has arrived meanwhile: in a busy process, timers run before data that has already arrived is processed.
    */
-  const inspectBackend: InspectBackend = async (pid, isStillSilent) => {
+  const inspect: Inspect = async (pid, isStillSilent) => {
     const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
     try {
       await client.connect();
@@ -59,7 +59,7 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
       return {
         client,
         pid: processOf(client),
-        answered: (work) => unlessSilent(client, silenceMs, inspectBackend, work).catch(rethrow),
+        answered: (work) => unlessDead(client, silenceMs, inspect, work).catch(rethrow),
         release: () => client.release(),
         discard: () => client.release(true),
       };
@@ -70,7 +70,7 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
 
 /** The state of a server process by pg_stat_activity: executing our query, waiting for the client, or not found. */
 type BackendActivity = 'at work' | 'waiting for us' | 'unknown';
-type InspectBackend = (pid: number, isStillSilent: () => boolean) => Promise<BackendActivity>;
+type Inspect = (pid: number, isStillSilent: () => boolean) => Promise<BackendActivity>;
 
 /** After this long without traffic, the state of the server process is checked. */
 export const SILENCE_MS = 60_000;
@@ -82,12 +82,7 @@ const MOST_UNKNOWN = 5;
  * A connection cut by a firewall or a crashed machine is silent for ever: after a silence, a second connection queries pg_stat_activity
  * to see what the server process does. A timeout for queries would also end those that merely take long.
  */
-async function unlessSilent<T>(
-  client: pg.PoolClient,
-  silenceMs: number,
-  inspectBackend: InspectBackend,
-  work: Promise<T>,
-): Promise<T> {
+async function unlessDead<T>(client: pg.PoolClient, silenceMs: number, inspect: Inspect, work: Promise<T>): Promise<T> {
   const stream = client.connection.stream as Socket;
   const bytesPassed = (): number => stream.bytesRead + stream.bytesWritten;
   let seen = bytesPassed();
@@ -100,7 +95,7 @@ async function unlessSilent<T>(
     }
     // Recovery: if the second connection fails as well, the server is unreachable.
     const isStillSilent = (): boolean => bytesPassed() === seen;
-    const activity = await inspectBackend(processOf(client), isStillSilent).catch(() => 'waiting for us' as const);
+    const activity = await inspect(processOf(client), isStillSilent).catch(() => 'waiting for us' as const);
     unknown = activity === 'unknown' ? unknown + 1 : 0;
     const isDead = activity === 'waiting for us' || unknown >= MOST_UNKNOWN;
     if (isDead && isStillSilent()) stream.destroy(silenceError(silenceMs));

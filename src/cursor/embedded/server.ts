@@ -115,12 +115,12 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
     detached: true,
     stdio: ['ignore', log.fd, log.fd],
   });
-  let exitReason: string | undefined;
+  let reason: string | undefined;
   child.on('error', (error) => {
-    exitReason = error.message;
+    reason = error.message;
   });
   child.on('exit', (code, signal) => {
-    exitReason = `it ended with ${code ?? signal}`;
+    reason = `it ended with ${code ?? signal}`;
   });
   child.unref();
   await log.close();
@@ -129,18 +129,15 @@ export async function startPostmaster(options: StartOptions): Promise<HasExited>
     return found.state === 'ready' && found.pid === child.pid;
   };
   // Crash recovery replays the WAL, which may take long.
-  const ready = await until(120_000, async () => exitReason !== undefined || (await isOursReady()));
-  if (exitReason === undefined && ready) return () => exitReason !== undefined;
+  const ready = await until(120_000, async () => reason !== undefined || (await isOursReady()));
+  if (reason === undefined && ready) return () => reason !== undefined;
   // Only once our child has exited: a slow one could still lock the directory after the faster server has stopped.
-  if (exitReason !== undefined && isRunning(await lookAtPostmaster(data))) return () => true;
-  throw new RetryLater(
-    `the embedded Postgres in ${folder.dir} did not start: ${exitReason ?? 'not ready after 120 s'}`,
-    {
-      kept: 'the data is as it was',
-      next: `see ${join(folder.dir, LOG_FILE)}, fix what it names and run again, or set state.url to a Postgres server`,
-      cause: new Error((await readFile(join(folder.path, LOG_FILE))).subarray(logStart).toString().trim()),
-    },
-  );
+  if (reason !== undefined && isRunning(await lookAtPostmaster(data))) return () => true;
+  throw new RetryLater(`the embedded Postgres in ${folder.dir} did not start: ${reason ?? 'not ready after 120 s'}`, {
+    kept: 'the data is as it was',
+    next: `see ${join(folder.dir, LOG_FILE)}, fix what it names and run again, or set state.url to a Postgres server`,
+    cause: new Error((await readFile(join(folder.path, LOG_FILE))).subarray(logStart).toString().trim()),
+  });
 }
 
 const isRunning = ({ state }: Postmaster): boolean => state === 'ready' || state === 'busy';
