@@ -48,17 +48,17 @@ interface Found {
 
 const listOf = (select: string): string => `(select coalesce(json_agg(one), '[]') from (${select}) one)`;
 
-const OF_STREAM = 'source = $1 and stream = $2';
+const KEY = 'source = $1 and stream = $2';
 
 const SELECT_FOREIGN = `
   select sink, ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", what
-  from tributary.foreign_rows where ${OF_STREAM} and sink = any($3) order by start_at`;
+  from tributary.foreign_rows where ${KEY} and sink = any($3) order by start_at`;
 
 /** `shown`: whether rows were ever read with the current filters, as changing the filters resets newest_seen. */
 const SELECT_KNOWN = `
-  select (select filters from tributary.filters where ${OF_STREAM}) as filters, (select ${PROFILE} from tributary.profiles where ${OF_STREAM}) as profile,
+  select (select filters from tributary.filters where ${KEY}) as filters, (select ${PROFILE} from tributary.profiles where ${KEY}) as profile,
     (select json_build_object('id', workspace, 'keyHash', key_hash) from tributary.sources where name = $1) as workspace,
-    exists (select from tributary.cursors where ${OF_STREAM} and newest_seen is not null) as shown,
+    exists (select from tributary.cursors where ${KEY} and newest_seen is not null) as shown,
     ${listOf(SELECT_CURSORS)} as cursors, ${listOf(SELECT_ATTESTATIONS)} as attestations, ${listOf(SELECT_FOREIGN)} as foreign,
     ${listOf(selectEvolved('$2'))} as evolved,
     ${listOf(selectEntries(`coalesce((select min(to_timestamp(since / 1000)) from (${SELECT_CURSORS}) c), '-infinity')`))} as entries`;
