@@ -5,7 +5,7 @@ import type { Database, Queryable } from './database/index.ts';
 import { instantOf, raw, sql, storableText } from './database/sql.ts';
 import { provenMs } from './ledger.ts';
 
-/** Backfills that were given to the queue: what is asked for, and how far each window is. The queue holds only hints. */
+/** Queued backfills: their requests and the progress of each window. The tables are authoritative; queue jobs are only hints. */
 
 export type BackfillState = 'queued' | 'paused' | 'cancelled' | 'done' | 'failed';
 
@@ -14,9 +14,9 @@ export interface BackfillRequest {
   stream: StreamName;
   window: Window;
   force: boolean;
-  /** How many rows it is expected to read, where somebody asked. */
+  /** The estimated number of rows, if somebody requested an estimate. */
   pricedRows?: number | undefined;
-  /** The window in pieces, in order. None: everything is certified, and there is nothing to do. */
+  /** The window in chunks, in order. Empty if everything is certified and there is nothing to do. */
   chunks: readonly Window[];
 }
 
@@ -35,10 +35,10 @@ export interface Backfill extends Window {
   message: string | null;
 }
 
-/** How long a window belongs to a worker that says nothing. It speaks up three times in that. */
+/** When a claim expires if its worker stops renewing it. Workers renew several times within that. */
 const CLAIMED_UNTIL = raw(`clock_timestamp() + interval '60 seconds'`);
 
-/** All of them or none. What `check` finds in the state holds until they are in: one process adds at a time. */
+/** Inserts all or none. Only one process inserts at a time, so what `check` finds in the state still holds at the insert. */
 export async function insertBackfills(
   db: Database,
   backfills: ReadonlyArray<BackfillRequest & { id: string }>,
@@ -79,29 +79,29 @@ const PROVEN_MS = provenMs({
   sinks: 'select sink from tributary.cursors c where (c.source, c.stream) = (b.source, b.stream)',
 });
 
-/** A backfill that reads all that one of these asks for and has not ended, and how many windows wait in all. */
+/** An unfinished backfill that covers the whole range of one of these, if any, and the total number of waiting windows. */
 export async function readQueuedLike(
   db: Queryable,
   asked: ReadonlyArray<Pick<BackfillRequest, 'source' | 'stream' | 'window' | 'force'>>,
-): Promise<{ twin: string | undefined; waiting: number }> {
+): Promise<{ duplicate: string | undefined; waiting: number }> {
   const rows = asked.map(({ window: { start, end }, ...one }) => ({
     ...one,
     start_at: toIso(start),
     end_at: toIso(end),
   }));
-  const [row] = await db.query<{ twin: string | null; waiting: number }>(sql`
+  const [row] = await db.query<{ duplicate: string | null; waiting: number }>(sql`
     select (select id from tributary.backfills b
         join jsonb_to_recordset(${JSON.stringify(rows)})
             as a (source text, stream text, force boolean, start_at timestamptz, end_at timestamptz)
           on (a.source, a.stream) = (b.source, b.stream) and b.start_at <= a.start_at and b.end_at >= a.end_at
             and (b.force or not a.force)
-        where state in ('queued', 'paused') limit 1) as twin,
+        where state in ('queued', 'paused') limit 1) as duplicate,
       (select count(*) from tributary.backfill_windows w join tributary.backfills b on b.id = w.backfill_id
         where w.state = 'queued' and b.state in ('queued', 'paused')) as waiting`);
-  return { twin: row?.twin ?? undefined, waiting: row?.waiting ?? 0 };
+  return { duplicate: row?.duplicate ?? undefined, waiting: row?.waiting ?? 0 };
 }
 
-/** False: it was in none of `from`. One statement: a worker that looked between two would end it again. */
+/** Returns false if its state is not in `from`. One statement: between two, a worker could finish the backfill again. */
 export async function moveBackfill(
   db: Queryable,
   id: string,
@@ -122,14 +122,14 @@ export async function moveBackfill(
 
 type Claim = (Window & { tries: number }) | 'over' | 'busy';
 
-/** `over`: nothing to do, or not now. `busy`: another window of the stream is being read, and it has one writer. */
+/** `over`: there is nothing to do, or not now. `busy`: another window of the stream is being read, and only one may be. */
 export async function claimWindow(db: Database, id: string, start: Instant): Promise<Claim> {
   return db.transaction(async (tx) => {
     const [backfill] = await tx.query<{ source: string; stream: string; state: BackfillState }>(
       sql`select source, stream, state from tributary.backfills where id = ${id} for share`,
     );
     if (backfill?.state !== 'queued') return 'over';
-    // Two workers that look at the same time would both find the stream free.
+    // Without this lock, two workers that check at the same time would both find the stream free.
     await tx.query(
       sql`select pg_advisory_xact_lock(hashtextextended(${`backfill ${backfill.source}/${backfill.stream}`}, 0))`,
     );
@@ -144,7 +144,7 @@ export async function claimWindow(db: Database, id: string, start: Instant): Pro
   });
 }
 
-/** Keeps a window ours, and says whether the backfill still wants it read. */
+/** Renews the claim, and returns whether the window is still to be read: the backfill may be paused or cancelled. */
 export async function keepWindow(db: Queryable, id: string, start: Instant): Promise<boolean> {
   const [row] = await db.query<{ state: BackfillState }>(sql`
     update tributary.backfill_windows w set claimed_until = ${CLAIMED_UNTIL} from tributary.backfills b
@@ -157,7 +157,7 @@ export interface WindowEnd {
   state: 'queued' | 'done' | 'failed';
   rows: number;
   message?: string | undefined;
-  /** Whether it counts as a try: being interrupted does not. */
+  /** Whether this counts as a try: an interruption does not. */
   tried: boolean;
 }
 
@@ -170,7 +170,7 @@ export async function endWindow(db: Queryable, id: string, start: Instant, end: 
     where backfill_id = ${id} and start_at = ${toIso(start)} and state = 'running'`);
 }
 
-/** A backfill whose windows are all read, or given up, has ended. Returns those that ended now. */
+/** Ends backfills whose windows are all done or failed, and returns them. */
 export async function finishBackfills(db: Queryable): Promise<Array<{ id: string; state: BackfillState }>> {
   return db.query(sql`
     update tributary.backfills b
@@ -181,7 +181,7 @@ export async function finishBackfills(db: Queryable): Promise<Array<{ id: string
     returning id, state`);
 }
 
-/** The next window of each stream that nobody reads now: what a worker could take. */
+/** The windows that a worker could claim: the next one of each stream of which no window is being read. */
 export const nextWindows = (db: Queryable) =>
   db.query<Window & { id: string; tries: number }>(sql`
     select distinct on (b.source, b.stream) b.id, w.tries,

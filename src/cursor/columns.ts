@@ -1,15 +1,13 @@
-import type { Kind } from '../model/columns.ts';
 import type { EvolvedColumn, SchemaChange } from '../model/evolution.ts';
 import type { StreamName } from '../model/streams.ts';
 import type { Database, Queryable } from './database/index.ts';
 import { sql } from './database/sql.ts';
 
-/** The columns that grew out of fields nobody declared. The table is a log: every change stays, the last word counts. */
-export async function readEvolved(db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> {
-  return db.query<{ path: string; name: string; kind: Kind }>({ text: selectEvolved('$1'), values: [stream] });
-}
+/** The columns added for undeclared fields. The table is a log of all changes; the latest entry of a path counts. */
+export const readEvolved = (db: Queryable, stream: StreamName): Promise<EvolvedColumn[]> =>
+  db.query<EvolvedColumn>({ text: selectEvolved('$1'), values: [stream] });
 
-/** Finds and records the changes under a lock, so that two processes that meet the same field at once make one column of it. */
+/** Finds and records the changes under a lock, so that two processes that see the same new field at once add one column. */
 export async function recordSchemaChanges(
   state: Database,
   { stream, source, runId }: { stream: StreamName; source: string; runId: string },
@@ -26,7 +24,7 @@ export async function recordSchemaChanges(
   });
 }
 
-/** In the order in which they were first seen: the order of columns never changes. */
+/** In the order in which the fields were first seen, so that the order of columns never changes. */
 export const selectEvolved = (stream: string): string => `
   select path, (array_agg(name order by id desc))[1] as name, (array_agg(kind order by id desc))[1] as kind
   from tributary.columns where stream = ${stream} group by path order by min(id)`;

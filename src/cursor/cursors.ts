@@ -34,7 +34,7 @@ export function cursorsOf(sinks: readonly string[], rows: readonly CursorRow[]):
   return new Map(sinks.map((sink) => [sink, found.get(sink)]));
 }
 
-/** Where several sinks stand together: no further than the one that is furthest behind. */
+/** The combined cursor of several sinks: that of the sink that is furthest behind. */
 export async function lowestCursor(db: Queryable, feeds: Feeds): Promise<Cursor | undefined> {
   const cursors = [...(await readCursors(db, feeds)).values()];
   const known = cursors.filter((cursor) => cursor !== undefined);
@@ -49,7 +49,7 @@ export async function lowestCursor(db: Queryable, feeds: Feeds): Promise<Cursor 
 const lowest = (instants: ReadonlyArray<Instant | undefined>): Instant | undefined =>
   instants.reduce((a, b) => (a === undefined || b === undefined ? undefined : Math.min(a, b)));
 
-/** A listing of all links is in the sink. What it shows is complete as of its beginning, if that is proven. */
+/** Records that a sink holds a listing of all links. If proven, it is complete as of the time when the listing began. */
 export async function recordListing(
   tx: Queryable,
   { source, sink }: Pick<Feed, 'source' | 'sink'>,
@@ -70,16 +70,12 @@ export async function hasShownAny(db: Queryable, source: string): Promise<boolea
   return found.length > 0;
 }
 
-export async function lastCommit(db: Queryable, feed: AnyFeed): Promise<string | undefined> {
-  const [row] = await db.query<{ id: string | null }>(
-    sql`select last_commit as id from tributary.cursors where ${ofFeed(feed)}`,
-  );
-  return row?.id ?? undefined;
-}
+export const lastCommit = async (db: Queryable, feed: AnyFeed): Promise<string | undefined> =>
+  (await readCursor(db, feed))?.lastCommit;
 
 /**
- * SQL about a cursor `c`: a sync ended well after the window that holds `since` was proven. Nothing is stored for it, so what starts over
- * (other filters, an earlier `since`, a new sink) is a first sync again by itself.
+ * SQL condition on a cursor `c`: a sync ended in state `done` after the window that holds `since` was proven. It is derived, not stored,
+ * so a stream that starts over (other filters, an earlier `since`, a new sink) is automatically in its first sync again.
  */
 export const CAUGHT_UP = `(
   (c.stream = 'links' and c.complete_through is not null) or coalesce((
@@ -91,10 +87,10 @@ export const CAUGHT_UP = `(
     where (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink) and w.start_at <= c.since and w.end_at > c.since
   ), false))`;
 
-/** Without a target, a stream that is no further behind than this needs no first sync, whatever was read again of its beginning. */
+/** Default for `maxLagMs`: a stream that lags less is not in its first sync, even if its beginning was read again. */
 const NEAR_MS = 3_600_000;
 
-/** A first sync is under way, or is to come: the stream is far behind, and has never been anywhere else. */
+/** Whether a first sync is running or still to come: the stream is far behind and has never caught up. */
 export const isFirstSync = (
   { caughtUp, lagMs }: { caughtUp: boolean; lagMs: number | null },
   maxLagMs: number = NEAR_MS,
@@ -105,7 +101,7 @@ export interface KnownFeed extends Feed, Cursor {
   isFirstSync: boolean;
 }
 
-/** Every cursor of events in the state, whether or not the config still names its source and sink. A listing's cannot be moved. */
+/** All event cursors in the state, even if the config no longer names their source or sink. Cursors of listings cannot be moved. */
 export async function knownFeeds(db: Queryable): Promise<KnownFeed[]> {
   type Found = Nulled<Feed & Cursor> & { updatedAt: Instant; caughtUp: boolean; lagMs: number | null };
   const rows = await db.query<Found>(sql`
@@ -139,13 +135,13 @@ export const reportFeed = ({ source, stream, sink, since, updatedAt, completeThr
   newestSeen: isoOrNull(newestSeen),
 });
 
-/** Takes proofs back, so that the next sync reads again. Rows stay where they are. The caller holds the lease. */
+/** Revokes proofs, so that the next sync reads again. Rows stay where they are. The caller holds the lease. */
 
-/** Everything from `to` on counts as never read. At the very beginning nothing is left proven. */
+/** Everything from `to` on counts as never read. With `to` at `since`, nothing is left proven. */
 export async function rewind(tx: Queryable, feed: Feed, to: Instant): Promise<void> {
   const at = toIso(to);
   await tx.query(sql`delete from tributary.windows where ${ofFeed(feed)} and start_at >= ${at}`);
-  // Its share of the time is the best guess of how many rows a piece of a window holds, until the sink has counted them.
+  // The rows of a cut window are estimated by its remaining share of time, until the sink has counted them.
   await tx.query(sql`
     update tributary.windows set end_at = ${at},
       rows = round(rows * extract(epoch from ${at}::timestamptz - start_at) / extract(epoch from end_at - start_at))

@@ -5,13 +5,10 @@ import type { Stream } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { raw, type Sql, sql } from './database/sql.ts';
 
-export async function readForgotten(db: Queryable, source: string): Promise<Forgotten[]> {
-  return db.query<Forgotten & Record<string, unknown>>(
-    sql`select kind, digest from tributary.forgotten where source = ${source}`,
-  );
-}
+export const readForgotten = (db: Queryable, source: string): Promise<Forgotten[]> =>
+  db.query<Forgotten>(sql`select kind, digest from tributary.forgotten where source = ${source}`);
 
-/** Behind the fence of a commit or the lock of its files: who forgets waits for commits that have come this far. */
+/** Called after the fence check or the file lock of a commit: `forget` waits for commits that have passed that point. */
 export async function withoutForgotten(
   tx: Queryable,
   source: string,
@@ -27,14 +24,14 @@ export async function remember(db: Queryable, source: string, kind: Forgotten['k
   );
 }
 
-/** The id was mistyped: what comes with it is kept. */
-export async function takeBack(db: Queryable, source: string, kind: Forgotten['kind'], id: string): Promise<void> {
+/** Undoes `remember` for a mistyped id: rows with it are kept. */
+export async function unremember(db: Queryable, source: string, kind: Forgotten['kind'], id: string): Promise<void> {
   await db.query(
     sql`delete from tributary.forgotten where (source, kind, digest) = (${source}, ${kind}, ${digestOf(id)})`,
   );
 }
 
-/** Records that were set aside are raw: those that mention the id. */
+/** The ids of quarantined records, which are raw, that mention the forgotten id. */
 export async function mentionedIn(
   db: Queryable,
   source: string,
@@ -49,35 +46,35 @@ export async function mentionedIn(
 }
 
 export async function forgetQuarantined(...of: Parameters<typeof mentionedIn>): Promise<number> {
-  const gone = await mentionedIn(...of);
-  if (gone.length > 0) await of[0].query(sql`delete from tributary.quarantine where id = any(${gone})`);
-  return gone.length;
+  const ids = await mentionedIn(...of);
+  if (ids.length > 0) await of[0].query(sql`delete from tributary.quarantine where id = any(${ids})`);
+  return ids.length;
 }
 
 const PROGRESS_TABLES = ['cursors', 'windows', 'attestations', 'foreign_rows'] as const;
 
-/** Leases stay: their epochs must go on rising, or a writer that slept through it all would pass the fence again. */
+/** Leases stay: if their epochs restarted, a writer that was suspended all the while would pass the fence again. */
 const OTHER_TABLES = ['runs', 'profiles', 'filters', 'quarantine', 'parked', 'incidents', 'backfills'] as const;
 
 export const countSource = (db: Queryable, source: string): Promise<Record<string, number>> =>
   countIn([...PROGRESS_TABLES, ...OTHER_TABLES], db, source);
 
-/** From now on nothing of the source is called complete. Returns how many rows went from each table. */
+/** Deletes cursors and ledger, so that nothing of the source counts as complete. Returns the number of deleted rows by table. */
 export const forgetProgress = (db: Queryable, source: string): Promise<Record<string, number>> =>
-  countIn(PROGRESS_TABLES, db, source, DELETED);
+  countIn(PROGRESS_TABLES, db, source, DELETE);
 
-/** Whatever else the state holds of a source, but for what was asked to stay forgotten. Returns how many rows went from each table. */
+/** Deletes the rest of the source's state, except the list of forgotten ids. Returns the number of deleted rows by table. */
 export async function forgetSource(db: Queryable, source: string): Promise<Record<string, number>> {
-  const touched = await countIn(OTHER_TABLES, db, source, DELETED);
-  // Without rows, its name is free for another service.
+  const touched = await countIn(OTHER_TABLES, db, source, DELETE);
+  // Once a source has no rows, its name may be used for another service.
   const gone = await db.query(sql`delete from tributary.sources where name = ${source} returning 1`);
   return { ...touched, 'tributary.sources': gone.length };
 }
 
-const FOUND = (rows: Sql): Sql => sql`select count(*) as n ${rows}`;
-const DELETED = (rows: Sql): Sql => sql`with gone as (delete ${rows} returning 1) select count(*) as n from gone`;
+const COUNT = (rows: Sql): Sql => sql`select count(*) as n ${rows}`;
+const DELETE = (rows: Sql): Sql => sql`with gone as (delete ${rows} returning 1) select count(*) as n from gone`;
 
-async function countIn(tables: readonly string[], db: Queryable, source: string, of = FOUND) {
+async function countIn(tables: readonly string[], db: Queryable, source: string, of = COUNT) {
   const touched: Record<string, number> = {};
   for (const table of tables.map((name) => `tributary.${name}`)) {
     const [row] = await db.query<{ n: number }>(of(sql`from ${raw(table)} where source = ${source}`));

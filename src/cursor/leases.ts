@@ -7,27 +7,27 @@ import type { Database, Queryable } from './database/index.ts';
 import { raw, type Sql, sql } from './database/sql.ts';
 
 /**
- * Who may write a stream. The epoch rises with every holder and is checked in every commit, so that one who slept past its lease cannot
- * write any more. The clock is the database's: it is the one that all processes share.
+ * Exclusive write access to a stream. The epoch rises with every holder and is checked in every commit, so that a process that was
+ * suspended past the end of its lease cannot write. Expiry goes by the database's clock, which all processes share.
  */
 export type Lease<S extends string = SyncName> = Awaited<ReturnType<typeof acquireLease<S>>>;
 
 interface LeaseOptions {
-  /** A long piece of work that lets others go first: they need not wait for its end. */
+  /** For long work that yields: others that want the lease need not wait for its end. */
   givesWay?: boolean;
   signal?: AbortSignal | undefined;
-  /** What is done in the transaction that takes the lease: reads what only the holder changes, and records that it began. */
-  onTaken?: ((tx: Queryable, epoch: number) => Promise<void>) | undefined;
-  /** With it, waiting has no limit, and the holder is reported after a moment. Without it, waiting ends after half a minute. */
+  /** Runs in the transaction that takes the lease: reads what only the holder changes, and records that the run started. */
+  onTaken?: ((tx: Queryable) => Promise<void>) | undefined;
+  /** Called with the holder after two seconds of waiting. With it, waiting has no limit; without it, it ends after 30 s. */
   onWait?: ((holder: string) => void) | undefined;
 }
 
 const LEASE_SECONDS = 60;
 /** How long a holder may take to finish its commit before it gives way. */
 const PATIENCE_MS = 30_000;
-/** How soon the waiting process looks again: later each time, up to this. */
-const [FIRST_LOOK_MS, LOOK_AGAIN_MS] = [10, 200];
-const SAID_AFTER_MS = 2000; // A poll is over sooner, and nobody needs to hear of it.
+/** The polling interval of a waiting process: doubles from the first value up to the second. */
+const [FIRST_POLL_MS, LONGEST_POLL_MS] = [10, 200];
+const REPORT_AFTER_MS = 2000; // Most runs end sooner; such short waits are not worth reporting.
 
 export async function acquireLease<S extends string>(
   db: Database,
@@ -43,20 +43,20 @@ export async function acquireLease<S extends string>(
   return {
     source,
     stream,
-    /** Another one after the stream was given away and taken again. */
+    /** Changes when the lease is handed over and taken back. */
     get epoch() {
       return epoch;
     },
-    /** Whether somebody waits for the stream. Only of interest to a holder that gives way. */
+    /** Whether another process waits for the lease. Only meaningful with `givesWay`. */
     isWanted: async (): Promise<boolean> => (await readLease(db, source, stream))?.wanted ?? false,
-    /** Hands the stream to whoever waits for it, and takes it again afterwards. No commit may be under way. */
+    /** Hands the lease to the waiting process, and takes it back afterwards. No commit may be in progress. */
     async giveWay(until: AbortSignal): Promise<void> {
       await db.query(giveBack(source, stream, sql`epoch = ${epoch}`));
-      // The waiting process looks again within this time; a holder that took the stream back at once would starve it.
-      await pause(3 * LOOK_AGAIN_MS, until);
+      // The waiting process polls within this time; a holder that took the lease back at once would starve it.
+      await pause(3 * LONGEST_POLL_MS, until);
       epoch = await waitForLease(db, request, { signal: until, patienceMs: Number.POSITIVE_INFINITY });
     },
-    /** Also as a part of a transaction. If that fails, the lease has to be released again, by itself. */
+    /** May be part of a transaction. If that fails, the lease must be released again, outside of it. */
     async release(tx: Queryable = db): Promise<void> {
       void stopRenewing();
       await tx.query(giveBack(source, stream, sql`epoch = ${epoch}`));
@@ -82,11 +82,11 @@ export async function withLease<T>(
 
 const RENEW_MS = 5000;
 
-/** Renews until it is told to stop; the renewal under way can then be awaited. One at a time, so that they do not pile up on a slow database. */
+/** Renews until the returned function is called, which awaits a running renewal. One at a time, so that they do not pile up. */
 export function keepRenewing(renew: () => Promise<unknown>): () => Promise<void> {
   let underWay: Promise<void> | undefined;
   const attempt = async (): Promise<void> => {
-    // Recovery: tried again in a few seconds; once it has ended, the fence refuses our commits.
+    // Recovery: retried in a few seconds; once the lease has expired, the fence rejects our commits.
     await renew().catch(() => {});
     underWay = undefined;
   };
@@ -103,7 +103,7 @@ interface LeaseRequest extends Record<'source' | 'stream' | 'holder', string> {
   givesWay: boolean;
 }
 
-/** Waits for a holder that gives way; a backfill for any holder, and without limit once it has given way itself. */
+/** Waits only for holders that give way. A request with `givesWay` waits for any holder, and without limit to get its own lease back. */
 async function waitForLease(
   db: Database,
   request: LeaseRequest,
@@ -111,21 +111,21 @@ async function waitForLease(
 ): Promise<number> {
   const { source, stream, givesWay } = request;
   const began = performance.now();
-  let said = false;
-  for (let ms = FIRST_LOOK_MS; ; ms = Math.min(2 * ms, LOOK_AGAIN_MS)) {
+  let isReported = false;
+  for (let ms = FIRST_POLL_MS; ; ms = Math.min(2 * ms, LONGEST_POLL_MS)) {
     const epoch = await takeFree(db, request, onTaken);
     if (epoch !== undefined) return epoch;
     const other = await readLease(db, source, stream);
     if (other && isDead(other.holder)) {
-      // The holder was killed on this machine: nobody needs to wait until its lease expires.
+      // The holder was killed on this machine, so there is no need to wait until its lease expires.
       await db.query(giveBack(source, stream, sql`epoch = ${other.epoch}`));
       continue;
     }
     const waitedMs = performance.now() - began;
     if (!(givesWay || other?.gives_way) || waitedMs > patienceMs) throw heldByOther(request, other);
     if (!givesWay) await db.query(askForLease(source, stream));
-    if (!said && other && waitedMs > SAID_AFTER_MS) onWait?.(other.holder);
-    said ||= waitedMs > SAID_AFTER_MS;
+    if (!isReported && other && waitedMs > REPORT_AFTER_MS) onWait?.(other.holder);
+    isReported ||= waitedMs > REPORT_AFTER_MS;
     await pause(ms, signal);
   }
 }
@@ -136,18 +136,18 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   });
 }
 
-/** Says that the lease is ours until the transaction ends: its row is locked, so nobody takes over in between. */
+/** Guarantees that the lease is ours until the transaction ends: its row is locked, so no other process can take it. */
 export interface Fence {
   /** When the transaction began, by the database's clock. */
   now: Instant;
-  /** For transactions that may take longer than a lease lasts: renews it, unless that was done seconds ago. */
+  /** Renews the lease, unless that was done seconds ago: for transactions that may take longer than a lease lasts. */
   renew(): Promise<void>;
 }
 
-/** Filters are those that the rows were read with: while a backfill gave way, a sync may have brought others. */
+/** `filters` are those that the rows were read with: while a backfill gave way, a sync may have changed them. */
 type Fenced = Pick<Lease, 'source' | 'stream' | 'epoch'> & { filters?: string | undefined };
 
-/** Inside the transaction of every commit, before anything is written. */
+/** Must be called inside the transaction of every commit, before anything is written. */
 export async function checkFence(tx: Queryable, { source, stream, epoch, filters }: Fenced): Promise<Fence> {
   let checkedAt = Number.NEGATIVE_INFINITY;
   const check = async (): Promise<Instant> => {
@@ -179,13 +179,13 @@ export async function checkFence(tx: Queryable, { source, stream, epoch, filters
   };
 }
 
-/** Returns once every commit of the source that is under way now is through: each holds the row of its lease until then. */
+/** Waits for all commits of the source that are in progress: each holds a row lock on its lease until it ends. */
 export async function waitForCommits(db: Queryable, source: string): Promise<void> {
   await db.query(sql`select from tributary.leases where source = ${source} for share`);
 }
 
-/** Releases a lease that a run of this process could not release: the database was away, or the run hangs and may write no more. */
-export async function giveBackOwn(db: Queryable, source: string, stream: SyncName, holder: string): Promise<void> {
+/** Releases a lease that a run of this process left behind: the database was unavailable, or the run hangs and must not write any more. */
+export async function releaseOwn(db: Queryable, source: string, stream: SyncName, holder: string): Promise<void> {
   await db.query(giveBack(source, stream, sql`holder = ${holder} and expires_at > clock_timestamp()`));
 }
 
@@ -193,12 +193,12 @@ function takeFree(db: Database, request: LeaseRequest, onTaken: LeaseOptions['on
   return db.transaction(async (tx) => {
     const [expired] = await tx.query<{ epoch: number }>(takeExpired(request));
     const taken = expired ?? (await tx.query<{ epoch: number }>(insertLease(request)))[0];
-    if (taken) await onTaken?.(tx, taken.epoch);
+    if (taken) await onTaken?.(tx);
     return taken?.epoch;
   });
 }
 
-/** Somebody else has the stream: whoever did not wait for it may ask again. */
+/** Another process holds the lease; the caller may try again. */
 export class StreamBusy extends RetryLater {}
 
 function heldByOther({ source, stream, givesWay }: LeaseRequest, other: Found | undefined): StreamBusy {
@@ -211,7 +211,7 @@ function heldByOther({ source, stream, givesWay }: LeaseRequest, other: Found | 
 
 const inSeconds = raw(`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`);
 
-/** Free to be changed: a row that a commit has locked is passed over, not waited for. A waiter would keep a connection of the pool. */
+/** Skips a row that a commit has locked instead of waiting for it: a waiting query would occupy a connection of the pool. */
 const unlocked = (source: string, stream: string): Sql => sql`(source, stream) = (
   select source, stream from tributary.leases where source = ${source} and stream = ${stream} for update skip locked)`;
 
@@ -221,7 +221,7 @@ const takeExpired = ({ source, stream, holder, givesWay }: LeaseRequest): Sql =>
   where ${unlocked(source, stream)} and expires_at <= clock_timestamp()
   returning epoch`;
 
-/** Looks first: an insert would wait for a commit that has the row. */
+/** Checks for the row first: an insert would wait for a commit that has locked it. */
 const insertLease = ({ source, stream, holder, givesWay }: LeaseRequest): Sql => sql`
   insert into tributary.leases (source, stream, epoch, holder, gives_way, expires_at)
   select ${source}, ${stream}, 1, ${holder}, ${givesWay}, ${inSeconds}
@@ -229,7 +229,7 @@ const insertLease = ({ source, stream, holder, givesWay }: LeaseRequest): Sql =>
   on conflict (source, stream) do nothing
   returning epoch`;
 
-/** Outlives the time until the one who waits looks again; one that has left is soon no longer waited for. */
+/** Two seconds exceed the polling interval of the waiting process, yet a process that stopped waiting is soon forgotten. */
 const askForLease = (source: string, stream: string): Sql => sql`
   update tributary.leases set wanted_until = clock_timestamp() + interval '2 seconds' where ${unlocked(source, stream)}`;
 
@@ -244,7 +244,7 @@ const renewUnlocked = (source: string, stream: string, epoch: number): Sql => sq
   update tributary.leases set expires_at = ${inSeconds} where ${unlocked(source, stream)} and epoch = ${epoch}
   returning epoch`;
 
-/** Raises the epoch, so that a renewal that is still in flight cannot revive the lease. */
+/** Raises the epoch, so that a renewal in flight cannot revive the lease. */
 const giveBack = (source: string, stream: string, which: Sql): Sql => sql`
   update tributary.leases set expires_at = clock_timestamp(), epoch = epoch + 1
   where source = ${source} and stream = ${stream} and ${which}`;

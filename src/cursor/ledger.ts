@@ -15,31 +15,31 @@ export interface Feeds extends Omit<AnyFeed, 'sink'> {
   sinks: readonly string[];
 }
 
-/** What a commit says about progress. It is written in the same transaction as the rows wherever that is possible. */
+/** The progress made by a commit. Written in the same transaction as the rows where the sink allows it. */
 export interface Advance extends Feed {
-  /** Names this commit, so that its outcome can be looked up. */
+  /** Identifies this commit, so that its outcome can be looked up. */
   commitId: string;
   runId: string;
   epoch: number;
-  /** What its rows were asked for with; a commit under other filters than the state's is refused. */
+  /** The filters that its rows were read with; the commit is refused if they differ from those in the state. */
   filters?: string | undefined;
   since: Instant;
-  /** The windows that are in the sink once this commit is, in order. None where rows are delivered ahead of the proof. */
+  /** The windows that this commit completes in the sink, in order. Empty if rows are delivered ahead of their proof. */
   spans: readonly Span[];
-  /** The newest event that is not in the future; undefined where there is none. */
+  /** The newest event that is not in the future; undefined if there is none. */
   newestSeen: Instant | undefined;
 }
 
 export interface Span extends Window {
-  /** The certificate that the window is complete. Only certified windows carry the watermark. */
+  /** The certificate that the window is complete. Only certified windows advance the watermark. */
   certified: Certified | undefined;
   rows: number;
-  /** The batch holds every row of the window, so a row that only the sink has is no longer returned by the service. */
+  /** The batch holds every row of the window: a row that only the sink has is no longer returned by the service. */
   whole?: boolean | undefined;
   note?: string | undefined;
 }
 
-/** Writes the windows, and moves the cursor as far as the ledger proves. Without `rows`, as for a sink that cannot count, a window has the rows that were read. */
+/** Writes the windows and advances the cursor as far as is proven. Without `rows` (a sink that cannot count), windows get the rows read. */
 export async function applyAdvance(tx: Queryable, fence: Fence, advance: Advance, rows?: SinkRows): Promise<void> {
   await fence.renew();
   if (rows) await carryRows(tx, advance, rows);
@@ -64,7 +64,7 @@ export const entryOf = ({ start, end, certified, rows, note }: Span, runId: stri
   ...{ readAt: now, provenAt: certified ? now : undefined },
 });
 
-/** Reads back an advance from the text that its commit wrote. The certificates were checked then; the text holds their windows. */
+/** Restores an advance from the text that its commit wrote. The certificates were checked then; the text only has their windows. */
 export const readBack = (advance: Advance): Advance => ({
   ...advance,
   spans: advance.spans.map((span) => ({ ...span, certified: span.certified && Certified.onRecord(span) })),
@@ -81,10 +81,10 @@ export async function readLedgers(db: Queryable, feeds: Feeds, from: Instant): P
 
 export type SinkLedgerRow = Nulled<Entry> & { sink: string };
 
-/** Every note of a window that was reopened begins with this, so that syncs, `status` and alerts tell these windows from others. */
+/** The prefix of the note of every reopened window: syncs, `status` and alerts recognise these windows by it. */
 export const SINK_CHANGED = 'the sink was changed: ';
 
-/** Of source $1 and stream $2 in the sinks $3, in order: what ends after a moment, and what was reopened before it, where a backfill had been. */
+/** Of source $1 and stream $2 in the sinks $3, in order: windows that end after `from`, and reopened ones of backfills before it. */
 export const selectEntries = (from: string): string => `
   select sink, ${ENTRY} from tributary.windows
   where source = $1 and stream = $2 and sink = any($3)
@@ -118,7 +118,7 @@ function insertEntries({ source, stream, sink }: Feed, entries: readonly Entry[]
 
 const WATERMARK = 'coalesce(c.complete_through, c.since)';
 
-/** The watermark only ever rises, unless `since` moves back to time that was never read. Returns where it stands and what is certified behind it. */
+/** The watermark never falls, unless `since` moves back to unread time. Returns it and the certified windows that end after it. */
 const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Advance): Sql => sql`
   insert into tributary.cursors as c (source, stream, sink, since, newest_seen, last_commit)
   values (${source}, ${stream}, ${sink}, ${toIso(since)}, ${isoOrNull(newestSeen)}, ${commitId})
@@ -134,13 +134,13 @@ const upsertCursor = ({ source, stream, sink, since, newestSeen, commitId }: Adv
     where ${ofFeed({ source, stream, sink })} and state = 'certified' and end_at > ${raw(WATERMARK)}) as certified`;
 
 /**
- * The promise of a stream in a sink: every event from `since` to `complete_through` that the filters let through is there, except those set
- * aside. These columns stand beside the watermark wherever it is shown; each is SQL about a cursor `c`.
+ * A feed guarantees: every event from `since` to `complete_through` that passes the filters is in the sink, except those set aside.
+ * These columns are shown beside the watermark everywhere; each is an SQL expression on a cursor `c`.
  */
 export const COVERAGE = {
   filters: `(select nullif(f.filters, '') from tributary.filters f where (f.source, f.stream) = (c.source, c.stream))`,
   setAside: `(select count(*) from tributary.quarantine q where (q.source, q.stream) = (c.source, c.stream))`,
-  /** What is proven before `since`, and behind a hole: a multirange. */
+  /** What is proven before `since`, and after a gap: a multirange. */
   alsoComplete: `(
     select coalesce(range_agg(tstzrange(w.start_at, w.end_at)), '{}')
       - tstzmultirange(tstzrange(c.since, coalesce(c.complete_through, c.since)))
@@ -148,14 +148,14 @@ export const COVERAGE = {
     where (w.source, w.stream, w.sink) = (c.source, c.stream, c.sink) and w.state = 'certified')`,
 } as const;
 
-/** The same ranges for a program: a list of `[start, end]`, in order. */
+/** The same ranges as a JSON list of `[start, end]`, in order. */
 export const ALSO_COMPLETE_LIST = `(
   select coalesce(jsonb_agg(jsonb_build_array(${instantOf('lower(r)')}, ${instantOf('upper(r)')}) order by r), '[]')
   from unnest(${COVERAGE.alsoComplete}) r)`;
 
 export type RangePairs = ReadonlyArray<readonly [Instant, Instant]>;
 
-/** One stream in one sink, as the view `coverage` and `_coverage.json` have it. */
+/** A feed as shown by the view `coverage` and `_coverage.json`. */
 export interface CoverageRow {
   source: string;
   stream: string;
@@ -179,7 +179,7 @@ export async function readCoverage(db: Queryable, feed: AnyFeed): Promise<Covera
 export const isoRanges = (pairs: RangePairs): Array<{ start: string; end: string }> =>
   pairs.map(([start, end]) => ({ start: toIso(start), end: toIso(end) }));
 
-/** How many milliseconds of a range are proven in every one of some sinks. All are SQL; `sinks` selects a column `sink`. */
+/** The milliseconds of a range that are proven in the sink with the fewest. All arguments are SQL; `sinks` selects a column `sink`. */
 export const provenMs = (of: Record<'source' | 'stream' | 'start' | 'end' | 'sinks', string>): string => `(
   select coalesce(min(ms), 0) from (
     select round(coalesce(sum(extract(epoch from least(w.end_at, ${of.end}) - greatest(w.start_at, ${of.start})))
@@ -188,7 +188,7 @@ export const provenMs = (of: Record<'source' | 'stream' | 'start' | 'end' | 'sin
       and w.state = 'certified' and w.end_at > ${of.start} and w.start_at < ${of.end}
     group by s.sink) each_sink)`;
 
-/** The share of a window that is proven in every one of these sinks: 1 only where all of it is. */
+/** The share of a window that is proven in the sink with the smallest share: 1 only if all of it is proven in every sink. */
 export async function certifiedShare(
   db: Queryable,
   { source, stream }: Pick<Feed, 'source' | 'stream'>,

@@ -3,25 +3,25 @@ import { holderOf } from './database/holders.ts';
 import type { Database, Queryable } from './database/index.ts';
 import { acquireLease, renewHeld } from './leases.ts';
 
-/** Its holder may send files for minutes, also behind a pooler: no transaction stays open. It is a lease. */
+/** A lock for writing files, which may take minutes. It is a lease, so no transaction stays open and it works behind a pooler. */
 export type Lock = Awaited<ReturnType<typeof takeLock>>;
 
-/** No source has this name. */
+/** The lease's source: no real source has this name. */
 const KEY = 'locked files';
 
-/** Within a process they queue up; between processes they look again. */
+/** Callers within a process wait in a queue; processes poll the lease. */
 const queues = new WeakMap<Database, Map<string, Promise<void>>>();
 
 export async function takeLock(db: Database, name: string) {
   const leave = await enter(db, name);
-  // However long another holder takes: who waits for files has read their rows already.
+  // Waits without limit: the caller has already read the rows for these files.
   const waits = { givesWay: true, onWait: () => {} };
   const lease = await acquireLease(db, KEY, name, holderOf('files'), waits).catch((error: unknown) => {
     leave();
     throw error;
   });
   return {
-    /** In the transaction that writes what was done behind it. Throws if it was lost; nobody takes it before the transaction ends. */
+    /** Call in the transaction that records the work. Throws if the lock was lost; nobody can take it until the transaction ends. */
     async check(tx: Queryable): Promise<void> {
       if ((await tx.query(renewHeld(KEY, name, lease.epoch))).length > 0) return;
       throw new RetryLater(
@@ -29,11 +29,11 @@ export async function takeLock(db: Database, name: string) {
         { kept: 'what was committed before; the next commit looks at the files first', next: 'run again' },
       );
     },
-    /** At the end of that transaction. */
+    /** Call at the end of that transaction. */
     giveBack: (tx: Queryable): Promise<void> => lease.release(tx),
-    /** Lets the next one in, and gives the lock back, unless a transaction has done so. */
+    /** Admits the next caller, and releases the lease unless a transaction has done so. */
     async release(isGivenBack: boolean): Promise<void> {
-      // Recovery: if the database is away, the lock ends by itself.
+      // Recovery: if the database is unavailable, the lease expires by itself.
       if (!isGivenBack) await lease.release().catch(() => {});
       leave();
     },

@@ -12,30 +12,30 @@ export interface Rejected {
   reason: string;
 }
 
-/** The reader has left out what the settings call private; whoever else comes here must not bring a link's password either. */
+/** The reader has already applied the privacy settings; other callers must not store a link's password either. */
 const redact = createRedact(DEFAULT_PRIVACY);
 
-/** Keeps each record once, however often it is read again. Written with the batch it came with, so neither is lost. */
+/** Stores each record once, however often it is read. Written in the transaction of its batch, so that neither is lost. */
 export async function quarantine(
   tx: Queryable,
-  place: { source: string; stream: StreamName; runId: string },
+  origin: { source: string; stream: StreamName; runId: string },
   rejected: readonly Rejected[],
 ): Promise<void> {
   if (rejected.length === 0) return;
-  const isForgotten = createMentions(await readForgotten(tx, place.source));
+  const isForgotten = createMentions(await readForgotten(tx, origin.source));
   for (const { record, reason } of rejected) {
     const kept = redact(record);
     if (isForgotten(kept)) continue;
-    // As text, because what made it unusable may be what jsonb refuses.
+    // Stored as text, because jsonb may reject the very thing that makes the record unusable.
     await tx.query(sql`
       insert into tributary.quarantine as q (source, stream, digest, reason, record, run_id)
-      values (${place.source}, ${place.stream}, ${digestOf(kept)}, ${storableText(reason)}, ${textOf(kept)}, ${place.runId})
+      values (${origin.source}, ${origin.stream}, ${digestOf(kept)}, ${storableText(reason)}, ${textOf(kept)}, ${origin.runId})
       on conflict (source, stream, digest) do update
         set reason = excluded.reason, record = excluded.record, last_at = now(), run_id = excluded.run_id`);
   }
 }
 
-/** Link and customer are joined when a record is read: with their counters in it, one record would be kept once a poll. */
+/** Only the ids of link and customer count: their counters change, so that the record would be stored again at every poll. */
 function digestOf(record: unknown): string {
   const own = isObject(record) ? { ...record, link: idOf(record.link), customer: idOf(record.customer) } : record;
   return createHash('sha256').update(textOf(own)).digest('hex');
@@ -45,7 +45,7 @@ const idOf = (joined: unknown): unknown => (isObject(joined) && 'id' in joined ?
 
 const textOf = (value: unknown): string => storableText(stringifyJson(value) ?? 'null');
 
-/** For people, whatever the privacy settings keep: others see the screen, and its text is pasted into tickets. */
+/** For display, stricter than the privacy settings: screens are shared, and their text is pasted into tickets. */
 export const masked = createRedact({ linkPassword: 'drop', ip: 'drop', customer: 'drop' });
 
 export interface Quarantined {
@@ -64,7 +64,7 @@ interface QuarantineFilter {
   ids?: readonly number[] | undefined;
   source?: string | undefined;
   stream?: string | undefined;
-  /** Only records that come after this one in the list, by its id: the next page. */
+  /** The id of the last record on the previous page: only records after it are listed. */
   before?: number | undefined;
   limit?: number | undefined;
 }

@@ -10,7 +10,7 @@ export interface RunLine {
 
 export interface RunRequest {
   at: string;
-  /** Null where it was no range that was asked for: a page of all links. */
+  /** Null for a request without a time range: a page of all links. */
   from: string | null;
   to: string | null;
   order: string;
@@ -18,7 +18,7 @@ export interface RunRequest {
   limit: number;
   rows: number | null;
   ms: number;
-  /** Null without an answer, or with one that was unusable whatever its status. */
+  /** Null without an answer, or if the answer was unusable regardless of its status. */
   status: number | null;
 }
 
@@ -27,14 +27,14 @@ export interface RunLog {
   request: readonly RunRequest[];
 }
 
-/** So many of the last of each kind are kept of a run. */
+/** How many entries of each kind are kept per run: the last ones. */
 export const MOST_KEPT: Readonly<Record<keyof RunLog, number>> = { line: 200, request: 500 };
 
-/** How long: a poll a minute has little to say, and says it 4,000 times a day. */
+/** Retention: polls of every minute log little each, but add up to 4,000 entries a day. */
 const KEPT_DAYS = 7;
 
 export async function appendRunLog(db: Queryable, run: string, kind: keyof RunLog, entries: readonly object[]) {
-  // A service's own words: they may hold what Postgres refuses.
+  // Texts from the service may hold characters that Postgres rejects.
   const texts = storableJson(JSON.stringify(entries));
   await db.query(sql`
     insert into tributary.run_log (run_id, kind, at, entry) select ${run}, ${kind}, (entry ->> 'at')::timestamptz, entry - 'at'
@@ -48,12 +48,12 @@ export async function trimRunLog(db: Queryable, run: string, kind: keyof RunLog)
       order by id desc offset ${MOST_KEPT[kind]} limit 1)`);
 }
 
-/** With a run, all of its log goes, too; this is for runs that are kept for longer. */
+/** Deleting a run deletes its log as well; this is for runs that are kept longer than their log. */
 export async function removeOldRunLogs(db: Queryable): Promise<void> {
   await db.query(sql`delete from tributary.run_log where at < now() - interval '${raw(KEPT_DAYS)} days'`);
 }
 
-/** In the order of time, the newest of them where more were written while somebody trims. */
+/** In order of time, at most MOST_KEPT of each kind: more may be stored until the next trim. */
 export async function readRunLog(db: Queryable, run: string): Promise<RunLog> {
   const rows = await db.query<{ kind: keyof RunLog; at: string; entry: object }>(
     sql`select kind, ${isoOf('at')} as at, entry from tributary.run_log where run_id = ${run} order by kind, id`,

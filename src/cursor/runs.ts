@@ -13,43 +13,46 @@ export interface SinkTally {
 
 export type Tally = ReturnType<typeof emptyTally>;
 
-/** What a run did, as the `runs` table and the summary show it. Of several sinks: in the one that got most rows. */
+/** What a run did, as the `runs` table and the summary show it. With several sinks, the counts are of the one that got most rows. */
 export const emptyTally = () => ({
   read: 0,
   new: 0,
   changed: 0,
   unchanged: 0,
   quarantined: 0,
-  /** Rows with characters that a sink could not hold. */
+  /** Rows with characters that a sink could not store. */
   sanitized: 0,
-  /** By sink. A sink that was added or emptied gets rows that the others have. */
+  /** By sink. A sink that was added or emptied gets rows that the others already have. */
   sinks: {} as Record<string, SinkTally>,
   requests: 0,
   tooManyRequests: 0,
-  /** Per column: how often an alias contradicted its canonical field, how often a value did not fit. */
+  /** Per column: how often an alias contradicted its canonical field, and how often a value had the wrong type. */
   contradictions: {} as Record<string, number>,
   typeMismatches: {} as Record<string, number>,
   schemaChanges: [] as string[],
 });
 
-/** Counts what a commit did. Pages overlap: what counts is what the sink met. */
+/** Adds a commit to the tally. Counts the rows that reached the sink, not the rows read: pages overlap. */
 export function countCommit(tally: Tally, sink: string, done: SinkTally): void {
   const { new: n, changed, unchanged } = tally.sinks[sink] ?? { new: 0, changed: 0, unchanged: 0 };
   tally.sinks[sink] = { new: n + done.new, changed: changed + done.changed, unchanged: unchanged + done.unchanged };
-  const metBy = (one: SinkTally): number => one.new + one.changed + one.unchanged;
-  const [fullest = done] = Object.values(tally.sinks).sort((a, b) => metBy(b) - metBy(a));
-  Object.assign(tally, fullest, { read: metBy(fullest) });
+  const rowsOf = (one: SinkTally): number => one.new + one.changed + one.unchanged;
+  const [fullest = done] = Object.values(tally.sinks).sort((a, b) => rowsOf(b) - rowsOf(a));
+  Object.assign(tally, fullest, { read: rowsOf(fullest) });
 }
 
-/** By sink, where they did not all get the same. Not by unchanged rows: of overlapping pages a larger batch meets fewer. */
+/** By sink, or null if all got the same. Unchanged rows are ignored: with overlapping pages, larger batches have fewer of them. */
 export function differingSinks({ sinks }: Pick<Tally, 'sinks'>): Record<string, SinkTally> | null {
   const [first, ...others] = Object.values(sinks);
   return others.every((one) => one.new === first?.new && one.changed === first.changed) ? null : sinks;
 }
 
-export type RunState = 'done' | 'incomplete' | 'refused' | 'interrupted' | 'failed';
+export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
 
-/** A re-sweep is a sync that also read proven windows again; a repair is what `verify --repair` read again; a retry is of records set aside. */
+/** How a run ended. */
+export type RunState = Exclude<(typeof RUN_STATES)[number], 'running'>;
+
+/** A re-sweep is a sync that also read proven windows again; a repair is done by `verify --repair`; a retry is of quarantined records. */
 export const RUN_KINDS = ['sync', 're-sweep', 'backfill', 'repair', 'retry'] as const;
 
 export type RunKind = (typeof RUN_KINDS)[number];
@@ -61,14 +64,14 @@ export interface Run {
   stream: SyncName;
 }
 
-/** Sortable by time, unique without asking the database. */
+/** Sortable by time, and unique without a query. */
 export const newRunId = (now: number = Date.now()): string =>
   `${new Date(now).toISOString().replace(/[-:.]/g, '').slice(0, 15)}-${randomBytes(4).toString('hex')}`;
 
-/** The form of it, as Postgres reads it: a row whose `_run_id` looks otherwise was written by somebody else. */
+/** The format as a Postgres regex: a row whose `_run_id` does not match was written by somebody else. */
 export const RUN_ID = '^[0-9]{8}T[0-9]{6}-[0-9a-f]{8}$';
 
-/** Under the lease: whatever else of its kind is called running has died. Returns when it began. */
+/** Called under the lease, so other runs of this kind in state `running` have died. Returns the start time. */
 export async function startRun(db: Queryable, run: Run): Promise<Instant> {
   const { id, kind, source, stream } = run;
   const died = 'the process ended before it could report; what it committed is kept';
@@ -87,13 +90,13 @@ export const A_BUG = 'a bug in tributary ended it; the log says more';
 interface RunEnd {
   state: RunState;
   message?: string | undefined;
-  /** What it turned out to be, where that differs from what it began as. */
+  /** The final kind, if it differs from the kind at the start. */
   kind?: RunKind | undefined;
 }
 
 export async function finishRun(db: Queryable, id: string, end: RunEnd, tally: Tally): Promise<void> {
   const { state, message, kind } = end;
-  // A service's own words: they may hold what Postgres refuses, and the run must end all the same.
+  // Texts from the service may hold characters that Postgres rejects, and the end of the run must be recorded regardless.
   await db.query(sql`
     update tributary.runs
     set state = ${state}, finished_at = now(), message = ${message && storableText(message)}, kind = coalesce(${kind}, kind),
@@ -105,7 +108,7 @@ export async function finishRun(db: Queryable, id: string, end: RunEnd, tally: T
     where id = ${id}`);
 }
 
-/** A bug that ended a job before its run began, or outside of it, is in the history like one inside. */
+/** Records a bug outside of a run, such as before it began, in the run history. Bugs inside of a run are there already. */
 export async function recordBug(db: Queryable, { id, kind, source, stream }: Run, sinceMs: number): Promise<void> {
   await db.query(sql`
     insert into tributary.runs (id, kind, source, stream, state, finished_at, message)
@@ -115,7 +118,7 @@ export async function recordBug(db: Queryable, { id, kind, source, stream }: Run
         and finished_at > now() - make_interval(secs => ${sinceMs}::float8 / 1000))`);
 }
 
-/** How far a run is, for those who watch it. Its end counts again. */
+/** The progress of a running run, for display. Replaced by the final counts at its end. */
 export type RunProgress = { rows: number; requests: number };
 
 export async function recordProgress(db: Queryable, id: string, { rows, requests }: RunProgress): Promise<void> {
@@ -124,11 +127,9 @@ export async function recordProgress(db: Queryable, id: string, { rows, requests
     where id = ${id} and state = 'running'`);
 }
 
-/** A run `r` as one value, null where there is none; SQL. */
+/** SQL: a run `r` as one JSON value, null if there is none. */
 export const LAST_RUN = sql`case when r.id is not null then json_build_object('id', r.id, 'kind', r.kind, 'state', r.state,
   'startedAt', ${isoOf('r.started_at')}, 'finishedAt', ${isoOf('r.finished_at')}, 'message', r.message) end`;
-
-export const RUN_STATES = ['running', 'done', 'incomplete', 'refused', 'interrupted', 'failed'] as const;
 
 export interface RunFilter {
   id?: string | undefined;
@@ -137,7 +138,7 @@ export interface RunFilter {
   state?: string | undefined;
   kind?: string | undefined;
   since?: Instant | undefined;
-  /** Only runs older than this one, by its id: the next page of a list. */
+  /** The id of the last run on the previous page: only older runs are listed. */
   before?: string | undefined;
   limit: number;
 }
@@ -157,7 +158,7 @@ export interface RunRecord {
   quarantined: number;
   requests: number;
   tooManyRequests: number;
-  /** Where several sinks did not get the same rows: what each got; the figures above are of the one that got most. */
+  /** Counts by sink if they differ, else null; the figures above are of the sink that got most rows. */
   sinks: Record<string, SinkTally> | null;
   message: string | null;
 }
@@ -177,10 +178,10 @@ export async function listRuns(db: Queryable, filter: RunFilter): Promise<RunRec
     order by started_at desc, id desc limit ${limit}`);
 }
 
-/** So many at a time: the first time after years is no transaction of an hour. */
+/** Rows per statement, so that the first cleanup after years does not take an hour in one transaction. */
 const AT_ONCE = 10_000;
 
-/** A run that wrote rows goes too; `_run_id` then names what nobody can look up. The audit trail stays. */
+/** Also deletes runs that wrote rows; the `_run_id` of these rows can then no longer be looked up. The audit trail stays. */
 export async function removeOldHistory(db: Queryable, keepMs: number): Promise<void> {
   const old = (column: string): Sql => sql`${raw(column)} < now() - make_interval(secs => ${keepMs} / 1000.0)`;
   await db.query(sql`

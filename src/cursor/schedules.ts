@@ -3,7 +3,7 @@ import type { SyncName } from '../model/streams.ts';
 import type { Queryable } from './database/index.ts';
 import { instantOf, isoOf, sql, storableText } from './database/sql.ts';
 
-/** By the clock of the database: workers whose clocks differ must agree on what is due. */
+/** Times are by the database's clock, because workers whose clocks differ must agree on what is due. */
 export interface Due {
   source: string;
   stream: SyncName;
@@ -12,7 +12,7 @@ export interface Due {
   now: Instant;
 }
 
-/** One stream, with what else decides whether it can run: most polls need no further question. */
+/** A due stream with everything else that decides whether it can run, so that most polls need no further query. */
 interface DueStream extends Due {
   isParked: boolean;
   holder: string | null;
@@ -21,11 +21,11 @@ interface DueStream extends Due {
 interface Planned {
   source: string;
   stream: SyncName;
-  /** The schedule as text: when it changes, what was planned by the old one is planned again. */
+  /** The schedule as text: if it changes, the stream is due at once and rescheduled. */
   plan: string;
 }
 
-/** Schedules the streams of the config, new ones at once, and removes those that the config no longer has. */
+/** Schedules the streams of the config, new ones as due now, and removes those that the config no longer has. */
 export async function writeSchedules(db: Queryable, wanted: readonly Planned[]): Promise<void> {
   const all = JSON.stringify(wanted);
   await db.query(sql`
@@ -42,7 +42,7 @@ export async function writeSchedules(db: Queryable, wanted: readonly Planned[]):
 export const readSchedules = (db: Queryable): Promise<Due[]> =>
   db.query<Due>(sql`select ${DUE} from tributary.schedules order by next_run_at`);
 
-/** Compared with the value that was read, not the clock: of two workers that read the same, one finds it changed. */
+/** The update compares next_run_at with the value read, not with the clock: if two workers read the same, only one succeeds. */
 export async function claimDue(
   db: Queryable,
   { source, stream }: Pick<Due, 'source' | 'stream'>,
@@ -62,19 +62,14 @@ export async function claimDue(
   return due;
 }
 
+/** One stream, or all of the source if `stream` is `*`. */
 export async function scheduleNext(
   db: Queryable,
-  { source, stream }: Pick<Due, 'source' | 'stream'>,
+  { source, stream }: Pick<Parked, 'source' | 'stream'>,
   { at, failures }: { at: Instant; failures: number },
 ): Promise<void> {
   await db.query(sql`
     update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = ${failures}
-    where source = ${source} and stream = ${stream}`);
-}
-
-async function scheduleSource(db: Queryable, source: string, stream: string, at: Instant): Promise<void> {
-  await db.query(sql`
-    update tributary.schedules set next_run_at = ${toIso(at)}::timestamptz, failures = 0
     where source = ${source} and ${stream} in (stream, '*')`);
 }
 
@@ -88,7 +83,7 @@ export async function isLeased(db: Queryable, source: string, stream: SyncName):
 const DUE = sql`
   source, stream, failures, ${instantOf('next_run_at')} as "nextRunAt", ${instantOf('clock_timestamp()')} as now`;
 
-/** What the worker has written down of a stream: when it is due, and whether it waits for a person. Times are ISO in UTC. */
+/** When the worker next runs a stream, and whether the stream is parked. Times are ISO in UTC. */
 export interface Upcoming {
   nextRunAt: string | null;
   parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string } | null;
@@ -110,26 +105,26 @@ export async function readUpcoming(state: Queryable): Promise<(source: string, s
   });
 }
 
-/** The whole source: its key was refused, and every stream uses it. */
+/** Stands for the whole source: its key was refused, which every stream uses. */
 export const WHOLE_SOURCE = '*';
 
 interface Parked {
   source: string;
   /** One stream, or `*` for all of the source. */
   stream: string;
-  /** The service's own words; never holds the key. */
+  /** The message of the service; never contains the key. */
   reason: string;
   nextProbeAt: Instant;
 }
 
 interface Parking extends Parked {
   stream: SyncName | typeof WHOLE_SOURCE;
-  /** Of the config that was refused: with another one, it is worth asking again at once. */
+  /** Of the refused config: if it changes, the stream is unparked and probed at once. */
   fingerprint: string;
   nextStep: string | undefined;
 }
 
-/** Parks a stream. If it is parked already, the time it began and the next probe stay. */
+/** Parks a stream. If it is already parked, `since` and the next probe stay as they are. */
 export async function park(db: Queryable, parking: Parking): Promise<void> {
   const { source, stream, fingerprint, reason, nextStep, nextProbeAt } = parking;
   const [kept] = await db.query<{ probe: Instant }>(sql`
@@ -138,7 +133,7 @@ export async function park(db: Queryable, parking: Parking): Promise<void> {
     on conflict (source, stream) do update
       set reason = excluded.reason, next_step = excluded.next_step, fingerprint = excluded.fingerprint
     returning ${instantOf('next_probe_at')} as probe`);
-  await scheduleSource(db, source, stream, kept?.probe ?? nextProbeAt);
+  await scheduleNext(db, parking, { at: kept?.probe ?? nextProbeAt, failures: 0 });
 }
 
 export async function readParked(db: Queryable, source: string, stream: SyncName): Promise<Parked[]> {
@@ -147,7 +142,7 @@ export async function readParked(db: Queryable, source: string, stream: SyncName
     from tributary.parked where source = ${source} and stream in (${stream}, '*')`);
 }
 
-/** Claims the probe that is due: one of many workers asks the service, the others wait for its outcome. */
+/** Claims a due probe: one of many workers asks the service, the others wait for the outcome. */
 export async function claimProbe(
   db: Queryable,
   { source, stream }: Pick<Parked, 'source' | 'stream'>,
@@ -164,7 +159,7 @@ export async function claimProbe(
   return taken.length > 0 ? next : undefined;
 }
 
-/** A person may have fixed what it was refused for. Later probes start anew: the fix may take effect later. */
+/** For a user who may have fixed the reason for parking. The probe backoff restarts, as the fix may take effect later. */
 export async function makeDue(db: Queryable, source: string, stream: SyncName): Promise<void> {
   await db.query(sql`
     with probed as (
@@ -172,15 +167,15 @@ export async function makeDue(db: Queryable, source: string, stream: SyncName): 
     update tributary.schedules set next_run_at = clock_timestamp(), failures = 0 where source = ${source} and stream = ${stream}`);
 }
 
-/** It answers again: whatever waited for that is due now. */
+/** The service accepts requests again: the streams that were parked are due now. */
 export async function unpark(db: Queryable, { source, stream }: Pick<Parked, 'source' | 'stream'>): Promise<void> {
-  const gone = await db.query<{ now: Instant }>(sql`
+  const [deleted] = await db.query<{ now: Instant }>(sql`
     delete from tributary.parked where source = ${source} and stream = ${stream}
     returning ${instantOf('clock_timestamp()')} as now`);
-  if (gone[0]) await scheduleSource(db, source, stream, gone[0].now);
+  if (deleted) await scheduleNext(db, { source, stream }, { at: deleted.now, failures: 0 });
 }
 
-/** Parked under a config that has changed since, or that the config no longer has. */
+/** Unparks streams whose config has changed since, or which the config no longer has. */
 export async function unparkChanged(
   db: Queryable,
   fingerprints: ReadonlyArray<{ source: string; stream: string; fingerprint: string }>,

@@ -7,7 +7,7 @@ import { type Database, ifTable, type Queryable } from './database/index.ts';
 import { raw, sql } from './database/sql.ts';
 import { checkFence, type Lease } from './leases.ts';
 
-/** A name and the service behind it. Rows carry only the name: those of two services would mix under it. */
+/** A source's name and address. Rows only carry the name, so rows of two services under one name would mix. */
 export interface SourceAddress {
   name: string;
   /** Normalised, as the config holds it. */
@@ -26,7 +26,7 @@ const movedOf = (sources: readonly SourceAddress[], known: ReadonlyMap<string, s
     .map((source) => ({ ...source, was: known.get(source.name) ?? source.baseUrl }))
     .filter(({ was, baseUrl }) => was !== baseUrl);
 
-/** Called before the service is used: a new name is stored, one whose address changed is refused. */
+/** Called before the service is used: stores new names, and refuses a source whose address has changed. */
 export async function checkSources(db: Queryable, sources: readonly SourceAddress[]): Promise<void> {
   const known = await knownAddresses(db);
   const [moved] = movedOf(sources, known);
@@ -36,16 +36,16 @@ export async function checkSources(db: Queryable, sources: readonly SourceAddres
   if (fresh.length > 0) await keepAddresses(db, fresh);
 }
 
-/** Somebody said that it is the same service at another address. Returns the sources that moved. */
+/** The user confirmed (`--adopt`) that it is the same service at another address. Returns the sources that moved. */
 export async function adoptSources(db: Queryable, sources: readonly SourceAddress[]): Promise<string[]> {
   const moved = await findMoved(db, sources);
   await keepAddresses(db, sources);
   const names = moved.map(({ name }) => name);
-  // The workspace is taken from the rows that come next.
+  // The workspace is learned again from the next rows.
   await db.query(
     sql`update tributary.sources set workspace = null where name = any(${sources.map(({ name }) => name)})`,
   );
-  // Another server has habits of its own, and need not show the row that the old one showed last.
+  // The new server may behave differently, and need not return the newest row of the old one.
   await db.query(sql`delete from tributary.profiles where source = any(${names})`);
   await db.query(sql`update tributary.cursors set newest_seen = null where source = any(${names})`);
   return names;
@@ -62,17 +62,17 @@ export interface Workspace {
   keyHash: string | null;
 }
 
-/** A new key alone is no reason to refuse, nor are rows of links that moved between workspaces: only both together. */
+/** Refuses only if both the key and the workspace have changed: keys are replaced, and links move between workspaces. */
 export function createWorkspaceCheck(
   db: Queryable,
   { source, stream, keyHash }: { source: string; stream: StreamName; keyHash: string },
   known: Workspace | undefined,
 ): (rows: readonly Row[]) => Promise<void> {
-  const place = STREAMS[stream].columns.findIndex(({ name }) => name === 'link_workspace_id');
+  const column = STREAMS[stream].columns.findIndex(({ name }) => name === 'link_workspace_id');
   let isTrusted = false;
   return async (rows) => {
     if (isTrusted) return;
-    const shown = new Set(rows.flatMap(({ values }) => (values[place] ? [String(values[place])] : [])));
+    const shown = new Set(rows.flatMap(({ values }) => (values[column] ? [String(values[column])] : [])));
     const [first] = shown;
     if (first === undefined) return;
     const was = known?.id ?? first;
@@ -92,7 +92,7 @@ export function createWorkspaceCheck(
 const WORKSPACE_FIX =
   'give the other workspace a source of its own; if its rows are meant to join those of the first, run tributary sync --adopt once';
 
-/** Only of sources that something was read from: an address that was mistyped at first can be corrected. */
+/** Only of sources that rows were read from, so that an address that was mistyped at first can be corrected. */
 async function knownAddresses(db: Queryable): Promise<Map<string, string>> {
   const rows = await db.query<{ name: string; base_url: string }>(sql`
     select name, base_url from tributary.sources
@@ -111,7 +111,7 @@ async function keepAddresses(db: Queryable, sources: readonly SourceAddress[]): 
 
 export const UNKNOWN_SERVER: Profile = { ...UNKNOWN_PROFILE, pageRows: MAX_LIMIT };
 
-/** What is stored of it: three columns for people who look, and everything else as it is. */
+/** A profile is stored as three columns, for people who query them, and a JSON object with the rest. */
 export const PROFILE = `
   facts || jsonb_build_object('granularity', granularity, 'tickMs', tick_ms, 'pageRows', page_rows)`;
 
@@ -134,7 +134,7 @@ export async function readKnownProfiles(db: Queryable): Promise<Array<Profile & 
   return rows.map(({ profile, ...of }) => ({ ...of, ...UNKNOWN_SERVER, ...profile }));
 }
 
-/** Under other filters nothing is proven any more, and all is read again. Rows stay. Returns whether that was so. */
+/** If the filters have changed, nothing is proven any more and everything is read again; rows stay. Returns whether they have changed. */
 export async function changeFilters(
   db: Database,
   lease: Pick<Lease<StreamName>, 'source' | 'stream' | 'epoch'>,
@@ -149,7 +149,7 @@ export async function changeFilters(
       on conflict (source, stream) do update set filters = excluded.filters, changed_at = now()`);
     if (from === undefined) return false;
     await tx.query(sql`delete from tributary.windows where source = ${source} and stream = ${stream}`);
-    // Nor may an event be waited for that other filters let through: it never shows again, and the end of the stream could not be proven.
+    // newest_seen too: if the new filters exclude that event, it never shows again, and the end of the stream could not be proven.
     await tx.query(sql`
       update tributary.cursors set complete_through = null, newest_seen = null
       where source = ${source} and stream = ${stream}`);

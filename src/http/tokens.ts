@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { closeSync, constants, fstatSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openHome } from '../cursor/embedded/home.ts';
+import { openStateFolder } from '../cursor/embedded/state-folder.ts';
 import { ConfigError } from '../model/errors.ts';
 
 /** In ascending order: each role may also do what the ones before it may. */
@@ -29,7 +29,7 @@ export function isSame(given: string, wanted: string): boolean {
  * state folder and opened by the same rules: root follows no symbolic link to it, and uses no file of another user.
  */
 export async function ownToken(folder: string): Promise<string> {
-  const home = await openHome(folder);
+  const home = await openStateFolder(folder);
   const path = join(home.path, NAME);
   try {
     make(path);

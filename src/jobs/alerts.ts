@@ -3,7 +3,7 @@ import { sql } from '../cursor/database/sql.ts';
 import { toIso } from '../model/instant.ts';
 import type { Log } from '../model/log.ts';
 import { findUnmet } from '../sync/needs.ts';
-import { type Incident, type IncidentKind, markSent, recordTroubles, type Trouble, takeUnsent } from './incidents.ts';
+import { claimUnsent, type Incident, type IncidentKind, markSent, recordTroubles, type Trouble } from './incidents.ts';
 import type { ScheduledStreams } from './schedule.ts';
 
 export interface AlertDeps {
@@ -20,17 +20,17 @@ export type Alert = ReturnType<typeof alertOf>;
 
 const ANSWER_WITHIN_MS = 10_000;
 
-/** Sends an alert when trouble begins and another when it ends, each once, however many workers run. */
-export async function watch({ state, log, scheduled, sinks, webhook, muted = [] }: AlertDeps): Promise<void> {
+/** Sends one alert when an incident opens and one when it closes, regardless of how many workers run. */
+export async function sendAlerts({ state, log, scheduled, sinks, webhook, muted = [] }: AlertDeps): Promise<void> {
   const names = sinks.map((sink) => sink.name);
   await recordTroubles(state, await findTroubles(state, scheduled, names));
-  for (const incident of await takeUnsent(state)) {
+  for (const incident of await claimUnsent(state)) {
     const alert = alertOf(incident);
     const { source, stream, kind, text } = alert;
     const isSent = webhook !== undefined && !muted.includes(kind);
     const failure = isSent ? await post(webhook, { ...alert, text: forChat(text) }) : undefined;
     if (failure !== undefined) {
-      // Recovery: the alert stays unsent; a worker tries again within a minute.
+      // Recovery: the alert stays unsent; a worker retries within a minute.
       log.error({ source, stream, kind, reason: failure }, `the alert could not be delivered: ${text}`);
       continue;
     }
@@ -40,7 +40,7 @@ export async function watch({ state, log, scheduled, sinks, webhook, muted = [] 
   }
 }
 
-/** What a webhook gets. `text` is the whole of it for people, as Slack and others of its kind want it. */
+/** The body posted to the webhook. `text` is the human-readable summary that Slack and similar services display. */
 function alertOf({ source, stream, kind, message, openedAt, closedAt }: Incident) {
   const place = stream === '*' ? source : `${source}/${stream}`;
   const event = closedAt === undefined ? ('opened' as const) : ('recovered' as const);
@@ -48,10 +48,10 @@ function alertOf({ source, stream, kind, message, openedAt, closedAt }: Incident
   return { event, kind, source, stream, since: toIso(openedAt), message, text };
 }
 
-/** Slack reads these three as markup: what a service wrote into a message must not call a whole channel. */
+/** Slack parses these three characters as markup: text from the service must not be able to notify a whole channel. */
 const forChat = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** Returns what went wrong. The address stays out of it: it may hold a secret. */
+/** Returns the reason for a failure, without the URL: it may contain a secret. */
 async function post(url: string, alert: Alert): Promise<string | undefined> {
   try {
     const response = await fetch(url, {
@@ -77,11 +77,11 @@ export async function findTroubles(
   return [...(await findParked(db)), ...(await findFailing(db)), ...(await findUnmet(db, maxLagMs, sinks))];
 }
 
-/** What a bug or the config ended, and backfills that gave windows up, for a day: `late` might not tell. */
+/** Syncs that failed because of a bug or the config, and for a day backfills with failed windows: `late` may not cover them. */
 async function findFailing(db: Queryable): Promise<Trouble[]> {
   const rows = await db.query<{ source: string; stream: string; message: string }>(sql`
     select distinct on (source, stream) * from (
-      select s.source, s.stream, 'the last run failed: ' || coalesce(r.message, 'nobody knows why') as message
+      select s.source, s.stream, 'the last run failed: ' || coalesce(r.message, 'it recorded no reason') as message
       from tributary.schedules s join lateral (
         select state, message from tributary.runs r where (r.source, r.stream) = (s.source, s.stream)
           and kind in ('sync', 're-sweep') and state in ('done', 'incomplete', 'refused', 'failed')
@@ -96,7 +96,7 @@ async function findFailing(db: Queryable): Promise<Trouble[]> {
   return rows.map((row) => ({ ...row, kind: 'failing' }));
 }
 
-/** What stopped a stream may not be what keeps it from going on: where a later run failed for another reason, that comes first. */
+/** The reason for parking may be outdated: if a later run failed for another reason, the message leads with that one. */
 async function findParked(db: Queryable): Promise<Trouble[]> {
   type Found = { source: string; stream: string; reason: string; next: string | null; later: string | null };
   const rows = await db.query<Found>(sql`
@@ -107,8 +107,8 @@ async function findParked(db: Queryable): Promise<Trouble[]> {
       order by r.started_at desc limit 1
     ) r on r.state <> 'refused' and r.message <> p.reason`);
   return rows.map(({ source, stream, reason, next, later }) => {
-    // The words of a service may end with a full stop.
-    const [why, now] = [reason, later].map((words) => words?.replace(/\.$/, ''));
+    // Messages from the service may end with a full stop.
+    const [why, now] = [reason, later].map((text) => text?.replace(/\.$/, ''));
     const message = now
       ? `stopped: the last try failed, because ${now}. Before that: ${why}`
       : `stopped, because ${why}${next ? `. Next: ${next}` : ''}`;

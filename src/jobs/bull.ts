@@ -11,17 +11,17 @@ import {
 } from 'bullmq';
 import { Client } from '../cursor/database/connection.ts';
 import { addressOf, databaseFault } from '../cursor/database/errors.ts';
-import { leadsThroughPooler } from '../cursor/database/index.ts';
+import { isBehindPooler } from '../cursor/database/index.ts';
 import { ConfigError, Fault } from '../model/errors.ts';
 import type { Log } from '../model/log.ts';
 import type { QueuedJob } from './payloads.ts';
 import { checkRedis, openConsumer, openProducer, redisFault, redisPlace } from './redis.ts';
 import { nextRun } from './schedule.ts';
 
-/** The one home of BullMQ: the same few verbs on Redis and on Postgres. */
+/** The only module that imports BullMQ. Offers the same operations on Redis and on Postgres. */
 export type JobQueue = Awaited<ReturnType<typeof createQueue>>;
 
-/** Backfills have a queue and workers of their own: however many wait, a sync is taken up at once. */
+/** Backfills have their own queue and workers, so that a sync starts at once however many backfill windows wait. */
 type QueueName = 'sync' | 'backfill';
 export type BullQueue = Queue;
 
@@ -33,16 +33,16 @@ interface Scheduled {
 
 interface WorkOptions {
   concurrency: number;
-  /** A job whose worker is silent for so long is given to another. */
+  /** A job whose worker does not renew it for this long goes to another worker. */
   lockMs: number;
-  /** Returns how long to put the job off, or nothing when it is through. */
+  /** Returns for how long to delay the job, or undefined when it is done. */
   handle(data: unknown): Promise<number | undefined>;
 }
 
 interface QueueOptions {
   /** Redis, or undefined for the state database. */
   url: string | undefined;
-  /** To the state database itself, not to a pooler before it. */
+  /** Must point to the state database directly, not to a pooler. */
   stateUrl: string;
   log: Log;
 }
@@ -50,58 +50,58 @@ interface QueueOptions {
 const QUEUES = ['sync', 'backfill'] as const;
 const SCHEMA = 'tributary_queue';
 const PREFIX = 'tributary';
-/** Finished jobs are removed: the outcome is in the `runs` table. */
+/** Finished jobs are removed: the `runs` table has the outcome. */
 const ONCE = { removeOnComplete: true, removeOnFail: true } as const;
 
 export async function createQueue({ url, stateUrl, log }: QueueOptions) {
   await (url === undefined ? checkDirect(stateUrl) : checkRedis(url));
-  const home = url === undefined ? onPostgres(stateUrl) : onRedis(url);
-  const { Queue, Worker, FlowProducer } = home.classes;
+  const backend = url === undefined ? onPostgres(stateUrl) : onRedis(url);
+  const { Queue, Worker, FlowProducer } = backend.classes;
   const settings = {
     repeatStrategy: (after: number, { pattern }: { pattern?: string }) => nextRun(pattern ?? '', after),
   };
-  const listen = complain(log, home.place);
+  const onError = createErrorLogger(log, backend.place);
 
-  const producer = { connection: home.produce(), prefix: PREFIX };
+  const producer = { connection: backend.produce(), prefix: PREFIX };
   const queues = {
     sync: new Queue('sync', { ...producer, settings }),
     backfill: new Queue('backfill', producer),
   };
   const flows = new FlowProducer(producer);
   const workers: Worker[] = [];
-  // All of them before any is waited for: an error that nobody listens to ends the process.
-  flows.on('error', listen);
-  for (const queue of QUEUES) queues[queue].on('error', listen);
+  // Attached before the first await: an `error` event without a listener ends the process.
+  flows.on('error', onError);
+  for (const queue of QUEUES) queues[queue].on('error', onError);
   const close = async (): Promise<void> => {
-    // One that was told to close is not waited for again: its jobs may have been given up.
+    // Workers that are already closing are not awaited again: their jobs may have been given up.
     await Promise.all(workers.filter(({ closing }) => !closing).map((worker) => worker.close()));
     await flows.close();
     for (const queue of QUEUES) await queues[queue].close();
-    home.leave();
+    backend.disconnect();
   };
   try {
     for (const queue of QUEUES) await queues[queue].waitUntilReady();
   } catch (error) {
-    // Recovery: none here. What is open would keep the process from ending.
+    // Recovery: none. Open connections would keep the process alive, so they are closed first.
     await close();
-    throw home.fault(error);
+    throw backend.fault(error);
   }
   const optionsOf = ({ id }: QueuedJob) => ({ ...ONCE, jobId: id });
-  /** A server that is away is no bug, whatever its driver throws. */
+  /** Turns driver errors of an unavailable server into faults: an outage is not a bug. */
   const withFault =
-    <A extends unknown[], T>(verb: (...args: A) => Promise<T>) =>
+    <A extends unknown[], T>(operation: (...args: A) => Promise<T>) =>
     (...args: A): Promise<T> =>
-      verb(...args).catch((error: unknown) => {
-        throw home.fault(error);
+      operation(...args).catch((error: unknown) => {
+        throw backend.fault(error);
       });
 
   return {
-    place: home.place,
+    place: backend.place,
     queues: queues as unknown as Readonly<Record<QueueName, BullQueue>>,
     enqueue: withFault(async (queue: QueueName, job: QueuedJob): Promise<void> => {
       await queues[queue].add(job.name, job.data, optionsOf(job));
     }),
-    /** Brings the schedulers to what is wanted. Those that are right are left alone: their next job stays where it is. */
+    /** Creates and updates schedulers. Those that are up to date are not touched, so that their next job keeps its time. */
     schedule: withFault(async (wanted: readonly Scheduled[], { removeOthers }: { removeOthers: boolean }) => {
       const known = new Map((await queues.sync.getJobSchedulers()).map(({ key, pattern }) => [key, pattern]));
       for (const { job, schedule } of wanted) {
@@ -110,7 +110,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
         try {
           await queues.sync.upsertJobScheduler(job.id, { pattern: schedule }, template);
         } catch (error) {
-          // Recovery: of workers that start in the same moment one is first, and the others need nothing more.
+          // Recovery: another worker that started at the same time created the same scheduler first; nothing is left to do.
           const made = await queues.sync.getJobScheduler(job.id);
           if (made?.pattern !== schedule) throw error;
         }
@@ -119,7 +119,7 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
       const wantedIds = new Set(wanted.map(({ job }) => job.id));
       for (const id of known.keys()) if (!wantedIds.has(id)) await queues.sync.removeJobScheduler(id);
     }),
-    /** A parent with children: it comes up when they are all through. */
+    /** Adds a parent with its children. The parent runs once all children are done. */
     flow: withFault(async (parent: QueuedJob, children: readonly QueuedJob[]): Promise<void> => {
       const queueName = 'backfill';
       await flows.add({
@@ -130,41 +130,42 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
         children: children.map((job) => ({ name: job.name, queueName, data: job.data, opts: optionsOf(job) })),
       });
     }),
-    promote: withFault(async (queue: QueueName, id: string) => {
-      const job = await queues[queue].getJob(id);
+    /** Ends the delay of a backfill job. */
+    promote: withFault(async (id: string) => {
+      const job = await queues.backfill.getJob(id);
       if (await job?.isDelayed()) await job?.promote();
     }),
-    /** Jobs that could be taken up now, if somebody were free. */
+    /** The number of jobs that are ready to run and wait for a free worker. */
     waiting: withFault((queue: QueueName): Promise<number> => queues[queue].getWaitingCount()),
     async work(queue: QueueName, { handle, concurrency, lockMs }: WorkOptions): Promise<Worker> {
       const worker: Worker = new Worker(
         queue,
         async (job: Job, token?: string) => {
-          const putOff = await handle(job.data);
-          if (putOff === undefined) return;
-          await job.moveToDelayed(Date.now() + putOff, token);
+          const delayMs = await handle(job.data);
+          if (delayMs === undefined) return;
+          await job.moveToDelayed(Date.now() + delayMs, token);
           throw new DelayedError();
         },
         {
-          connection: home.consume(),
+          connection: backend.consume(),
           prefix: PREFIX,
           concurrency,
           settings,
           lockDuration: lockMs,
           stalledInterval: lockMs,
-          // A job is not at fault when its process dies again and again: the state decides what is due.
+          // Stalls mean that the worker process died, not that the job is bad: the state decides what is due.
           maxStalledCount: 1000,
-          // How soon to look for Redis or Postgres again after a restart of theirs.
+          // Delay before reconnecting to Redis or Postgres after they restart.
           runRetryDelay: 1000,
           skipVersionCheck: true,
         },
       ) as unknown as Worker;
-      worker.on('error', listen);
-      // The last net: whatever a handler lets through would be gone with its job.
+      worker.on('error', onError);
+      // Errors that a handler does not catch would otherwise disappear with the job.
       worker.on('failed', (job, error) => {
-        const fault = home.fault(error);
+        const fault = backend.fault(error);
         if (fault instanceof Fault)
-          log.warn({ queue, job: job?.name, reason: fault.message }, 'a job failed; it comes again');
+          log.warn({ queue, job: job?.name, reason: fault.message }, 'a job failed; it is enqueued again when due');
         else log.error({ queue, job: job?.name, err: error }, 'a bug ended this job');
       });
       workers.push(worker);
@@ -175,12 +176,12 @@ export async function createQueue({ url, stateUrl, log }: QueueOptions) {
   };
 }
 
-type Home = ReturnType<typeof onRedis>;
+type Backend = ReturnType<typeof onRedis>;
 
 function onRedis(url: string) {
   const open: Array<() => void> = [];
   const keep = (redis: ReturnType<typeof openProducer>): unknown => {
-    // Without a listener every lost connection would be printed; the queue's own listener tells of it.
+    // Without a listener, ioredis prints every lost connection; the queue's own listener already logs it.
     redis.on('error', () => {});
     open.push(() => redis.disconnect());
     return redis;
@@ -188,31 +189,31 @@ function onRedis(url: string) {
   return {
     place: redisPlace(url),
     classes: withBackend(createRedisBackend) as unknown as BackendClasses<IQueueBackend, unknown>,
-    /** Connections, or what they are made from. */
+    /** Returns a connection, or the options to open one. */
     produce: (): unknown => keep(openProducer(url)),
     consume: (): unknown => keep(openConsumer(url)),
-    /** Closes them all, also those that a worker waits for in vain: they would keep the process from ending. */
-    leave: () => {
+    /** Closes all connections, including those that still try to reconnect: they would keep the process alive. */
+    disconnect: () => {
       for (const disconnect of open) disconnect();
     },
     fault: (error: unknown): unknown => redisFault(error, redisPlace(url)),
   };
 }
 
-/** LISTEN wakes the workers, and a pooler swallows it: jobs would wait for a long time. */
+/** Workers wake up on LISTEN, which does not work through a pooler: jobs would start late. */
 export async function checkDirect(stateUrl: string): Promise<void> {
-  if (!(await leadsThroughPooler(stateUrl))) return;
+  if (!(await isBehindPooler(stateUrl))) return;
   throw new ConfigError('the state database is behind a connection pooler, which the queue cannot use', {
     kept: 'everything; no job was added or taken',
     next: 'set state.directUrl to the database itself, for the queue alone, or queue.url to a Redis',
   });
 }
 
-/** BullMQ sends only short queries: without an answer for this long, waiting for its small pool included, the connection is dead. */
+/** BullMQ only sends short queries: if one takes longer than this, including the wait for its small pool, the connection is dead. */
 const SILENCE_MS = 60_000;
 
-/** BullMQ opens its own few connections: its LISTEN and its short queries shall not wait behind our commits. */
-function onPostgres(url: string): Home {
+/** BullMQ has its own small pool, so that LISTEN and its short queries do not wait behind our commits. */
+function onPostgres(url: string): Backend {
   const connection = {
     connectionString: url,
     schema: SCHEMA,
@@ -224,15 +225,15 @@ function onPostgres(url: string): Home {
   };
   return {
     place: 'the state database',
-    classes: withBackend(createGuardedBackend) as unknown as Home['classes'],
+    classes: withBackend(createGuardedBackend) as unknown as Backend['classes'],
     produce: () => connection,
     consume: () => connection,
-    leave: () => {},
+    disconnect: () => {},
     fault: (error) => databaseFault(error, addressOf(url)),
   };
 }
 
-/** Our client does not answer a stranger. The pool takes it from its settings, LISTEN from the module it has loaded. */
+/** Makes BullMQ use our `Client`, which protects the password: its pool via the settings, its LISTEN client via `pgModule`. */
 export const createGuardedBackend: typeof createPostgresBackend = (
   name,
   { connection: settings, ...rest },
@@ -245,8 +246,8 @@ export const createGuardedBackend: typeof createPostgresBackend = (
   return backend;
 };
 
-/** Logs once that a server is away, not at every attempt to reconnect. */
-function complain(log: Log, place: string): (error: Error) => void {
+/** Logs an outage once, not at every attempt to reconnect. */
+function createErrorLogger(log: Log, place: string): (error: Error) => void {
   let last = '';
   return (error) => {
     const reason = ('code' in error && typeof error.code === 'string' ? error.code : '') || error.message;

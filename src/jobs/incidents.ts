@@ -2,7 +2,7 @@ import type { Queryable } from '../cursor/database/index.ts';
 import { instantOf, raw, sql } from '../cursor/database/sql.ts';
 import type { Instant } from '../model/instant.ts';
 
-/** What an alert is sent for, once when it begins and once when it is over, however many workers there are. */
+/** An incident leads to one alert when it opens and one when it closes, regardless of how many workers run. */
 
 export const INCIDENT_KINDS = ['parked', 'failing', 'late', 'uncertified', 'sink_changed'] as const;
 export type IncidentKind = (typeof INCIDENT_KINDS)[number];
@@ -20,7 +20,7 @@ export interface Incident extends Trouble {
   closedAt: Instant | undefined;
 }
 
-/** Trouble of streams, all of it: what is not found any more is over. Safe with many workers. */
+/** `found` is the full list of current troubles: open incidents that are not in it are closed. Safe with many workers. */
 export async function recordTroubles(db: Queryable, found: readonly Trouble[]): Promise<void> {
   await open(db, found);
   await db.query(sql`
@@ -29,17 +29,17 @@ export async function recordTroubles(db: Queryable, found: readonly Trouble[]): 
       where (f.source, f.stream, f.kind) = (i.source, i.stream, i.kind))`);
 }
 
-/** What a worker itself is unable to do belongs to no stream. */
+/** The incident for failures of a worker's own upkeep, which belong to no stream. */
 const WORKER = { source: 'worker', stream: '*', kind: 'failing' } as const;
 const OF_A_WORKER = `(source, stream, kind) = ('${WORKER.source}', '${WORKER.stream}', '${WORKER.kind}')`;
 
-/** A worker that fails says so, and says when that is over: no other can know. One that starts says so, too, for those that have died. */
+/** Opens or, without a message, closes the incident. Only the failing worker can close it, or one that starts, in case that one died. */
 export async function recordWorkerTrouble(db: Queryable, message: string | undefined): Promise<void> {
   if (message !== undefined) return open(db, [{ ...WORKER, message }]);
   await db.query(sql`update tributary.incidents set closed_at = now() where closed_at is null and ${raw(OF_A_WORKER)}`);
 }
 
-/** One that is open already gets its newest words. */
+/** An incident that is already open gets the new message. */
 async function open(db: Queryable, troubles: readonly Trouble[]): Promise<void> {
   await db.query(sql`
     insert into tributary.incidents (source, stream, kind, message)
@@ -47,8 +47,8 @@ async function open(db: Queryable, troubles: readonly Trouble[]): Promise<void> 
     on conflict (source, stream, kind) where closed_at is null do update set message = excluded.message`);
 }
 
-/** A claim lasts a minute, lest this worker dies. What ended before it was sent is told as begun, then as over. */
-export async function takeUnsent(db: Queryable): Promise<Incident[]> {
+/** A claim expires after a minute, in case this worker dies. An incident that closed unsent is sent as opened, then as closed. */
+export async function claimUnsent(db: Queryable): Promise<Incident[]> {
   const rows = await db.query<Incident & { closedAt: Instant | null; wasSent: boolean }>(sql`
     update tributary.incidents set claimed_until = clock_timestamp() + interval '1 minute'
     where (told_at is null or (closed_at is not null and recovery_told_at is null))
@@ -61,7 +61,7 @@ export async function takeUnsent(db: Queryable): Promise<Incident[]> {
   }));
 }
 
-/** It was sent; what comes next of it may be sent by any worker. */
+/** Records the delivery and releases the claim: any worker may send the next alert of this incident. */
 export async function markSent(db: Queryable, { id, closedAt }: Incident): Promise<void> {
   await db.query(sql`
     update tributary.incidents set claimed_until = null,

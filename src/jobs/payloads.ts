@@ -1,7 +1,7 @@
 import type { Instant } from '../model/instant.ts';
 import type { SyncName } from '../model/streams.ts';
 
-/** Names and windows, never keys or rows: the queue's database tells nothing, and a lost job is made again. */
+/** Payloads hold names and windows, never keys or rows: the queue's database reveals nothing, and a lost job can be recreated. */
 export interface SyncPayload {
   source: string;
   stream: SyncName;
@@ -9,20 +9,20 @@ export interface SyncPayload {
 
 export interface WindowPayload {
   backfill: string;
-  /** Names the window within its backfill. */
+  /** Identifies the window within its backfill. */
   start: Instant;
 }
 
 export type ParentPayload = Pick<WindowPayload, 'backfill'>;
 
-/** A job by its own name: while it waits or runs, another of that name is not added. */
+/** `id` deduplicates: while a job waits or runs, another with the same id is not added. */
 export interface QueuedJob<T = SyncPayload | WindowPayload | ParentPayload> {
   id: string;
   name: string;
   data: T;
 }
 
-/** No colons: the queue uses them for itself. */
+/** Ids have no colons: BullMQ uses them as separators. */
 export const syncJob = ({ source, stream }: SyncPayload): QueuedJob<SyncPayload> => ({
   id: `sync.${source}.${stream}`,
   name: `${source}/${stream}`,

@@ -2,23 +2,23 @@ import { Redis } from 'ioredis';
 import { UNTRUSTED } from '../cursor/database/errors.ts';
 import { ConfigError, type Finding, failing, note, ok, RetryLater } from '../model/errors.ts';
 
-/** The one home of ioredis: how we connect, and what a Redis must be like before we rely on it. */
+/** The only module that imports ioredis: connection options, and the requirements that a Redis server must meet. */
 
 const CONNECT_MS = 10_000;
-/** A connection that is silent for this long is considered dead and is reopened. Longer than a worker waits for its next job. */
+/** A connection without traffic for this long is considered dead and reopened. Longer than a worker blocks for its next job. */
 const SILENCE_MS = 30_000;
 
-/** For people: where it is, without user and password. */
+/** Host and port for messages, without user and password. */
 export const redisPlace = (url: string): string => `Redis at ${new URL(url).host}`;
 
-/** For adding jobs: fails at once while Redis is away. The state knows what is due, and the next tick enqueues it again. */
+/** For adding jobs: fails at once while Redis is unavailable. The state knows what is due, and the next tick enqueues it again. */
 export const openProducer = (url: string): Redis =>
   new Redis(url, { ...usual, enableOfflineQueue: false, maxRetriesPerRequest: 0 });
 
-/** For taking jobs: waits for as long as Redis is away. */
+/** For taking jobs: waits as long as Redis is unavailable. */
 export const openConsumer = (url: string): Redis => endingAtOnce(new Redis(url, usual));
 
-/** BullMQ's close() waits for 'end', also on its own copy. By itself, ioredis never emits it for a connection that is waiting to reconnect. */
+/** BullMQ's close() waits for 'end', also on its duplicate. ioredis never emits it for a connection that is waiting to reconnect. */
 function endingAtOnce(redis: Redis): Redis {
   const [disconnect, duplicate] = [redis.disconnect.bind(redis), redis.duplicate.bind(redis)];
   redis.duplicate = (override) => endingAtOnce(duplicate(override));
@@ -72,11 +72,11 @@ function refused(place: string, reason: string, cause?: Error): ConfigError | Re
   });
 }
 
-/** What ioredis throws while Redis is away, starting or changing over. */
+/** Errors of ioredis while Redis is unavailable, starting or failing over. */
 const AWAY =
   /^(MaxRetriesPerRequestError|AbortError): |Connection is closed|Stream isn't writeable|[Tt]imed? ?out|ECONN|EPIPE|^ReplyError: (LOADING|READONLY|MASTERDOWN)/;
 
-/** Commands that fail while Redis is away may succeed later; whatever else they throw comes back as it is. */
+/** Commands that fail because Redis is unavailable may be retried; any other error is returned unchanged. */
 export function redisFault(error: unknown, place: string): unknown {
   if (!(error instanceof Error) || !AWAY.test(`${error.name}: ${error.message}`)) return error;
   return refused(place, error.message, error);
@@ -91,10 +91,10 @@ export function judge(place: string, info: string): void {
   });
 }
 
-/** Below this, the queue's scripts lack commands they use. */
+/** Older versions lack commands that BullMQ's scripts use. */
 const OLDEST = [6, 2] as const;
 
-/** What a Redis says of itself (INFO, which hosted servers allow where CONFIG is forbidden), judged as a home for jobs. */
+/** Checks the output of INFO, which hosted servers allow even where they forbid CONFIG, against what the queue requires. */
 export function queueFindings(place: string, info: string): Finding[] {
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
   return [
@@ -122,7 +122,7 @@ function evictionFinding(policy: string | undefined): Finding {
   );
 }
 
-/** The state knows what is due: a lost queue costs time, not rows. */
+/** Only a note: the state knows what is due, so a lost queue costs time, not rows. */
 function persistenceFinding(aof: string | undefined, rdb: string | undefined): Finding {
   if (aof === '1') return ok('queue', 'writes its jobs to disk (AOF)');
   const says = rdb === 'ok' ? 'keeps its jobs in snapshots only' : 'keeps its jobs in memory only';

@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../cursor/database/index.ts';
-import { giveBackOwn } from '../cursor/leases.ts';
+import { releaseOwn } from '../cursor/leases.ts';
 import {
   claimDue,
   claimProbe,
@@ -30,10 +30,10 @@ interface StreamJobDeps extends WatchedDeps {
   scheduled: ScheduledStreams;
 }
 
-/** The clocks of queue and database differ a little: a stream that is due within this time is due. */
+/** A stream that is due within this time counts as due, because the clocks of queue and database differ slightly. */
 const EARLY_MS = 1000;
 
-/** The caller has no other run on it. The state decides what is due: a job may come twice, late or for nothing. */
+/** The caller must not be running this stream already. The state decides what is due: jobs may be duplicate, late or needless. */
 export async function runDueStream(
   deps: StreamJobDeps,
   { source, stream }: Pick<Due, 'source' | 'stream'>,
@@ -42,11 +42,11 @@ export async function runDueStream(
   const { state, scheduled, timings } = deps;
   const entry = scheduled.get(streamKey(source, stream));
   if (!entry) return undefined;
-  // While the run goes on, its next time is only a recheck: if this worker dies, another one finds the stream due then.
+  // During the run, the next time is only a recheck: if this worker dies, another one then finds the stream due.
   const forMs = Math.min(timings.recheckMs, entry.job.everyMs);
   const due = await claimDue(state, { source, stream }, { earlyMs: EARLY_MS, forMs });
   if (!due) return undefined;
-  const probes = due.isParked ? await admit(state, due, timings) : [];
+  const probes = due.isParked ? await claimProbes(state, due, timings) : [];
   if (!probes) return undefined;
 
   const began = performance.now();
@@ -54,9 +54,9 @@ export async function runDueStream(
   let report: StreamReport | undefined;
   let fault: Fault | undefined;
   try {
-    if (due.holder === deps.holder) await giveBackOwn(state, source, stream, deps.holder);
+    if (due.holder === deps.holder) await releaseOwn(state, source, stream, deps.holder);
     const onEnd = (tx: Queryable): Promise<void> => {
-      // A run that began a little early must not be due again for the same time.
+      // A run that started slightly early must not be due again for the same slot.
       const at = nextRun(entry.schedule, Math.max(databaseNow(), due.nextRunAt));
       return scheduleNext(tx, due, { at, failures: 0 });
     };
@@ -64,19 +64,19 @@ export async function runDueStream(
     fault = report.fault;
   } catch (error) {
     if (!(error instanceof Fault)) {
-      // A bug: the caller reports it. The stream is tried again, because the next events may not trigger it.
+      // A bug, which the caller reports. The stream is retried, because the next events may not trigger the bug.
       await scheduleNext(state, due, { at: nextRun(entry.schedule, databaseNow()), failures: due.failures + 1 });
       throw error;
     }
-    // Recovery: the run could not start. The kind of fault decides what follows, as for a run that ended with it.
+    // Recovery: the run could not start. The kind of fault decides what follows, as if the run had ended with it.
     fault = error.at({ source, stream });
   }
-  if (fault || probes.length > 0) await settle(deps, entry, { due, fault, now: databaseNow(), probes });
+  if (fault || probes.length > 0) await applyConsequence(deps, entry, { due, fault, now: databaseNow(), probes });
   return report;
 }
 
-/** What is parked may run when its probe is due, one worker at a time. Returns the probes taken, or nothing for "not now". */
-async function admit(state: Database, due: Due, timings: Timings): Promise<string[] | undefined> {
+/** A parked stream may run when its probe is due, on one worker at a time. Returns the claimed probes, or undefined for "not now". */
+async function claimProbes(state: Database, due: Due, timings: Timings): Promise<string[] | undefined> {
   const probes: string[] = [];
   for (const { source, stream, nextProbeAt } of await readParked(state, due.source, due.stream)) {
     const next = await claimProbe(state, { source, stream }, probeAfterMs);
@@ -90,8 +90,8 @@ async function admit(state: Database, due: Due, timings: Timings): Promise<strin
   return probes;
 }
 
-/** `probes`: what was parked and asked again by this run. */
-async function settle(
+/** Reschedules, parks or unparks the stream after its run. `probes`: what was parked and probed by this run. */
+async function applyConsequence(
   { state, log }: StreamJobDeps,
   entry: ScheduledStream,
   { due, fault, now, probes }: { due: Due; fault: Fault | undefined; now: Instant; probes: readonly string[] },
@@ -100,14 +100,14 @@ async function settle(
   const consequence = consequenceOf(fault, due.failures);
   const slot = nextRun(entry.schedule, now);
   if (fault && consequence.kind === 'retry' && (await isLeased(state, source, stream))) {
-    // Another process is reading these rows, or took the lease from us: the recheck finds the stream due later.
+    // Another process reads this stream, or took the lease from us: the recheck finds the stream due later.
     log.debug({ source, stream, reason: fault.message }, 'another process holds the lease');
     return;
   }
-  // A key that may not list links may well read events.
+  // A key without permission to list links may still be able to read events.
   const isWhole = consequence.kind === 'park' && consequence.whole && stream !== 'links';
   const refused = consequence.kind === 'park' ? (isWhole ? WHOLE_SOURCE : stream) : undefined;
-  // The service answered, so the reason for parking is gone, unless the same refusal came again.
+  // The service answered, so the reason for parking no longer holds, unless the service refused again in the same way.
   if (consequence.kind === 'go on' || consequence.kind === 'park') {
     for (const each of probes) if (each !== refused) await unpark(state, { source, stream: each });
   }

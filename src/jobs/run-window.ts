@@ -23,16 +23,16 @@ import { type WatchedDeps, watchedRun } from './watchdog.ts';
 export interface WindowJobDeps extends WatchedDeps {
   scheduled: ScheduledStreams;
   queue: JobQueue;
-  /** Called with an error that is none of ours, before the window is tried again. */
+  /** Called with an unexpected error, before the window is retried. */
   onBug(error: unknown, where: Pick<StreamJob, 'source' | 'stream'>): Promise<void>;
-  /** Reads a window that is not yet certified; with force, also what is. */
+  /** Reads what is not certified of a window; with force, all of it. */
   readWindow(deps: SyncDeps, job: StreamJob, request: { window: Window; force: boolean }): Promise<StreamReport>;
 }
 
-/** A window that so many tries could not read has failed, until somebody retries it. */
+/** After this many failed tries a window has failed, until somebody retries it. */
 const MOST_TRIES = 5;
 
-/** Returns how long to put the job off: another window of the stream is being read, or this one is tried again. */
+/** Returns for how long to delay the job if another window of the stream is being read, or if this one is to be retried. */
 export async function runBackfillWindow(
   deps: WindowJobDeps,
   { backfill: id, start }: WindowPayload,
@@ -41,7 +41,7 @@ export async function runBackfillWindow(
   const { state, scheduled, timings } = deps;
   const [backfill] = await readBackfills(state, id);
   const job = backfill && scheduled.get(streamKey(backfill.source, backfill.stream))?.job;
-  // The config no longer has the source: the backfill stays in the state in case it comes back.
+  // The config no longer has the source: the backfill stays in the state in case the source is added again.
   if (!backfill || !job || !isOfEvents(job)) return undefined;
   if ((await readParked(state, backfill.source, backfill.stream)).length > 0) return timings.recheckMs;
   const window = await claimWindow(state, id, start);
@@ -49,13 +49,13 @@ export async function runBackfillWindow(
   if (window === 'busy') return timings.busyMs;
 
   const wanted = new AbortController();
-  // Keeps the claim alive, and ends the reading when the backfill is paused or cancelled.
+  // Renews the claim, and aborts the read when the backfill is paused or cancelled.
   const stopKeeping = keepRenewing(async () => {
     if (!(await keepWindow(state, id, start))) wanted.abort();
   });
   const either = eitherSignal(signal, wanted.signal);
   const isInterrupted = (): boolean => signal.aborted || wanted.signal.aborted;
-  // What becomes of the window unless something better is known: tried again, and after so many tries given up.
+  // The default outcome, in case of a bug: retried, and failed after MOST_TRIES.
   let result: WindowResult = { state: window.tries >= MOST_TRIES ? 'failed' : 'queued', message: A_BUG, tried: true };
   let rows = 0;
   try {
@@ -63,11 +63,11 @@ export async function runBackfillWindow(
     rows = outcome.rows;
     result = await judge(deps, job, outcome.fault, { isInterrupted: isInterrupted(), tries: window.tries });
   } catch (error) {
-    // Recovery: the window is not read. A database that is away is no fault of it; of a bug whoever looks after the worker is told.
+    // Recovery: the window was not read. An unavailable database does not count as a try; a bug is reported to the worker.
     if (error instanceof Fault) result = { state: 'queued', message: error.message, tried: false };
     else await deps.onBug(error, job);
   } finally {
-    // Whatever happened, the claim ends: a claim that is kept for a window that nobody reads would stop the stream's backfills.
+    // The claim is always released: one that is renewed for a window that nobody reads would block the stream's backfills.
     either.release();
     await stopKeeping();
     await endWindow(state, id, start, { ...result, rows });
@@ -80,7 +80,7 @@ export async function runBackfillWindow(
 
 type WindowResult = Omit<WindowEnd, 'rows'>;
 
-/** The next state of the window. Only failures of the service count as a try. */
+/** Returns the next state of the window. Only failures of the service count as a try. */
 async function judge(
   { state }: WindowJobDeps,
   { source, stream }: StreamJob,
@@ -90,10 +90,10 @@ async function judge(
   if (!fault) return { state: 'done', tried: true };
   if (isInterrupted) return { state: 'queued', tried: false };
   const { message } = fault;
-  // The next sync parks the source, and its windows wait with it.
+  // The next sync parks the source; its windows wait until it is unparked.
   if (isKeyRefused(fault)) return { state: 'queued', message, tried: false };
   if (!(fault instanceof RetryLater)) return { state: 'failed', message, tried: true };
-  // A sync holds the stream: it goes first, however long it takes.
+  // A sync holds the lease; syncs have priority, however long they take.
   if (await isLeased(state, source, stream)) return { state: 'queued', tried: false };
   return { state: tries >= MOST_TRIES ? 'failed' : 'queued', message, tried: true };
 }
@@ -105,17 +105,16 @@ async function read(
   signal: AbortSignal,
 ): Promise<{ fault: Fault | undefined; rows: number }> {
   try {
-    const { window, force } = request;
-    const report = await watchedRun(deps, job, signal, (run) => deps.readWindow(run, job, { window, force }));
+    const report = await watchedRun(deps, job, signal, (run) => deps.readWindow(run, job, request));
     const isProven = report.state === 'done' || report.fault !== undefined;
     const [first] = report.unproven;
     const why = first ? `: ${first.note}` : '';
     const doubt = new RetryLater(`the window was read and could not be proven complete${why}`, {
-      next: 'tributary.windows says why; it is tried again, five times in all',
+      next: 'tributary.windows says why; a window is tried five times in all',
     });
     return { fault: isProven ? report.fault : doubt, rows: report.tally.read };
   } catch (error) {
-    // Recovery: the run could not begin; the window is tried again, or has failed for good, by the kind of the fault.
+    // Recovery: the run could not start; the kind of fault decides whether the window is retried or has failed.
     if (error instanceof Fault) return { fault: error, rows: 0 };
     throw error;
   }

@@ -5,20 +5,20 @@ import type { Instant } from '../model/instant.ts';
 import { HOUR_MS } from '../model/window.ts';
 import type { AnyJob } from '../sync/job.ts';
 
-/** When a stream is read: every so often, or at times of a calendar. The one home of cron-parser. */
+/** When a stream is read: at a fixed interval or by a cron expression. Only this module imports cron-parser. */
 type Schedule = { every: number } | { cron: string; timezone: string };
 
-/** Loaded where there is a cron line: it brings a calendar of its own, and every command checks the config. */
+/** Loaded only for cron expressions: the package brings its own date library, and every command checks the config. */
 const cronParser = (): typeof import('cron-parser').CronExpressionParser =>
   createRequire(import.meta.url)('cron-parser').CronExpressionParser;
 
-/** Each stream has its own place in the minute, made from its name: not all of them run in the same second. */
+/** The offset is a hash of the stream's name, so that streams do not all run in the same second. */
 export function scheduleText(schedule: Schedule, name: string): string {
   if ('cron' in schedule) return `cron ${schedule.cron} in ${schedule.timezone}`;
-  return `every ${schedule.every} ms from ${placeOf(name) % schedule.every}`;
+  return `every ${schedule.every} ms from ${hashOf(name) % schedule.every}`;
 }
 
-/** The first moment after the given one. Both the queue's scheduler and the state ask here, so they agree. */
+/** The first scheduled time after `after`. Both the queue's schedulers and the state use this, so they agree. */
 export function nextRun(text: string, after: Instant): Instant {
   const every = /^every (\d+) ms from (\d+)$/.exec(text);
   if (every) {
@@ -31,16 +31,16 @@ export function nextRun(text: string, after: Instant): Instant {
   return interval.next().getTime();
 }
 
-export function periodOf(schedule: Schedule, now: Instant = Date.now()): number {
+export function periodOf(schedule: Schedule): number {
   if ('every' in schedule) return schedule.every;
   const text = scheduleText(schedule, '');
-  const next = nextRun(text, now);
+  const next = nextRun(text, Date.now());
   return nextRun(text, next) - next;
 }
 
-/** What is wrong with a cron line, for the person who wrote it; undefined when nothing is. */
+/** What is wrong with a cron expression, for an error message; undefined if it is valid. */
 export function cronFault(cron: string, timezone: string): string | undefined {
-  if (!isTimezone(timezone)) return undefined; // Said where the time zone is checked.
+  if (!isTimezone(timezone)) return undefined; // Reported by the check of the time zone.
   if (cron.trim().split(/\s+/).length !== 5) return 'must have five fields: minute, hour, day, month and weekday';
   try {
     cronParser().parse(cron, { tz: timezone }).next();
@@ -59,15 +59,15 @@ export function isTimezone(name: string): boolean {
   }
 }
 
-const placeOf = (name: string): number => createHash('sha256').update(name).digest().readUIntBE(0, 6);
+const hashOf = (name: string): number => createHash('sha256').update(name).digest().readUIntBE(0, 6);
 
 export interface ScheduledStream {
   job: AnyJob;
   /** As `scheduleText` writes it. */
   schedule: string;
-  /** How far behind it may be before an alert is sent. */
+  /** The lag above which an alert is sent. */
   maxLagMs: number | undefined;
-  /** Changes with anything that the service could refuse: key, address, filters. Nobody can read them from it. */
+  /** A hash of everything that the service could refuse: key, address, filters. They cannot be recovered from it. */
   fingerprint: string;
 }
 
@@ -80,37 +80,37 @@ export const byStreamKey = (streams: readonly ScheduledStream[]): ScheduledStrea
 
 export type Timings = Readonly<typeof TIMINGS>;
 
-/** How often things are looked at. Tests look more often. */
+/** Intervals and limits of the worker. Tests use shorter ones. */
 export const TIMINGS = {
-  /** How often due streams that the queue has lost are enqueued again. */
+  /** How often due streams whose jobs the queue has lost are enqueued again. */
   tickMs: 5000,
-  /** How often schedulers are restored and alerts are looked for. */
+  /** How often schedulers are restored and alerts are sent. */
   watchMs: 30_000,
-  /** When a stream whose run has gone silent is due again: a little longer than a lease. */
+  /** When a stream is due again if its worker dies during the run: slightly longer than a lease. */
   recheckMs: 75_000,
   /** After this long without a renewal, a job goes to another worker. */
   lockMs: 30_000,
-  /** After this long a run makes room for streams that wait, and goes on when it is due again. */
+  /** After this long a run yields to waiting streams, and continues when it is due again. */
   sliceMs: 120_000,
   maintainMs: 300_000,
-  /** How soon a window of a backfill asks again whether its stream is free. */
+  /** How soon a backfill window checks again whether its stream is free. */
   busyMs: 15_000,
-  /** A run that sends no request and commits nothing for so long is told to end. Longer than any pause that a service asks for. */
+  /** A run that sends no request and commits nothing for this long is aborted. Longer than any pause that a service asks for. */
   hangMs: 20 * 60_000,
   graceMs: 60_000,
-  /** How long runs have to end after SIGTERM: they are gone within 25 s, also with what comes after them. */
+  /** How long runs may take to end after SIGTERM: the whole shutdown, with the cleanup after them, takes at most 25 s. */
   closeMs: 20_000,
 };
 
-/** What follows from how a run ended, by the recovery that its fault stands for. Pure. */
+/** What to do after a run, according to the fault that ended it. Pure. */
 type Consequence =
-  /** At its next time. */
+  /** Runs at its next scheduled time. */
   | { kind: 'go on' }
-  /** At once: it was interrupted, and nothing is wrong. */
+  /** Runs at once: it was interrupted, and nothing is wrong. */
   | { kind: 'resume' }
-  /** Earlier than scheduled, if the schedule is a rare one; never later: pauses after a 429 are up to the limiter. */
+  /** Runs earlier than scheduled if the interval is long, never later: pauses after a 429 are the limiter's job. */
   | { kind: 'retry'; afterMs: number }
-  /** Asking again cannot help. Parks the whole source if its key was refused, else this stream. */
+  /** Retrying cannot help. Parks the whole source if its key was refused, else only this stream. */
   | { kind: 'park'; whole: boolean; fault: StopStream };
 
 const FIRST_RETRY_MS = 30_000;
@@ -125,13 +125,13 @@ export function consequenceOf(fault: Fault | undefined, failures: number): Conse
   return { kind: 'retry', afterMs: Math.max(asked, afterMs) };
 }
 
-/** The key, its permissions or its plan: what every stream of the source needs. */
+/** The service refused the key, its permissions or its plan, which all streams of the source depend on. */
 export const isKeyRefused = (fault: Fault): boolean =>
   fault instanceof StopStream && (fault.answer?.status === 401 || fault.answer?.status === 403);
 
 const FIRST_PROBE_MS = 15 * 60_000;
 const RAREST_PROBE_MS = 6 * HOUR_MS;
 
-/** How long what is parked is left alone after so many probes: 15 min, 30 min, … 6 h. */
+/** The delay before the next probe of a parked stream, after this many probes: 15 min, 30 min, … 6 h. */
 export const probeAfterMs = (probes: number): number =>
   Math.min(RAREST_PROBE_MS, FIRST_PROBE_MS * 2 ** Math.min(probes, 10));

@@ -5,7 +5,7 @@ import { readSchedules, unparkChanged, writeSchedules } from '../cursor/schedule
 import { HOUR_MS } from '../model/window.ts';
 import type { Sink } from '../sinks/sink.ts';
 import { maintainSink } from '../sync/sync-stream.ts';
-import { type AlertDeps, watch } from './alerts.ts';
+import { type AlertDeps, sendAlerts } from './alerts.ts';
 import { enqueueWindows } from './backfills.ts';
 import type { JobQueue } from './bull.ts';
 import { recordWorkerTrouble } from './incidents.ts';
@@ -22,10 +22,9 @@ interface TickerDeps extends AlertDeps {
   retentionMs: number;
 }
 
-/** The first time when a worker starts. */
 const SCHEDULERS = 'looking after the schedulers';
 
-/** Brings state and queue in line with the config: new streams are due at once, removed ones go, and a changed key is tried again. */
+/** Updates state and queue to the config: new streams are due at once, removed ones are deleted, changed keys are unparked. */
 export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'scheduled' | 'upkeep'>): Promise<void> {
   const { state, queue, scheduled, upkeep } = deps;
   const all = [...scheduled.values()].map(({ job: { source, stream }, schedule, fingerprint }) => ({
@@ -37,36 +36,36 @@ export async function applyConfig(deps: Pick<TickerDeps, 'state' | 'queue' | 'sc
   await writeSchedules(state, all);
   await unparkChanged(state, all);
   await recordWorkerTrouble(state, undefined);
-  // The ticker looks after them, too: a queue that is away for a moment keeps no worker from starting.
+  // The periodic tasks do this too, so a queue that is briefly unavailable does not keep a worker from starting.
   await upkeep(SCHEDULERS, () => queue.schedule(schedulersOf(scheduled), { removeOthers: true }));
 }
 
-/** Every worker does all of it; what another has done is found done. A lane waits for no other lane. */
-export async function runLanes(deps: TickerDeps): Promise<void> {
+/** Every worker runs all tasks; each is idempotent across workers. The loops are independent: none waits for another. */
+export async function runPeriodicTasks(deps: TickerDeps): Promise<void> {
   const { state, log, signal, sinks, timings, upkeep } = deps;
-  const again = (everyMs: number): Promise<boolean> => sleep(everyMs, true, { signal }).catch(() => false);
-  const lane = async (everyMs: number, work: () => Promise<void>, isAtOnce = false): Promise<void> => {
+  const isTimeAgain = (everyMs: number): Promise<boolean> => sleep(everyMs, true, { signal }).catch(() => false);
+  const loop = async (everyMs: number, work: () => Promise<void>, isAtOnce = false): Promise<void> => {
     if (isAtOnce) await work();
-    while (await again(everyMs)) await work();
+    while (await isTimeAgain(everyMs)) await work();
   };
-  // The safety net under the queue: what is due by the state and was lost by the queue is given to it again.
+  // The safety net for the queue: jobs that are due by the state and that the queue has lost are enqueued again.
   const tick = async (): Promise<void> => {
-    await upkeep('giving due streams to the queue', () => enqueueDue(deps));
-    await upkeep('giving windows to the queue', () => finishBackfills(state).then(() => enqueueWindows(deps)));
+    await upkeep('enqueueing due streams', () => enqueueDue(deps));
+    await upkeep('enqueueing backfill windows', () => finishBackfills(state).then(() => enqueueWindows(deps)));
   };
-  const look = async (): Promise<void> => {
-    await upkeep(SCHEDULERS, () => keepSchedulers(deps));
-    await upkeep('looking for trouble', () => watch(deps));
+  const watch = async (): Promise<void> => {
+    await upkeep(SCHEDULERS, () => restoreSchedulers(deps));
+    await upkeep('checking for alerts', () => sendAlerts(deps));
   };
   const maintain = async (): Promise<void> => {
     for (const sink of sinks)
       await upkeep(`the maintenance of sink "${sink.name}"`, (until) => maintainSink(sink, log, until));
   };
   await Promise.all([
-    lane(timings.tickMs, tick, true),
-    lane(timings.watchMs, look, true),
-    lane(HOUR_MS, () => upkeep('removing old runs', () => removeOldHistory(state, deps.retentionMs))),
-    lane(timings.maintainMs, maintain),
+    loop(timings.tickMs, tick, true),
+    loop(timings.watchMs, watch, true),
+    loop(HOUR_MS, () => upkeep('removing old runs', () => removeOldHistory(state, deps.retentionMs))),
+    loop(timings.maintainMs, maintain),
   ]);
 }
 
@@ -77,8 +76,8 @@ async function enqueueDue({ state, queue, scheduled }: TickerDeps): Promise<void
   }
 }
 
-/** Only those that the state still has: another worker may have started with a config that lacks some of ours. */
-async function keepSchedulers({ state, queue, scheduled }: TickerDeps): Promise<void> {
+/** Only for streams that are still in the state: another worker may have started with a config that removed some of ours. */
+async function restoreSchedulers({ state, queue, scheduled }: TickerDeps): Promise<void> {
   const known = new Set((await readSchedules(state)).map(({ source, stream }) => streamKey(source, stream)));
   const ours = new Map([...scheduled].filter(([key]) => known.has(key)));
   await queue.schedule(schedulersOf(ours), { removeOthers: false });

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { eitherSignal, isDoneWithin } from '../api/cancel.ts';
 import { newRunId, type RunKind, recordBug } from '../cursor/runs.ts';
 import { Fault } from '../model/errors.ts';
-import type { Sink } from '../sinks/sink.ts';
 import type { SyncDeps } from '../sync/job.ts';
 import type { StreamReport } from '../sync/run.ts';
 import type { JobQueue } from './bull.ts';
@@ -11,17 +10,16 @@ import type { ParentPayload, SyncPayload, WindowPayload } from './payloads.ts';
 import { runDueStream } from './run-job.ts';
 import { runBackfillWindow, type WindowJobDeps } from './run-window.ts';
 import { byStreamKey, type ScheduledStream, streamKey, TIMINGS, type Timings } from './schedule.ts';
-import { applyConfig, runLanes } from './ticker.ts';
+import { applyConfig, runPeriodicTasks } from './ticker.ts';
 import { createUpkeep } from './watchdog.ts';
 
 export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
-  sinks: readonly Sink[];
   queue: JobQueue;
   scheduled: readonly ScheduledStream[];
   webhook: string | undefined;
   muted?: readonly IncidentKind[];
   retentionMs: number;
-  /** Names this worker in the lease of a backfill, for others who find the stream taken. */
+  /** The lease holder of this worker's backfills, shown to other processes that find the stream taken. */
   backfillHolder: string;
   readWindow: WindowJobDeps['readWindow'];
   onRun?(report: StreamReport): void;
@@ -30,11 +28,11 @@ export interface WorkerDeps extends Omit<SyncDeps, 'onProgress'> {
   timings?: Partial<Timings>;
 }
 
-/** Runs mostly wait. A source takes at most one place per stream, so a slow source leaves room for others. */
+/** Runs mostly wait. A source uses at most one slot per stream, so a slow source leaves room for others. */
 const SYNCS_AT_ONCE = 10;
 const WINDOWS_AT_ONCE = 3;
 
-/** Works until the signal, then ends its runs. Nothing is lost, and its streams are due at once for other workers. */
+/** Works until the signal aborts, then ends its runs. Nothing is lost, and other workers find its streams due at once. */
 export async function runWorker(deps: WorkerDeps): Promise<void> {
   const { queue, log, signal, onRun = () => {} } = deps;
   const timings = { ...TIMINGS, ...deps.timings };
@@ -44,28 +42,28 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
   const shared = { ...deps, scheduled, timings, upkeep, onProgress: () => {} };
   await applyConfig(shared);
 
-  const atWork = new Set<string>();
-  /** An error that is none of ours: logged, counted, and in the history, from where it becomes a trouble and an alert. */
+  const running = new Set<string>();
+  /** Logs, counts and records an unexpected error in the run history, from which the incident and its alert follow. */
   const onBug = async (
     error: unknown,
     kind: RunKind,
     { source, stream }: SyncPayload,
     began: number,
   ): Promise<void> => {
-    // The connections were closed under it; its lease expires by itself.
+    // The worker has closed the run's connections; its lease expires by itself.
     if (isGivenUp) return log.debug({ source, stream, reason: String(error) }, 'a run that was given up has ended');
     log.error({ source, stream, kind, err: error }, 'a bug ended this run');
     deps.onBug?.({ source, stream });
     await recordBug(deps.state, { id: newRunId(), kind, source, stream }, performance.now() - began).catch(
-      // Recovery: the log has it.
+      // Recovery: the bug is in the log.
       (second: unknown) => log.warn({ source, stream, reason: String(second) }, 'the bug could not be recorded'),
     );
   };
   const sync = async ({ source, stream }: SyncPayload): Promise<undefined> => {
     const key = streamKey(source, stream);
-    // This process is already running the stream: the job is a repeat.
-    if (atWork.has(key) || signal.aborted) return undefined;
-    atWork.add(key);
+    // A duplicate job: this process is already running the stream.
+    if (running.has(key) || signal.aborted) return undefined;
+    running.add(key);
     const slice = createSlice(queue, timings.sliceMs);
     const either = eitherSignal(signal, slice.signal);
     const began = performance.now();
@@ -73,18 +71,18 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       const report = await runDueStream(shared, { source, stream }, either.signal);
       if (report) onRun(report);
     } catch (error) {
-      // Recovery: other streams go on, and this one is due again when the claim expires.
+      // Recovery: other streams continue, and this one is due again when its claim expires.
       if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'run failed before it started');
       else await onBug(error, 'sync', { source, stream }, began);
     } finally {
       either.release();
       slice.end();
-      atWork.delete(key);
+      running.delete(key);
     }
     return undefined;
   };
   const backfill = async (data: WindowPayload | ParentPayload): Promise<number | undefined> => {
-    // The parent job runs when all its windows are done. The state already has their outcome.
+    // The parent job runs when all its windows are done; the state already has their outcome.
     if (!('start' in data) || signal.aborted) return undefined;
     const readWindow: WindowJobDeps['readWindow'] = async (...args) => {
       const report = await deps.readWindow(...args);
@@ -93,7 +91,7 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
     };
     const began = performance.now();
     const reportBug: WindowJobDeps['onBug'] = (error, where) => onBug(error, 'backfill', where, began);
-    // A holder of its own, so that a sync of this process does not mistake a window's lease for one it left behind.
+    // A separate holder, so that a sync of this process does not mistake a window's lease for a stale one of its own.
     return runBackfillWindow({ ...shared, readWindow, holder: deps.backfillHolder, onBug: reportBug }, data, signal);
   };
 
@@ -106,21 +104,21 @@ export async function runWorker(deps: WorkerDeps): Promise<void> {
       handle: (data) => backfill(data as WindowPayload | ParentPayload),
     }),
   ]);
-  const lanes = runLanes(shared);
+  const periodic = runPeriodicTasks(shared);
   deps.onReady?.();
-  await (signal.aborted ? undefined : Promise.race([lanes, once(signal, 'abort')]));
-  // The lanes, too, may wait for a database that does not answer.
-  const ended = Promise.all([lanes, ...handles.map((handle) => handle.close())]);
+  await (signal.aborted ? undefined : Promise.race([periodic, once(signal, 'abort')]));
+  // The periodic tasks, too, may wait for a database that does not answer.
+  const ended = Promise.all([periodic, ...handles.map((handle) => handle.close())]);
   if (await isDoneWithin(timings.closeMs, ended)) return;
   isGivenUp = true;
-  log.warn({ streams: [...atWork] }, 'some runs did not end in time; their leases end by themselves');
+  log.warn({ streams: [...running] }, 'some runs did not end in time; their leases expire by themselves');
 }
 
-/** A run keeps its place for a while; after that it makes room if another stream waits. */
+/** Aborts `signal` once a run has had its slot for `ms` and another stream waits for one. */
 function createSlice(queue: JobQueue, ms: number): { signal: AbortSignal; end(): void } {
   const over = new AbortController();
   const timer = setInterval(async () => {
-    // Recovery: while the queue does not answer, nobody is known to wait.
+    // Recovery: while the queue does not answer, no stream counts as waiting.
     const waiting = await queue.waiting('sync').catch(() => 0);
     if (waiting > 0) over.abort();
   }, ms);

@@ -10,8 +10,8 @@ import { observed } from '../model/log.ts';
 import { type Memory, processMemory } from '../model/memory.ts';
 import type { Stream } from '../model/streams.ts';
 import { type Batch, describeColumns, ShapeChanged, type Sink } from '../sinks/sink.ts';
-import { withheld } from './holdings/attest.ts';
-import { type Arrived, batchOf, bytesOf, longestStretch, type Pending, rowsIn, startingAt, sumOf } from './pending.ts';
+import { uncertifyForeign } from './holdings/attest.ts';
+import { type Arrived, batchOf, busiestReader, bytesOf, type Pending, rowsIn, startingAt, sumOf } from './pending.ts';
 import type { SchemaEvolution } from './schema-evolution.ts';
 
 export type Committer = ReturnType<typeof createCommitter>;
@@ -19,20 +19,20 @@ export type Committer = ReturnType<typeof createCommitter>;
 interface CommitterOptions {
   sinks: readonly Sink[];
   evolver: SchemaEvolution;
-  /** The part of every advance that stays the same during a run. A function, because the epoch changes when the lease is given away and taken back. */
+  /** The part of every advance that is common to the run. A function, because the epoch changes when the lease is handed over. */
   base: () => RunBase;
   tally: Tally;
   serverNow: () => Instant;
   failed?: ReadonlyMap<string, Fault>;
-  /** Before this the sink keeps nothing. By the database's clock, which every run goes by: it never falls back. */
+  /** The sink keeps no events before this. By the database's clock, as for all runs, so that it never moves back. */
   keptFrom?: (sink: Sink) => Instant;
-  /** By sink: windows that hold rows of another writer, which no reading makes complete. */
+  /** By sink: windows with rows of another writer, which cannot be certified by reading them again. */
   foreign?: ReadonlyMap<string, readonly ForeignRows[]>;
   onCommit: (sink: string, spans: readonly Span[]) => void;
   memory?: Memory;
 }
 
-/** Each sink has its own batches and cursor. One that fails is reported at the end; the others still get every row, as the requests are spent. */
+/** Each sink has its own batches and cursor. A failed one is reported at the end; the others still get all rows that are read. */
 export function createCommitter(options: CommitterOptions) {
   const { sinks, tally, memory = processMemory } = options;
   const committers = new Map<string, SinkCommitter>(
@@ -42,16 +42,16 @@ export function createCommitter(options: CommitterOptions) {
     }),
   );
   const failed = new Map<string, Fault>(options.failed);
-  /** Slices that some sink has not committed yet. */
-  const kept = new Set<() => void>();
+  /** Releases the memory of slices that are not committed in every sink yet. */
+  const releases = new Set<() => void>();
 
-  const keep = (bytes: number): (() => void) => {
-    const release = memory.keep(bytes);
-    const letGo = (): void => {
-      if (kept.delete(letGo)) release();
+  const reserve = (bytes: number): (() => void) => {
+    const free = memory.keep(bytes);
+    const release = (): void => {
+      if (releases.delete(release)) free();
     };
-    kept.add(letGo);
-    return letGo;
+    releases.add(release);
+    return release;
   };
 
   const each = async (
@@ -59,12 +59,12 @@ export function createCommitter(options: CommitterOptions) {
     work: (committer: SinkCommitter) => Promise<void>,
   ): Promise<void> => {
     const all = [...committers].filter(([name]) => !failed.has(name) && (!chosen || chosen.has(name)));
-    // All sinks at the same time: a concurrent flush must find a slice in the batch of every sink or of none.
+    // All sinks in parallel: a concurrent flush must find a slice in the batches of all sinks or of none.
     const outcomes = await Promise.allSettled(all.map(([, committer]) => work(committer)));
     for (const [i, outcome] of outcomes.entries()) {
       if (outcome.status === 'fulfilled') continue;
       const [name, error] = [all[i]?.[0] ?? '', outcome.reason];
-      // Recovery: the cursor of this sink stays where it is. If it was the last sink, reading on makes no sense.
+      // Recovery: the cursor of this sink stays where it is. If all sinks have failed, reading on makes no sense.
       if (!(error instanceof Fault)) throw error;
       failed.set(name, sinks.length > 1 ? error.at({ sink: name }) : error);
       if (failed.size === committers.size) throw error;
@@ -72,13 +72,13 @@ export function createCommitter(options: CommitterOptions) {
   };
 
   return {
-    /** To the sinks named, or to all. Slices of one reader are committed in the order they came. */
+    /** Adds to the chosen sinks, or to all. Slices of one reader are committed in the order in which they were added. */
     async add(slice: Slice, chosen?: ReadonlySet<string>, reader?: unknown): Promise<void> {
       const bytes = bytesOf(slice.rows);
-      const letGo = keep(bytes);
+      const release = reserve(bytes);
       let holders = 0;
       const onEnd = (): void => {
-        if (--holders === 0) letGo();
+        if (--holders === 0) release();
       };
       await each(chosen, (committer) => committer.room());
       countOddValues(tally, slice);
@@ -88,7 +88,7 @@ export function createCommitter(options: CommitterOptions) {
       });
     },
     flush: (): Promise<void> => each(undefined, (committer) => committer.flush()),
-    /** Runs work between two commits. Up to a batch of rows may be added meanwhile; it is committed afterwards. */
+    /** Runs work between two commits. Up to one batch of rows may be added meanwhile; it is committed afterwards. */
     async between(work: () => Promise<void>): Promise<void> {
       let gate = { open: (): void => {}, refuse: (_reason: unknown): void => {} };
       const opened = new Promise<void>((open, refuse) => {
@@ -100,15 +100,15 @@ export function createCommitter(options: CommitterOptions) {
         await work();
         gate.open();
       } catch (error) {
-        // Recovery: none here. Commits that wait at the gate must not go through; they fail with this error.
+        // Recovery: none here. Commits that wait for the gate must not run; they fail with this error.
         gate.refuse(error);
         throw error;
       }
     },
     fault: (): Fault | undefined => [...failed.values()][0],
-    /** Lets go of what was never committed. */
+    /** Releases the memory of slices that were never committed. */
     close(): void {
-      for (const letGo of kept) letGo();
+      for (const release of releases) release();
     },
   };
 }
@@ -125,30 +125,30 @@ type RunBase = Pick<Advance, 'source' | 'runId' | 'epoch' | 'since' | 'filters'>
 interface SinkCommitterOptions extends Omit<CommitterOptions, 'sinks' | 'foreign' | 'failed'> {
   sink: Sink;
   foreign?: readonly ForeignRows[];
-  /** Every sink meets the same odd records; they are counted once. */
+  /** Sanitized and quarantined records are the same for every sink, so only the first one counts them. */
   isFirst: boolean;
 }
 
-/** If the table changes at every attempt, something other than a few processes with new fields is changing it. */
+/** If the table changes at every attempt, the cause is not just a few processes with new fields. */
 const MOST_ATTEMPTS = 5;
 
 type SinkCommitter = ReturnType<typeof createSinkCommitter>;
 
-/** Carries slices into one sink: batches of a few pages, each committed while the next is being read. */
+/** Commits slices to one sink in batches of a few pages, each while the next one is being read. */
 export function createSinkCommitter(options: SinkCommitterOptions) {
   const { sink, evolver, base, serverNow, onCommit, foreign = [], memory = processMemory, tally, isFirst } = options;
   const keptFrom = (): Instant => options.keptFrom?.(sink) ?? Number.NEGATIVE_INFINITY;
   let arrived: Arrived[] = [];
-  let stretches = 0;
+  let sends = 0;
   let shape = '';
-  let underWay: Promise<void> = Promise.resolve();
-  /** Until the batch that was sent last begins to be committed. */
+  let lastQueued: Promise<void> = Promise.resolve();
+  /** Pending until the commit of the batch that was sent last begins. */
   let waiting: Promise<void> | undefined;
-  const batches = sink.isByTime ? STRETCHES : 1;
+  const batches = sink.isByTime ? LAKE_BATCHES : 1;
   const mostRows = sink.batchRows * batches;
   const mostBytes = Math.min(sink.batchRows * ROW_BYTES, memory.bytes / (BATCHES * (COPIES + 1))) * batches;
 
-  /** Creates the table at the first row, and again when columns are added: a refused key must leave no empty tables. */
+  /** Prepares the table before the first rows and when columns are added, not earlier: a refused key must leave no empty tables. */
   const prepare = async (stream: Stream): Promise<void> => {
     const wanted = describeColumns(stream);
     if (wanted === shape) return;
@@ -158,9 +158,9 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
 
   const commit = async (stream: Stream, pending: Pending, rows: readonly Row[]): Promise<void> => {
     const { rejected, newest: newestSeen } = pending;
-    const spans = foreign.reduce<Span[]>(withheld, pending.spans);
+    const spans = foreign.reduce<Span[]>(uncertifyForeign, pending.spans);
     const open = await fill(sink, stream, rows);
-    // The epoch is read last: the lease may have been given away and taken again since the batch was begun.
+    // The epoch is read last: the lease may have been handed over and taken back since the batch began.
     const run = base();
     const since = Math.max(run.since, keptFrom());
     const advance = { ...run, since, commitId: randomUUID(), stream: stream.name, sink: sink.name, spans, newestSeen };
@@ -174,7 +174,7 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
     onCommit(sink.name, spans);
   };
 
-  const carry = async (pending: Pending): Promise<void> => {
+  const write = async (pending: Pending): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       try {
         const { stream, rows } = await evolver.evolve(pending.rows);
@@ -182,7 +182,7 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
         const attributes = { sink: sink.name, stream: stream.name, rows: rows.length };
         return await observed('commit', attributes, () => commit(stream, pending, rows));
       } catch (error) {
-        // Recovery: another process changed the table meanwhile: take over its columns and write the batch in the new shape.
+        // Recovery: another process changed the table meanwhile: adopt its columns and write the batch with them.
         if (!(error instanceof ShapeChanged) || attempt === MOST_ATTEMPTS) throw error;
         shape = '';
         await evolver.widenColumns(error.wider);
@@ -190,51 +190,51 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
     }
   };
 
-  /** One after the other, in the order in which they were asked for. Returns what the new one waits for. */
+  /** Runs work items sequentially, in the order of the calls. Returns the promise that the new one waits for. */
   const queue = (work: () => Promise<void>): Promise<void> => {
-    const before = underWay;
-    underWay = before.then(work);
-    // The failure is thrown where it is awaited: at the next commit, or at the flush.
-    underWay.catch(() => {});
+    const before = lastQueued;
+    lastQueued = before.then(work);
+    // A failure is thrown where it is awaited: at the next commit, or at the flush.
+    lastQueued.catch(() => {});
     return before;
   };
 
   const send = (slices: readonly Arrived[]): Promise<void> => {
     const sent = new Set(slices);
     arrived = arrived.filter((one) => !sent.has(one));
-    const ready = batchOf(slices, serverNow());
-    // Each sink makes its own forms of the rows: large batches go one after the other, over all streams and sinks.
-    const before = queue(() => memory.hold(sumOf(slices, bytesIn) * COPIES, () => carry(ready), { isWayOut: true }));
-    const ends = (): void => {
-      for (const { onEnd } of slices) onEnd();
+    const batch = batchOf(slices, serverNow());
+    // Each sink encodes its own copies of the rows, so `memory` runs large batches one at a time, across all streams and sinks.
+    const before = queue(() => memory.hold(sumOf(slices, bytesIn) * COPIES, () => write(batch), { isWayOut: true }));
+    const onEnd = (): void => {
+      for (const slice of slices) slice.onEnd();
     };
-    underWay.then(ends, ends);
+    lastQueued.then(onEnd, onEnd);
     waiting = before;
-    const begins = (): void => {
+    const onBegin = (): void => {
       if (waiting === before) waiting = undefined;
     };
-    before.then(begins, begins);
+    before.then(onBegin, onBegin);
     return before;
   };
 
   return {
-    /** Waits while one batch is being committed and a second one is full: many chains read at a time, and each would fill another. */
+    /** Waits while one batch is being committed and a second one is full: otherwise each of the parallel chains would fill another. */
     async room() {
       while (waiting) await waiting;
     },
     async add(slice: Slice, { reader, bytes = bytesOf(slice.rows), onEnd = () => {} }: Partial<Arrived> = {}) {
       arrived.push({ slice: startingAt(slice, keptFrom()), reader, bytes, onEnd });
-      // Where readers wait for memory, rows wait for no others to be written with.
+      // If readers are waiting for memory, the rows are written at once instead of filling the batch.
       if (memory.isShort()) await send(arrived);
       else if (sumOf(arrived, rowsIn) >= mostRows || sumOf(arrived, bytesIn) >= mostBytes)
-        await send(sink.isByTime && ++stretches % MOST_STRETCHES > 0 ? longestStretch(arrived) : arrived);
+        await send(sink.isByTime && ++sends % FULL_SEND_EVERY > 0 ? busiestReader(arrived) : arrived);
     },
-    /** Commits what is left and waits for it. */
+    /** Commits the remaining rows and waits for all commits. */
     async flush() {
       if (arrived.length > 0) await send(arrived);
-      await underWay;
+      await lastQueued;
     },
-    /** Commits what is left, and nothing more until `gate` opens. Resolves when the last commit before it is through. */
+    /** Commits the remaining rows, and nothing more until `gate` opens. Resolves when the last commit before it has ended. */
     async hold(gate: Promise<void>) {
       if (arrived.length > 0) send(arrived).catch(() => {}); // It fails again below, where it is awaited.
       await queue(() => gate);
@@ -245,20 +245,20 @@ export function createSinkCommitter(options: SinkCommitterOptions) {
 const bytesIn = ({ bytes }: Arrived): number => bytes;
 
 /**
- * A lake keeps its rows in order of time. Of the windows that are read side by side, it gets the one with most rows, and the rest waits:
- * pieces of all of them would be joined with the same files over and over.
+ * For sinks ordered by time (lakes), batches in memory. Of the windows that are read in parallel, the one with most rows is written and the
+ * rest waits: writing small parts of all of them would merge the same files again and again.
  */
-const STRETCHES = 2;
-/** Then all that has come is written: what a reader found who sees few rows does not wait for the end. */
-const MOST_STRETCHES = 16;
+const LAKE_BATCHES = 2;
+/** After this many batches, all rows are written, so that those of a chain with few rows do not wait until the end. */
+const FULL_SEND_EVERY = 16;
 
-/** About what a sink makes of a batch while it commits: text, encoded columns, bytes on their way. */
+/** How often a sink roughly holds a batch in memory while it commits: as text, encoded columns and network buffers. */
 const COPIES = 4;
 
-/** So many batches could be written at a time, as far as memory goes. */
+/** The number of batches that the memory limit must have room for. */
 const BATCHES = 6;
 
-/** More than a row has as a rule. Of larger ones a batch holds fewer, so that their size does not multiply what two batches take. */
+/** More than the usual size of a row. Batches hold fewer rows if they are larger, so that two batches still fit in memory. */
 const ROW_BYTES = 4096;
 
 async function fill(sink: Sink, stream: Stream, rows: readonly Row[]): Promise<Batch> {

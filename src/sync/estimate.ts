@@ -9,9 +9,9 @@ export interface Estimate extends Window {
 }
 
 const MOST_PROBES = 5;
-const PAGES_A_PROBE = 3;
+const PAGES_PER_PROBE = 3;
 
-/** Time that no page has shown, and how closely rows follow each other at its edges. */
+/** A range that no page has covered, with the density of rows before and after it. */
 interface Unseen extends Window {
   before: number;
   after: number;
@@ -20,14 +20,14 @@ interface Unseen extends Window {
 const mostRows = ({ start, end, before, after }: Unseen): number => (end - start) * Math.max(before, after);
 const likelyRows = ({ start, end, before, after }: Unseen): number => ((end - start) * (before + after)) / 2;
 
-/** Counted where a page shows rows, guessed in between. The next page is in the middle of what may hold most. */
+/** Counts the rows on probed pages, and interpolates between them. Each probe goes to the middle of the range that may hold most rows. */
 export async function estimateRows(
   toRead: readonly Window[],
   first: Sample,
   firstAt: Instant,
   probe: (window: Window) => Promise<Sample>,
 ): Promise<{ parts: Estimate[]; probes: number }> {
-  // A window that fits a page has been seen already.
+  // If the first page is not full, it has all rows.
   if (!first.isFull) {
     const parts = toRead.map(({ start, end }) => ({ start, end, rows: first.density * (end - start) }));
     return { parts, probes: 1 };
@@ -46,8 +46,8 @@ export async function estimateRows(
   );
   for (; probes < MOST_PROBES; probes++) {
     const [widest, ...others] = [...unseen].sort((a, b) => mostRows(b) - mostRows(a));
-    // One look at the later part is always worth it.
-    const isKnown = probes > 1 && sum(unseen.map(mostRows)) <= probes * PAGES_A_PROBE * MAX_LIMIT;
+    // One probe of the later part is always worth its cost.
+    const isKnown = probes > 1 && sum(unseen.map(mostRows)) <= probes * PAGES_PER_PROBE * MAX_LIMIT;
     if (!widest || isKnown) break;
     const later = { start: Math.round((widest.start + widest.end) / 2), end: widest.end };
     const sample = await probe(later);
@@ -57,10 +57,10 @@ export async function estimateRows(
   return { parts: [...counted, ...unseen.map((part) => ({ ...part, rows: likelyRows(part) }))], probes };
 }
 
-/** An empty year is a few requests, and not nothing. */
+/** The weight of time in the progress, because even an empty year takes a few requests. */
 const SHARE_OF_TIME = 0.02;
 
-/** Rows that were read, against those likely left: a wrong estimate is put right. Without estimates it goes by time. */
+/** Progress as rows read relative to rows expected to remain, so that wrong estimates are corrected. Without estimates, by time. */
 export function createMeter(
   windows: readonly Window[],
   estimates: readonly Estimate[],
@@ -78,12 +78,12 @@ export function createMeter(
   };
 }
 
-const lengthOf = ({ start, end }: Window): number => end - start;
+export const lengthOf = ({ start, end }: Window): number => end - start;
 const overlap = (a: Window, b: Window): number => Math.max(0, Math.min(a.end, b.end) - Math.max(a.start, b.start));
 
 export const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
-/** Progress of work in phases that each begin at nothing: as a whole it only grows. */
+/** Combines the progress of several phases, which each start at zero, into one that never decreases. */
 export function inPhases(onProgress: SyncDeps['onProgress']): (share: number) => SyncDeps['onProgress'] {
   let before = 0;
   let last = { rows: 0, requests: 0, done: 0 };
@@ -91,7 +91,7 @@ export function inPhases(onProgress: SyncDeps['onProgress']): (share: number) =>
     const [from, base] = [before, last];
     before += share;
     return ({ rows, requests, done = 0, ...progress }) => {
-      // A commit knows neither how much is left nor how much was read since.
+      // Reports from commits know neither how much is left nor how much was read since, so values may not decrease.
       const most = Math.max(last.done, from + share * Math.min(1, done));
       last = { rows: Math.max(last.rows, base.rows + rows), requests: base.requests + requests, done: most };
       onProgress({ ...progress, ...last });

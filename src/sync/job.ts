@@ -13,7 +13,7 @@ import type { UnknownFields } from './schema-evolution.ts';
 
 export interface StreamPolicy {
   lookbackMs: number;
-  /** Events may arrive this late: nothing younger is called complete. */
+  /** Events may arrive this late: nothing younger is certified. */
   settleMs: number;
   resweepMs: number | undefined;
 }
@@ -24,25 +24,25 @@ export interface StreamJob {
   keyHash: string;
   policy: StreamPolicy;
   unknownFields: UnknownFields;
-  /** The filters as one text. Completeness holds only for what they let through. */
+  /** The filters as one text. Completeness only refers to events that pass them. */
   filters: string;
   warnings: readonly string[];
   createReader(profile: Profile, since: Instant, options?: ReadingOptions): Reader;
-  /** One look at the service, for planning. */
+  /** Requests a single page, for planning. */
   probe: Probe;
-  /** What the plan grants the key, over all its streams and processes. */
+  /** The rate limit of the key by its plan, shared by all its streams and processes. */
   requestsPerSecond: number;
   everyMs: number;
-  /** Where the first sync begins, given where it once did. */
+  /** The start of the stream, given the start that earlier syncs used. */
   findSince(known: Instant | undefined, signal: AbortSignal): Promise<Instant>;
-  /** Requests sent for this stream so far, and how many of them were refused for speed. */
+  /** The number of requests sent for this stream so far, and of those answered with 429. */
   requests(): { requests: number; tooManyRequests: number };
 }
 
-/** The listing of all links of a source, ready to be synced: a snapshot, without windows and without filters. */
+/** Syncs the listing of all links of a source: a snapshot, without windows and filters. */
 export interface LinksJob extends Pick<StreamJob, 'source' | 'keyHash' | 'everyMs' | 'requests'> {
   stream: 'links';
-  /** Also keep what each link was before. */
+  /** Also keeps earlier versions of each link. */
   keepHistory: boolean;
   list(options: { hadLinks: boolean; signal: AbortSignal; onSeen(links: number): void }): Promise<Listing>;
 }
@@ -52,7 +52,7 @@ export type AnyJob = StreamJob | LinksJob;
 export const isOfEvents = (job: AnyJob): job is StreamJob => job.stream !== 'links';
 
 interface ReadingOptions {
-  /** Nothing younger is called complete: by default what the config says. */
+  /** Overrides the settle time of the config. */
   settleMs?: number;
   hasShown?: boolean;
 }
@@ -63,18 +63,21 @@ export interface SyncDeps {
   log: Log;
   signal: AbortSignal;
   holder: string;
-  /** Called with the holder that a backfill waits for. With it the backfill waits as long as needed, without it half a minute. */
+  /** Called with the holder that a backfill waits for. With it, the backfill waits without limit; without it, half a minute. */
   onWait?(waiting: { source: string; stream: SyncName; holder: string }): void;
   onProgress(progress: SyncProgress): void;
-  /** Something that a person should hear of before the work goes on; without it, it is logged. */
+  /** Called with notices that a user should see before the work continues; without it, they are logged. */
   onNotice?(notice: { source: string; stream: SyncName; text: string }): void;
-  /** Counts all that the sinks hold at once, not over a day. */
+  /** Counts all rows of the sinks in this run instead of spread over a day. */
   recount?: boolean;
-  /** Somebody looks at the progress: a backfill looks first where the rows are, for a handful of requests. */
+  /** Progress is displayed: a backfill first spends a few requests on an estimate of where the rows are. */
   isWatched?: boolean;
-  /** Done in the transaction that ends a run, unless a fault ended it. */
+  /** Called in the transaction that ends a run, unless the run ended with a fault. */
   onEnd?(tx: Queryable): Promise<void>;
 }
+
+/** What commands need that only change the state and the sinks. */
+export type MaintainDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
 
 export interface SyncProgress {
   source: string;
@@ -83,7 +86,7 @@ export interface SyncProgress {
   requests: number;
   through: Instant | undefined;
   done?: number;
-  /** Where the work is a run of the history. */
+  /** Set if the work is recorded as a run in the history. */
   runId?: string;
 }
 
@@ -99,7 +102,7 @@ interface SinceQuestion {
 
 const SECOND_MS = 1000;
 
-/** No service of this kind is older. */
+/** Earlier than the launch of any such service. */
 export const BEFORE_ALL = Date.UTC(2000, 0, 1);
 
 /** A longer duration or an earlier date moves the start back later. Nothing moves it forward: a duration is counted from the first sync. */
@@ -110,7 +113,7 @@ export async function resolveSince(question: SinceQuestion): Promise<Instant> {
   return Math.min(wanted, known ?? wanted);
 }
 
-/** Services refuse a start before their founding: the first second that is accepted is found by halving. */
+/** Services refuse a start before their launch: binary search finds the first second that is accepted. */
 async function findBeginning({ api, stream, filters, signal }: SinceQuestion): Promise<Instant> {
   const isAccepted = async (start: Instant): Promise<boolean> => {
     const query = { stream, start, end: start + DAY_MS, sortOrder: 'asc', page: 1, limit: 1, filters } as const;

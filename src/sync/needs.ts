@@ -14,13 +14,13 @@ export interface Need {
   message: string;
 }
 
-/** What alerts and `status --check` say of it: at length, and in brief. */
+/** `message` is the full text for alerts, `brief` the short one for `status --check`. */
 export interface Unmet extends Need {
   kind: 'late' | 'uncertified' | 'sink_changed';
   brief: string;
 }
 
-/** Where streams that the config names do not keep what it promises: late, not proven, changed by others. */
+/** Configured streams that violate their guarantees: late, not certified, or changed by others in the sink. */
 export async function findUnmet(
   db: Queryable,
   maxLagMs: ReadonlyMap<string, number | undefined>,
@@ -30,14 +30,14 @@ export async function findUnmet(
   return found.filter(({ source, stream }) => maxLagMs.has(`${source}/${stream}`));
 }
 
-/** By its slowest sink. A first sync is behind by nature: it is late where it has not moved for longer than `maxLag`. */
+/** The slowest sink counts. A first sync is necessarily behind, so it only is late if it has made no progress for longer than `maxLag`. */
 async function findLate(
   db: Queryable,
   maxLagMs: ReadonlyMap<string, number | undefined>,
   sinks: readonly string[],
 ): Promise<Unmet[]> {
   type Found = Pick<Need, 'source' | 'stream'> & { through: Instant | null; lag: number | null; still: number };
-  // Without a worker nothing is scheduled.
+  // Without a worker, there are no schedules, so the streams are taken from the cursors.
   const rows = await db.query<Found & { caughtUp: boolean; why: string | null }>(sql`
     select t.source, t.stream, ${instantOf('c.through')} as through, coalesce(c.caught_up, false) as "caughtUp",
       ${raw(msSince('coalesce(c.through, s.created_at)'))} as lag, ${raw(msSince('greatest(s.created_at, c.read_at)'))} as still, r.message as why
@@ -74,10 +74,10 @@ const minutes = (ms: number): string => {
   return count < 120 ? `${count} min` : `${Math.round(count / 60)} h`;
 };
 
-/** Two tries, an hour apart, could not prove the window: somebody should know. */
-const STAYS_AFTER_TRIES = 2;
+/** A window that two runs, an hour apart, could not prove is reported. */
+const REPORTED_AFTER_TRIES = 2;
 
-/** Windows that no reading has proven for a while; and, at once, those that a sink held and does not hold any more. */
+/** Windows that several runs could not prove; and, immediately, those whose rows a sink has lost. */
 async function findUncertified(db: Queryable, sinks: readonly string[]): Promise<Unmet[]> {
   type Found = Window & Pick<Need, 'source' | 'stream'> & { note: string | null; all: number; changed: boolean };
   const rows = await db.query<Found>(sql`
@@ -85,7 +85,7 @@ async function findUncertified(db: Queryable, sinks: readonly string[]): Promise
       count(*) over (partition by source, stream, changed) as all,
       ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end"
     from (select *, starts_with(note, ${SINK_CHANGED}) is true as changed from tributary.windows where state = 'uncertified') w
-    where (tries >= ${STAYS_AFTER_TRIES} or changed) and sink = any(${sinks})
+    where (tries >= ${REPORTED_AFTER_TRIES} or changed) and sink = any(${sinks})
     order by source, stream, changed, start_at`);
   return rows.map(({ source, stream, note, all, changed, ...window }) => {
     const where = `${describeRange(window)}${all > 1 ? ` and ${all - 1} more` : ''}`;
@@ -95,7 +95,7 @@ async function findUncertified(db: Queryable, sinks: readonly string[]): Promise
   });
 }
 
-/** Where action is needed, of the streams that the config names; the same with several sinks is told once. */
+/** Problems of configured streams that need action; the same problem in several sinks is listed once. */
 export function needsOf(
   streams: readonly StreamStatus[],
   unmet: readonly Unmet[],
@@ -110,11 +110,11 @@ export function needsOf(
     ],
   );
   const needs = [...refused, ...unmet.map(({ brief, ...need }) => ({ ...need, message: brief }))];
-  const ours = needs.filter((need) => need !== false).filter((need) => maxLagMs.has(`${need.source}/${need.stream}`));
-  return [...new Map(ours.map((need) => [JSON.stringify([need.source, need.stream, need.kind]), need])).values()];
+  const known = needs.filter((need) => need !== false).filter((need) => maxLagMs.has(`${need.source}/${need.stream}`));
+  return [...new Map(known.map((need) => [JSON.stringify([need.source, need.stream, need.kind]), need])).values()];
 }
 
-/** Streams, as `source/stream`, that no sync has brought into a sink yet, or not to its end. */
+/** Streams (`source/stream`) whose first sync into a sink has not started or not ended. */
 export function unfilledOf(
   streams: readonly StreamStatus[],
   wanted: readonly string[],
@@ -125,8 +125,8 @@ export function unfilledOf(
       const [source = '', stream] = key.split('/') as [string, SyncName];
       const status = streams.find((one) => one.source === source && one.stream === stream && one.sink === sink);
       if (status && !status.firstSync) return [];
-      const says = status ? `the first sync into ${sink} has not ended` : `never synced into ${sink}`;
-      return [{ source, stream, kind: 'unsynced', message: `${says}; next: tributary sync` }];
+      const what = status ? `the first sync into ${sink} has not ended` : `never synced into ${sink}`;
+      return [{ source, stream, kind: 'unsynced', message: `${what}; next: tributary sync` }];
     }),
   );
 }

@@ -8,7 +8,7 @@ import { groupBy } from '../sinks/files/group-by.ts';
 
 export interface Arrived {
   slice: Slice;
-  /** Whoever read it: what it read before is committed before, or with it. */
+  /** Identifies the chain that read it: slices of one reader are committed in order. */
   reader: unknown;
   bytes: number;
   onEnd: () => void;
@@ -37,13 +37,13 @@ export const rowsIn = ({ slice }: Arrived): number => slice.rows.length;
 export const sumOf = (slices: readonly Arrived[], size: (one: Arrived) => number): number =>
   slices.reduce((sum, one) => sum + size(one), 0);
 
-/** Of the reader who brought most rows; all where two saw the same time: of two readings the later one counts. */
-export function longestStretch(slices: readonly Arrived[]): readonly Arrived[] {
-  const stretches = [...groupBy(slices, ({ reader }) => reader).values()];
-  const longest = stretches.reduce((a, b) => (sumOf(b, rowsIn) > sumOf(a, rowsIn) ? b : a));
-  const { start, end } = extentOf(longest);
+/** The slices of the reader with most rows; all slices if the ranges of readers overlap, because then the later read must win. */
+export function busiestReader(slices: readonly Arrived[]): readonly Arrived[] {
+  const byReader = [...groupBy(slices, ({ reader }) => reader).values()];
+  const busiest = byReader.reduce((a, b) => (sumOf(b, rowsIn) > sumOf(a, rowsIn) ? b : a));
+  const { start, end } = extentOf(busiest);
   const isApart = (other: Window): boolean => other.end < start || other.start > end;
-  return stretches.every((one) => one === longest || isApart(extentOf(one))) ? longest : slices;
+  return byReader.every((one) => one === busiest || isApart(extentOf(one))) ? busiest : slices;
 }
 
 function extentOf(slices: readonly Arrived[]): Window {
@@ -71,7 +71,7 @@ export function startingAt(slice: Slice, from: Instant): Slice {
   };
 }
 
-/** Every value of every row comes through here: a call for each takes half as long again. */
+/** A hot loop over every value of every row: calling sizeOf for each would take half as long again. */
 export function bytesOf(rows: readonly Row[]): number {
   let bytes = 0;
   for (const { values, extra } of rows) {
@@ -84,7 +84,7 @@ export function bytesOf(rows: readonly Row[]): number {
   return bytes;
 }
 
-/** About what a value takes; only long texts matter. */
+/** The approximate size of a value; only long texts matter. */
 function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 8;
@@ -93,15 +93,15 @@ function sizeOf(value: unknown): number {
   return bytes;
 }
 
-/** Slices of one kind that follow each other are one window in the ledger. */
+/** Joins adjacent slices with the same state and note into one window of the ledger. */
 function joinSpans(last: Span, span: Span): Span | undefined {
-  const isOne =
+  const isSameState =
     last.start < last.end &&
     last.end === span.start &&
     (last.certified === undefined) === (span.certified === undefined) &&
     last.note === span.note &&
     last.whole === span.whole;
-  if (!isOne) return undefined;
+  if (!isSameState) return undefined;
   const certified = last.certified && span.certified && Certified.join(last.certified, span.certified);
   return { ...last, end: span.end, certified, rows: last.rows + span.rows };
 }

@@ -25,7 +25,7 @@ interface Reading {
   committer: Committer;
 }
 
-/** Opens reader and committer under the lease of the run, and commits what was read even if the work fails. */
+/** Opens reader and committer under the lease of the run, and commits the rows read so far even if the work fails. */
 export async function withReading(
   deps: SyncDeps,
   job: StreamJob,
@@ -39,10 +39,10 @@ export async function withReading(
   const { known, faults } = await bringKnownUpToDate(deps, job, run, recount);
   const wanted = await job.findSince(known.since, deps.signal);
   const begin = run.now();
-  /** Where completeness is counted from in a sink: what it does not keep is not read for it. */
+  /** The start of the coverage in a sink: events that it does not keep are not read for it. */
   const sinceOf = (sink: Pick<Sink, 'keepMs'>): Instant => Math.max(wanted, keptFrom(sink, begin));
   const since = Math.min(...sinks.map(sinceOf));
-  // A `since` that moved back opens older time, where backfills may have been.
+  // A `since` that moved back opens older time, which backfills may have read already.
   const isOlder = known.since !== undefined && since < known.since;
   const entries = isOlder ? await readLedgers(state, feedsOf(deps, job), since) : known.ledgers;
   const ledgers = createLedgers(entries, run.id, run.now);
@@ -55,14 +55,14 @@ export async function withReading(
     const learned = reader.profile();
     if (!isDeepStrictEqual(learned, known.profile)) await writeProfile(state, source, stream, learned);
   };
-  let asked: Window;
+  let requested: Window;
   try {
-    asked = await work({ since, sinceOf, cursors: known.cursors, ledgers, reader, committer });
+    requested = await work({ since, sinceOf, cursors: known.cursors, ledgers, reader, committer });
   } catch (error) {
-    // Recovery: what was read and proven before an error or Ctrl-C is kept, where that is possible; the first error is the one to report.
+    // Recovery: what was read and proven before an error or Ctrl-C is committed if possible; the first error is reported.
     await conclude().catch((second: unknown) => {
       if (second !== error)
-        log.warn({ source, stream, run: run.id, reason: String(second) }, 'nor could the rest be kept');
+        log.warn({ source, stream, run: run.id, reason: String(second) }, 'the remaining rows could not be committed');
     });
     committer.close();
     throw error;
@@ -70,11 +70,11 @@ export async function withReading(
   await conclude().finally(committer.close);
   const fault = committer.fault();
   if (fault) throw fault;
-  // A backfill reads before `since`, and while it gave way a sync may have proven more.
-  const isAllOurs = run.lease.epoch === epoch && asked.start >= since;
-  const others = isAllOurs ? undefined : await readLedgers(state, feedsOf(deps, job), asked.start);
+  // A backfill reads before `since`, and a sync may have proven more while the backfill had handed over the lease.
+  const isAllOurs = run.lease.epoch === epoch && requested.start >= since;
+  const others = isAllOurs ? undefined : await readLedgers(state, feedsOf(deps, job), requested.start);
   const ledgerOf = (sink: string) => others?.get(sink) ?? ledgers.of(sink);
-  return endedBy(sinks, { asked, now: run.now(), reopened, ledgerOf });
+  return endedBy(sinks, { requested, now: run.now(), reopened, ledgerOf });
 }
 
 interface Opened extends Pick<Reading, 'since' | 'sinceOf' | 'reader'> {
@@ -107,7 +107,7 @@ function createRunCommitter(
     onCommit(sink, spans) {
       ledgers.add(sink, spans);
       const through = spans.findLast((span) => span.certified)?.end;
-      // A backfill has its own range, and says itself how much of it is done.
+      // A backfill reports the progress in its own range itself.
       const isSync = run.kind === 'sync' || run.kind === 're-sweep';
       const start = sinceOf(sinks.find(({ name }) => name === sink) ?? {});
       const range = { start, end: Math.max(start, reader.serverNow() - job.policy.settleMs) };
@@ -128,17 +128,17 @@ function createRunCommitter(
 }
 
 interface Closing {
-  asked: Window;
+  requested: Window;
   now: Instant;
   reopened: ReadonlyMap<string, readonly Entry[]>;
   ledgerOf(sink: string): readonly Entry[];
 }
 
-/** The ledger says what came of it, not this run alone: a window that waits for its next try is not complete either. */
-function endedBy(sinks: readonly Sink[], { asked, now, reopened, ledgerOf }: Closing): Ended {
+/** The outcome is determined by the ledger, not only by this run: a window that waits for its next try is not complete either. */
+function endedBy(sinks: readonly Sink[], { requested, now, reopened, ledgerOf }: Closing): Ended {
   const open = new Map<Instant, Unproven>();
   for (const sink of sinks) {
-    const kept = { ...asked, start: Math.max(asked.start, keptFrom(sink, now)) };
+    const kept = { ...requested, start: Math.max(requested.start, keptFrom(sink, now)) };
     const earlier = reopened.get(sink.name)?.filter(({ end }) => end <= kept.start) ?? [];
     for (const part of [...earlier, kept].flatMap((window) => unsettled(ledgerOf(sink.name), window)))
       open.set(part.start, part);

@@ -5,11 +5,11 @@ import { Fault, statusOf } from '../model/errors.ts';
 import { type Instant, toIso } from '../model/instant.ts';
 import { type Line, type Log, listen, observe, runOf, SECRET_FIELDS, type Span, type SpanEnd } from '../model/log.ts';
 
-/** Often enough to be watched; a poll is over before the first time, and writes at its end alone. */
+/** Frequent enough to follow a run live; a poll usually ends before the first write, and only writes at its end. */
 const EVERY_MS = 2000;
 const MOST_CHARACTERS = 1000;
 
-/** Keeps what a run says and asks, and how far it is, in the state, where the control room finds it whichever process runs it. */
+/** Stores a run's log lines, requests and progress in the state, where the control room can read them whichever process runs it. */
 export function keepRunLog(state: Queryable, run: string, log: Log, soFar: () => RunProgress, everyMs = EVERY_MS) {
   const waiting: { line: RunLine[]; request: RunRequest[] } = { line: [], request: [] };
   const written = { line: 0, request: 0 };
@@ -39,12 +39,12 @@ export function keepRunLog(state: Queryable, run: string, log: Log, soFar: () =>
     writing = writing
       .then(() => write(state))
       .then(() => recordProgress(state, run, soFar()))
-      // Recovery: these entries are lost; they are for people, and nothing else depends on them. The end of the run counts again.
+      // Recovery: these entries are lost; they are informational, and nothing depends on them. The end of the run writes final counts.
       .catch((error: unknown) => log.debug({ run, reason: String(error) }, 'the log of a run could not be kept'));
   }, everyMs).unref();
 
   return {
-    /** Nothing is heard after this; what is left waits for `write`. */
+    /** Stops recording. Remaining entries are stored by `write`. */
     async stop() {
       clearInterval(timer);
       unlisten();
@@ -55,14 +55,14 @@ export function keepRunLog(state: Queryable, run: string, log: Log, soFar: () =>
   };
 }
 
-/** The run's page names these itself. */
+/** Fields that the run's page shows anyway, and secrets. */
 const LEFT_OUT: readonly string[] = [...SECRET_FIELDS, 'source', 'stream', 'run'];
 
 function lineOf({ level, fields, message }: Line): RunLine {
   const details = Object.entries(fields).flatMap(([name, value]) => {
     if (LEFT_OUT.includes(name)) return [];
     const text =
-      value instanceof Error ? wordsOf(value) : ['string', 'number', 'boolean'].includes(typeof value) && String(value);
+      value instanceof Error ? textOf(value) : ['string', 'number', 'boolean'].includes(typeof value) && String(value);
     return text ? [[name, text.slice(0, MOST_CHARACTERS)]] : [];
   });
   return {
@@ -73,8 +73,8 @@ function lineOf({ level, fields, message }: Line): RunLine {
   };
 }
 
-/** The message of an error that is not ours may quote anything: its kind and place must do. */
-const wordsOf = (error: Error): string =>
+/** Messages of foreign errors may quote sensitive data: only their name and stack position are stored. */
+const textOf = (error: Error): string =>
   error instanceof Fault ? error.message : `${error.name} ${/^ +(at .*)/m.exec(error.stack ?? '')?.[1] ?? ''}`;
 
 function requestOf({ attributes }: Span, at: Instant, { seconds, error }: SpanEnd): RunRequest {

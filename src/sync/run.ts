@@ -26,9 +26,9 @@ export interface OpenRun {
   kind: RunKind;
   lease: Lease;
   tally: Tally;
-  /** As it was when the lease was taken. */
+  /** The state of the stream when the lease was taken. */
   known: Known;
-  /** By sink: how those in the state's own database identified themselves then. */
+  /** Identities at that time, of sinks in the state database. */
   identities: ReadonlyMap<string, string>;
   /** The database's clock. */
   now(): Instant;
@@ -39,7 +39,7 @@ export interface OpenRun {
 export interface Ended {
   state: RunState;
   unproven: readonly Unproven[];
-  /** Why it is not done, where that is about no window. */
+  /** Why the run is incomplete, if not because of a window. */
   note?: string;
 }
 
@@ -49,12 +49,12 @@ export interface StreamReport extends Ended {
   runId: string;
   tally: Tally;
   cursor: Cursor | undefined;
-  /** Of a backfill: what was old enough to be read of what was asked for, and the share of it that every sink has proven. */
+  /** For a backfill: the part of the requested range that was old enough to be read, and the share of it that is certified in all sinks. */
   range?: { window: Window; certified: number };
   fault: Fault | undefined;
 }
 
-/** Does the work under a lease and records its outcome in `runs`, also when it fails. */
+/** Does the work under a lease and records its outcome in `runs`, even if it fails. */
 export async function withRun(
   deps: SyncDeps,
   job: AnyJob,
@@ -71,7 +71,7 @@ export async function withRun(
     outcome = await doWork(deps, job, begun, work);
   } finally {
     cursor = await endRun(deps, job, begun, outcome).catch((error: unknown) => {
-      // Recovery: what stopped the run is reported, or thrown already; that it could not be recorded either is secondary.
+      // Recovery: the error that stopped the run is reported or thrown; that it could not be recorded is secondary.
       if (outcome && !outcome.fault) throw error;
       log.warn({ source, stream, run: id, reason: String(error) }, 'the end of the run could not be recorded');
       return undefined;
@@ -85,13 +85,13 @@ type Outcome = Ended & { fault?: Fault };
 
 type BegunRun = Awaited<ReturnType<typeof beginRun>>;
 
-/** Takes the lease; in the same transaction the run begins, and what is known of the stream is read. */
+/** Takes the lease, and in the same transaction records the start of the run and reads the state of the stream. */
 async function beginRun(deps: SyncDeps, job: AnyJob, kind: RunKind) {
   const { state } = deps;
   const { source, stream } = job;
   const id = newRunId();
-  /** What the source had been asked when it began. */
-  const asked = job.requests();
+  /** The job's request counts at the start of the run. */
+  const requestsBefore = job.requests();
   const identities = new Map<string, string>();
   let began: { known: Known; at: Instant; elapsed(): number } | undefined;
   const lease = await acquireLease(state, source, stream, deps.holder, {
@@ -114,13 +114,13 @@ async function beginRun(deps: SyncDeps, job: AnyJob, kind: RunKind) {
   const run: OpenRun = {
     ...{ id, kind, lease, tally: emptyTally(), known, identities },
     now: () => at + elapsed(),
-    requests: () => job.requests().requests - asked.requests,
+    requests: () => job.requests().requests - requestsBefore.requests,
     enter(next) {
       window = next;
     },
   };
   const soFar = () => ({ rows: run.tally.read, requests: run.requests() });
-  return { run, window: () => window, asked, log: keepRunLog(state, id, deps.log, soFar) };
+  return { run, window: () => window, requestsBefore, log: keepRunLog(state, id, deps.log, soFar) };
 }
 
 async function doWork(
@@ -132,7 +132,7 @@ async function doWork(
   const { source, stream } = job;
   const span = {
     ...{ source, stream, run: run.id },
-    // What it turns out to be is known at its end.
+    // A getter, because the kind is only known at the end of the run.
     get kind() {
       return run.kind;
     },
@@ -140,16 +140,16 @@ async function doWork(
   try {
     return await observed('run', span, () =>
       work(run).catch((error: unknown) => {
-        deps.log.debug({ source, stream, run: run.id, err: error }, 'this ended the run');
+        deps.log.debug({ source, stream, run: run.id, err: error }, 'the run ended with this error');
         throw error;
       }),
     );
   } catch (error) {
-    // Recovery: a bug is rethrown. Any other fault ends this stream alone and is reported with what was kept.
+    // Recovery: a bug is rethrown. A fault ends only this stream and is reported with what was kept.
     if (!(error instanceof Fault)) throw error;
     const at = window();
     error.at({ source, stream, ...(at && { window: describeRange(at) }) });
-    // If the database itself failed, the progress is unknown.
+    // If the database failed, the progress is unknown.
     error.kept ??= await lowestCursor(deps.state, feedsOf(deps, job)).then(
       keptOf,
       () => 'every row that was committed',
@@ -158,17 +158,17 @@ async function doWork(
   }
 }
 
-/** All in one transaction: whoever finds the lease free finds the run ended, and its next time set. Without an outcome, a bug ended it. */
+/** In one transaction, so that a free lease implies that the run is recorded and the next one scheduled. No outcome means a bug. */
 async function endRun(
   deps: SyncDeps,
   job: AnyJob,
-  { run, asked, log }: BegunRun,
+  { run, requestsBefore, log }: BegunRun,
   { fault, ...ended }: Outcome = { state: 'failed', unproven: [] },
 ): Promise<Cursor | undefined> {
   const { tally, lease } = run;
   const now = job.requests();
-  tally.requests = now.requests - asked.requests;
-  tally.tooManyRequests = now.tooManyRequests - asked.tooManyRequests;
+  tally.requests = now.requests - requestsBefore.requests;
+  tally.tooManyRequests = now.tooManyRequests - requestsBefore.tooManyRequests;
   await log.stop();
   try {
     return await deps.state.transaction(async (tx) => {
@@ -180,13 +180,13 @@ async function endRun(
       return lowestCursor(tx, feedsOf(deps, job));
     });
   } catch (error) {
-    // Recovery: the stream is free all the same.
+    // Recovery: the lease is released nevertheless.
     await lease.release();
     throw error;
   }
 }
 
-/** The first of them speaks for all. Only a bug fails a run without a fault. */
+/** Names the first unproven window. Only a bug leads to a failed run without a fault. */
 function summaryOf({ state, note, unproven: [first, ...others] }: Ended): string | undefined {
   if (note !== undefined) return note;
   if (!first) return state === 'failed' ? A_BUG : undefined;

@@ -13,7 +13,7 @@ import {
 import type { Row } from '../model/flatten.ts';
 import type { Stream } from '../model/streams.ts';
 
-/** What to do with a field that nobody declared: give it a column, keep it in `_extra`, or stop. */
+/** What to do with an undeclared field: add a column, keep it in `_extra`, or stop. */
 export const UNKNOWN_FIELDS = ['evolve', 'extra', 'freeze'] as const;
 export type UnknownFields = (typeof UNKNOWN_FIELDS)[number];
 
@@ -25,7 +25,7 @@ interface EvolverOptions {
   source: string;
   runId: string;
   unknownFields: UnknownFields;
-  /** The columns as they were a moment ago: good for the first batch. */
+  /** The columns as read at the start of the run: used for the first batch only. */
   known?: readonly EvolvedColumn[];
   onSchemaChange(change: SchemaChange): void;
 }
@@ -37,7 +37,7 @@ export function createSchemaEvolution(options: EvolverOptions) {
   return {
     async evolve(rows: readonly Row[]): Promise<{ stream: Stream; rows: Row[] }> {
       if (unknownFields === 'extra') return { stream, rows: [...rows] };
-      // Read again for every further batch: another source may have changed the same table meanwhile.
+      // Later batches read the columns again: another source may have changed the same table meanwhile.
       let evolved = known ?? (await readEvolved(state, stream.name));
       known = undefined;
       const changes = findSchemaChanges(stream, evolved, rows);
@@ -49,13 +49,13 @@ export function createSchemaEvolution(options: EvolverOptions) {
       }
       return { stream: evolvedStream(stream, evolved), rows: promote(stream, evolved, rows) };
     },
-    /** Records columns of the table that hold more than was known here: another process widened them, or the state was lost. */
+    /** Records columns whose type in the table is wider than in the state: another process widened them, or the state was lost. */
     async widenColumns(wider: Readonly<Record<string, Kind>>): Promise<void> {
       const { changes } = await recordSchemaChanges(state, record, (known) =>
         known.flatMap((column) => {
-          // A column may be called `constructor`, which every object has.
-          const held = Object.hasOwn(wider, column.name) ? wider[column.name] : undefined;
-          const kind = widen(column.kind, held ?? column.kind);
+          // hasOwn, because a column may be called `constructor`, which every object inherits.
+          const inTable = Object.hasOwn(wider, column.name) ? wider[column.name] : undefined;
+          const kind = widen(column.kind, inTable ?? column.kind);
           return kind === column.kind ? [] : [{ ...column, kind, was: column.kind }];
         }),
       );
@@ -72,10 +72,10 @@ function frozen(source: string, { name }: Stream, changes: readonly SchemaChange
   });
 }
 
-/** For people: `click.ua → click_ua (text)`, `click.score → click_score (integer → number)`. */
+/** For display: `click.ua → click_ua (text)`, `click.score → click_score (integer → number)`. */
 export const describeSchemaChange = ({ path, name, kind, was }: SchemaChange): string =>
   `${shown(path)} → ${name} (${was ? `${was} → ${kind}` : kind})`;
 
-/** A name is the service's choice: it must not move the cursor of a terminal, nor turn the text around it. */
+/** Field names come from the service: escapes control characters, which could move the terminal's cursor or reverse the text. */
 const shown = (path: string): string =>
   path.replace(/\p{C}/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);

@@ -11,50 +11,50 @@ import { groupBy } from '../sinks/files/group-by.ts';
 import { BY_HAND } from './maintain/move-cursor.ts';
 import { MOST_TRIES, restMs } from './windows-to-read.ts';
 
-/** How a stream stands in a sink, as `status` shows it. Times are ISO in UTC; what is unknown is null. docs/operations.md describes it. */
+/** The status of a stream in a sink, as shown by `status`. Times are ISO in UTC; unknown values are null. See docs/operations.md. */
 export interface StreamStatus {
   source: string;
   stream: SyncName;
-  /** Null where nothing was ever written. */
+  /** Null if nothing was ever written. */
   sink: string | null;
   since: string | null;
-  /** Every event from `since` up to here that the filters let through is in the sink, except those set aside. */
+  /** Every event from `since` up to here that passes the filters is in the sink, except those set aside. */
   completeThrough: string | null;
-  /** As in `country=US,CA&trigger=-qr`; null where every event is read. */
+  /** As in `country=US,CA&trigger=-qr`; null if every event is read. */
   filters: string | null;
-  /** Records that could not be used and are kept in quarantine. */
+  /** The number of unusable records in quarantine. */
   setAside: number;
-  /** Ranges that are complete in the same sense outside of `since … completeThrough`: backfilled, or beyond a gap. */
+  /** Ranges outside of `since … completeThrough` that are also complete: backfilled, or after a gap. */
   alsoComplete: Array<{ start: string; end: string }>;
   newestSeen: string | null;
   /** From the watermark to now. */
   lagSeconds: number | null;
-  /** The stream has not caught up yet, not even once: it is far behind by nature, and what is not read yet is no gap. */
+  /** The stream has never caught up yet: it is necessarily far behind, and unread time does not count as a gap. */
   firstSync: boolean;
-  /** From `since` to now, without holes; empty where nothing was ever written. */
+  /** From `since` to now, without holes; empty if nothing was ever written. */
   coverage: Array<{ start: string; end: string; state: CoverageState }>;
   /** Windows that were read and could not be proven. */
   uncertifiedWindows: number;
   /** The first few of them: why, how often they were tried, and when the next sync tries them again. */
   uncertified: Array<{ start: string; end: string; reason: string | null; tries: number; nextTryAt: string }>;
-  /** Windows that failed so often that they are tried only once a day. The watermark stops before the first. */
+  /** Windows that failed so often that they are only tried once a day. The watermark stops before the first. */
   parkedWindows: number;
-  /** Windows that somebody called complete unread, by `cursor set --force`. */
+  /** Windows marked as complete without being read, by `cursor set --force`. */
   byHandWindows: number;
-  /** The same as `setAside`, by its older name. */
+  /** The older name of `setAside`. */
   quarantined: number;
-  /** Why the stream waits for a person: the service refused it, and asking again would not help. */
+  /** Why the stream waits for a user: the service refused it, and a retry would not help. */
   parked: { reason: string; nextStep: string | null; since: string; nextProbeAt: string | null } | null;
   lastRun: LastRun | null;
-  /** The last three syncs ended early without having read a row: the service or a sink does not answer. */
+  /** The last three syncs ended early without having read a row: the service or a sink does not respond. */
   failing: boolean;
-  /** When the worker reads the stream again. Null where no worker has scheduled it. */
+  /** When the worker next reads the stream. Null if no worker has scheduled it. */
   nextRunAt: string | null;
 }
 
 type LastRun = Pick<RunRecord, 'id' | 'kind' | 'state' | 'startedAt' | 'finishedAt' | 'message'>;
 
-/** Everything the state knows, whatever the config says now: a source that was taken out is still in the tables. */
+/** Reads the status of all streams in the state, including those of sources that were removed from the config. */
 export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
   const rows = await state.query<StatusRow>(sql`
     select k.source, k.stream, c.sink, ${isoOf('c.complete_through')} as "completeThrough", ${isoOf('c.newest_seen')} as "newestSeen",
@@ -74,7 +74,7 @@ export async function readStatus(state: Queryable): Promise<StreamStatus[]> {
   return rows.map((row) => toStatus(row, windows.get(feedOf(row)) ?? [], upcoming(row.source, row.stream)));
 }
 
-/** A fault that passes is gone with the next poll or the one after it. */
+/** Transient faults are gone by the next poll or the one after it. */
 const POLLS_OF_AN_OUTAGE = 3;
 
 const FAILING = sql`(
@@ -93,7 +93,7 @@ interface LedgerWindow {
   read_at: Instant;
 }
 
-/** Of windows that are not certified; the table has them all. */
+/** The limit of `uncertified`; the table has all of them. */
 const MOST_LISTED = 20;
 
 const feedOf = (row: { source: string; stream: string; sink: string | null }): string =>
@@ -123,7 +123,7 @@ function toStatus(
   { parked, nextRunAt }: Upcoming,
 ): StreamStatus {
   const firstSync = isFirstSync({ caughtUp, lagMs: lag === null ? null : lag * 1000 });
-  // A listing is a snapshot: it covers no time.
+  // A listing is a snapshot, without a range of time.
   const isCovered = from !== null && row.stream !== 'links';
   const coverage = isCovered ? coverageSpans(windows, { start: from, end: now }, { isFirstSync: firstSync }) : [];
   const open = windows.filter(({ certified }) => !certified);
@@ -146,20 +146,20 @@ function toStatus(
   };
 }
 
-/** Only a worker parks a stream. Without one, a refused last run means the same. */
+/** Only a worker parks streams. Without one, a refused last run has the same meaning. */
 const refusedBy = (run: LastRun | null): StreamStatus['parked'] =>
   run?.state === 'refused'
     ? { reason: run.message ?? 'the service refused', nextStep: null, since: run.startedAt, nextProbeAt: null }
     : null;
 
-/** How a source used its budget lately: of the runs that ended within the last hour. Listings of links have another budget. */
+/** Recent use of a source's budget, by runs that ended within the last hour. Excludes listings of links, which have another budget. */
 export interface SourceUse {
   source: string;
   requestsLastHour: number;
   tooManyRequestsLastHour: number;
-  /** What the config grants; null where it does not name the source any more. */
+  /** The configured rate; null if the config no longer has the source. */
   requestsPerSecond: number | null;
-  /** Of all that the hour would have allowed. */
+  /** Relative to the requests that the rate allows in an hour. */
   shareOfBudget: number | null;
 }
 

@@ -21,7 +21,7 @@ export type Outcome = { source: string; stream: SyncName } & (
   | { fault: Fault; report: StreamReport | undefined }
 );
 
-/** Syncs all streams at once: while one waits for an answer the others use the budget. A fault stops only its own stream. */
+/** Syncs all streams concurrently: while one waits for an answer, the others use the budget. A fault stops only its own stream. */
 export const syncAll = (deps: SyncDeps, jobs: readonly AnyJob[]): Promise<Outcome[]> =>
   forAll(deps, jobs, (job) => syncAny(deps, job));
 
@@ -55,18 +55,18 @@ async function outcomeOf<J extends AnyJob>(job: J, work: (job: J) => Promise<Str
     return fault ? { source, stream, report, fault } : { source, stream, report, fault };
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    // Recovery: the stream was never begun; the others go on.
+    // Recovery: the run of this stream did not start; the other streams continue.
     return { source, stream, report: undefined, fault: error.at({ source, stream }) };
   }
 }
 
-/** Does what is due in the sinks besides writing rows. No run waits for it, and none fails with it. */
+/** Runs due maintenance of the sinks. No run waits for it or fails because of it. */
 async function maintainSinks({ sinks, log, signal }: SyncDeps): Promise<void> {
   for (const sink of sinks) {
     try {
       await maintainSink(sink, log, signal);
     } catch (error) {
-      // Recovery: what was committed stays as it is, and the next sync tries again.
+      // Recovery: committed data is unaffected, and the next sync retries.
       if (error instanceof Fault) log.warn({ sink: sink.name, reason: error.describe() }, 'maintenance failed');
       else log.error({ sink: sink.name, err: error }, 'a bug ended the maintenance of this sink');
     }
@@ -100,13 +100,13 @@ export const syncStream = (deps: SyncDeps, job: StreamJob): Promise<StreamReport
     }),
   );
 
-/** Where windows of a changed sink were reopened, the watermark fell back behind them; new rows are read from where it was. */
+/** If windows were reopened, the watermark fell back to before them; new rows are still read from the end of the last certified window. */
 const floorOf = (ledger: readonly Entry[], completeThrough: Instant | undefined): Instant | undefined =>
   ledger.some(isReopened) ? ledger.findLast(({ certified }) => certified)?.end : completeThrough;
 
 interface SinkProgress {
   sink: string;
-  /** Later than the stream's where the sink keeps no older events. */
+  /** Later than the stream's if the sink does not keep older events. */
   since?: Instant;
   completeThrough: Instant | undefined;
   newestSeen: Instant | undefined;
@@ -121,12 +121,12 @@ interface Work {
   committer: Pick<Committer, 'add' | 'flush'>;
   signal: AbortSignal;
   chainsAtOnce(): number;
-  /** A window is split only if each half promises this many pages. */
+  /** A window is split only if each half is expected to have this many pages. */
   pagesWorth?: number;
   onWindow(window: Window, lane: 'fresh' | 'repair'): void;
 }
 
-/** It knows neither database nor queue. The tail first, so that new rows arrive at once; then what is not proven. */
+/** Reads the tail first, so that new rows arrive at once, then all unproven windows. Independent of database and queue. */
 export async function bringUpToDate(work: Work): Promise<Window> {
   const { reader, committer } = work;
   const tail = await observed('window', { lane: 'fresh', tail: true }, async () => {
@@ -139,7 +139,7 @@ export async function bringUpToDate(work: Work): Promise<Window> {
     profile: reader.profile,
     sweep: (window, { lane }, signal) => {
       work.onWindow(window, lane);
-      // What is read again begins with evidence of its own: it must be able to refute what the tail has shown.
+      // Repairs start with evidence of their own, as they must be able to refute what the tail has shown.
       return reader.sweep({ window, after: lane === 'repair' ? undefined : tail, lane, signal });
     },
     take: (slice, { sinks }, chain) => committer.add(slice, sinks, chain),
@@ -148,20 +148,20 @@ export async function bringUpToDate(work: Work): Promise<Window> {
   return settledWindow(work, tail);
 }
 
-/** Everything that is wanted and old enough to be called complete. */
+/** The part of the requested time that is old enough to be certified. */
 const settledWindow = ({ since, policy }: Work, { serverNow }: TailEnd): Window => ({
   start: since,
   end: Math.max(since, serverNow - policy.settleMs),
 });
 
-/** Delivers new rows. If they reach back to the watermark, this is all that a poll has to do, and it proves the time between. */
+/** Delivers new rows. If they reach back to the watermark, that certifies the time between, and the poll has nothing else to read. */
 async function deliverTail(work: Work): Promise<TailEnd> {
   const { policy, since, sinks, reader, committer, signal } = work;
-  // Back to the watermark of the sink that is furthest ahead. What another sink lacks before that is read for it alone.
+  // Reads back to the watermark of the sink that is furthest ahead. Earlier windows of other sinks are read only for them.
   const floor = furthest(sinks.map(({ completeThrough }) => completeThrough));
   const lookback = floor === undefined ? undefined : Math.max(since, floor - policy.lookbackMs);
   const newestSeen = furthest(sinks.map(({ newestSeen }) => newestSeen));
-  // What was found empty matters only where nothing was ever seen.
+  // Windows found empty only matter while the stream has never shown a row.
   const known = { newestSeen, empty: newestSeen === undefined ? foundEmpty(sinks) : [] };
   const slices = reader.tail({ floor, lookback, since, known, lane: 'fresh', signal });
   let held: Slice | undefined;
@@ -176,10 +176,10 @@ async function deliverTail(work: Work): Promise<TailEnd> {
       continue;
     }
     const { certified, isOnePage } = next.value;
-    // Where rows were seen before, an answer without any is a gap like any other.
+    // If the stream has shown rows before, an answer without rows is an ordinary gap.
     const isEmpty = next.value.isEmpty && newestSeen === undefined;
     if (held && certified && isOnePage) {
-      // One page is one snapshot: a row of the sink that is not on it has vanished. Between several pages rows may have moved.
+      // A single page is a snapshot: a row of the sink that is not on it has vanished. Between several pages, rows may have moved.
       const { start, end } = certified;
       await committer.add({ ...held, window: { start, end }, certified, whole: held.rejected.length === 0 });
     } else {
@@ -200,7 +200,6 @@ async function deliverTail(work: Work): Promise<TailEnd> {
   }
 }
 
-/** Windows in which an earlier poll was shown nothing. */
 const foundEmpty = (sinks: readonly SinkProgress[]): Window[] =>
   sinks.flatMap(({ ledger }) => ledger()).filter(({ note }) => note === NOTHING_YET);
 
@@ -209,7 +208,7 @@ const furthest = (instants: ReadonlyArray<Instant | undefined>): Instant | undef
   return known.length === 0 ? undefined : Math.max(...known);
 };
 
-/** What is left after the tail: windows never proven, and those that are due to be read again; each with the sinks it is for. */
+/** What to read after the tail: unproven windows, and those that are due for another read, each with its sinks. */
 function windowsToRead(work: Work, tail: TailEnd): Array<Share & { lane: 'fresh' | 'repair' }> {
   if (tail.isEmpty) return [];
   const needs = work.sinks.map((progress) => ({ sink: progress.sink, ...neededBy(progress, work, tail) }));
@@ -226,17 +225,17 @@ function neededBy(
   const { since = streamSince, completeThrough: floor = since, newestSeen } = progress;
   const whole = { start: since, end: serverNow - policy.settleMs };
   const entries = progress.ledger();
-  // The stream was empty until now and shows rows: windows that looked empty, certified ones too, may hold rows as well.
+  // The stream was empty and now shows rows: windows that were found empty, even certified ones, may have rows as well.
   const wasEmpty =
     newestSeen === undefined || entries.some(({ note }) => note === NOTHING_YET || note === NOTHING_THERE);
   const start = wasEmpty ? since : Math.max(since, floor - policy.lookbackMs);
-  // A service that tells its time in seconds may be behind the watermark.
+  // The clock of a service that reports whole seconds may be behind the watermark.
   const again = { start, end: Math.max(start, Math.min(floor, whole.end)) };
-  // Nearly always the tail has just read all of this bit.
+  // The tail has nearly always just read all of `again`.
   const isRead = certified && certified.start <= again.start && again.end <= certified.end;
   const reopened = entries.filter(isReopened);
   const open = unproven(entries, whole, isRead ? undefined : again, serverNow);
-  // Backfills may have been before `since`: what a sink has lost of them is read again as well.
+  // Reopened windows of backfills before `since` are read again as well.
   const earlier = { start: Math.min(since, ...reopened.map((entry) => entry.start)), end: since };
   const lost = [...unproven(entries, earlier, undefined, serverNow), ...open];
   return {

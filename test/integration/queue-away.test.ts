@@ -42,7 +42,7 @@ describe.skipIf(!hasRedis)('during an outage of Redis', () => {
       () => queue.enqueue('sync', job),
       () => queue.schedule([{ job, schedule: 'every 60000 ms from 0' }], { removeOthers: true }),
       () => queue.flow(job, [job]),
-      () => queue.promote('sync', job.id),
+      () => queue.promote(job.id),
       () => queue.waiting('sync'),
     ];
     for (const ask of asked) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { runWorkerApp } from '../../src/app/worker.ts';
 import type { Config } from '../../src/config/index.ts';
-import { type Alert, findTroubles, watch } from '../../src/jobs/alerts.ts';
+import { type Alert, findTroubles, sendAlerts } from '../../src/jobs/alerts.ts';
 import { byStreamKey, type ScheduledStream } from '../../src/jobs/schedule.ts';
 import { readStatus, type StreamStatus } from '../../src/sync/status.ts';
 import { dump } from '../support/dump.ts';
@@ -139,7 +139,7 @@ describe('a refused key', () => {
 describe('many workers that check for incidents', () => {
   const troubled = async (webhook: string | undefined, times: number): Promise<void> => {
     const deps = { state: db, log, scheduled: byStreamKey([]), sinks: [{ name: 'warehouse' }], webhook };
-    await Promise.all(Array.from({ length: times }, () => watch(deps)));
+    await Promise.all(Array.from({ length: times }, () => sendAlerts(deps)));
   };
   const park = (source: string) =>
     db.query({
@@ -199,13 +199,13 @@ describe('many workers that check for incidents', () => {
     });
     const deps = { state: db, log, scheduled: byStreamKey([]), sinks: [{ name: 'warehouse' }], webhook: hook.baseUrl };
     await park('quiet');
-    await watch({ ...deps, muted: ['parked'] });
+    await sendAlerts({ ...deps, muted: ['parked'] });
     expect(seen).toEqual([]);
     await db.query({
       text: `insert into tributary.parked (source, stream, fingerprint, reason, next_probe_at)
         values ('loud', '*', 'f', 'says <!channel> & more', now())`,
     });
-    await watch({ ...deps, muted: ['late'] });
+    await sendAlerts({ ...deps, muted: ['late'] });
     expect(seen.map(({ source, text }) => [source, text])).toEqual([
       ['loud', expect.stringContaining('says &lt;!channel&gt; &amp; more')],
     ]);

@@ -109,7 +109,7 @@ describeBackends('schedules with the queue in %s', (backend) => {
       handle: async () => (++times === 1 ? 3_600_000 : undefined),
     });
     await until('it is deferred', async () => (await queues[0]?.queues.backfill.getDelayedCount()) === 1);
-    await queues[1]?.promote('backfill', hint.id);
+    await queues[1]?.promote(hint.id);
     await until('it is run again', () => times === 2);
     await worker?.close();
   });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Row } from '../../src/model/flatten.ts';
-import { chunked, type Found, whole } from '../../src/sync/maintain/comparison.ts';
+import { chunked, cutPages, type Found } from '../../src/sync/maintain/comparison.ts';
 
 const row = (at: number): Row => ({
   id: String(at),
@@ -28,7 +28,7 @@ test('pages of rows become consecutive windows, each with exactly its rows', asy
   await fc.assert(
     fc.asyncProperty(pages, fc.integer({ min: 1, max: 9 }), async (rows, size) => {
       const cut = Array.from({ length: Math.ceil(rows.length / size) }, (_, i) => rows.slice(i * size, (i + 1) * size));
-      const parts = await all(whole(each(cut), { start: 0, end: 31 }));
+      const parts = await all(cutPages(each(cut), { start: 0, end: 31 }));
       expect(parts.flatMap((part) => part.rows)).toEqual(rows);
       expect(parts[0]?.window.start).toBe(0);
       expect(parts.at(-1)?.window.end).toBe(31);

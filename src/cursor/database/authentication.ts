@@ -1,10 +1,10 @@
 import type { TLSSocket } from 'node:tls';
 import { isLocalHost, requiredAuth, Unproven } from './errors.ts';
 
-/** Postgres' own default, and the least that RFC 7677 allows: of fewer rounds, a password is soon guessed. */
-const LEAST_ROUNDS = 4096;
+/** The default of Postgres and the minimum of RFC 7677: with fewer iterations, a password can be guessed by brute force. */
+const LEAST_ITERATIONS = 4096;
 
-/** A client of pg, with what that has no types for. */
+/** A pg client, including the internals that its types do not declare. */
 export interface Guarded {
   host: string;
   connection: {
@@ -12,7 +12,7 @@ export interface Guarded {
     on(event: string, listener: () => void): void;
     emit(event: string, error: Error): void;
   };
-  /** Undefined before SCRAM begins, null once the server has proven by it that it knows the password. */
+  /** Undefined before SCRAM begins, null once the server has proven through SCRAM that it knows the password. */
   saslSession?: object | null;
   _handleAuthCleartextPassword(message: unknown): void;
   _handleAuthMD5Password(message: unknown): void;
@@ -20,8 +20,8 @@ export interface Guarded {
 }
 
 /**
- * A stranger in the server's place must not get the password. By SCRAM it gets none, and cannot prove that it knows it. Any other way is answered only if
- * the URL allows it by `require_auth`, as libpq does; without that, where the server is on this machine or has proven itself by its certificate.
+ * An impostor must not get the password. SCRAM does not reveal it, and an impostor cannot complete it. Other methods are only answered if
+ * the URL allows them by `require_auth`, as in libpq; without it, if the server is on this machine or is authenticated by its certificate.
  */
 export function guardPassword(client: Guarded, url: string): void {
   const required = requiredAuth(url);
@@ -40,15 +40,15 @@ export function guardPassword(client: Guarded, url: string): void {
 
   const proceed = client._handleAuthSASLContinue;
   client._handleAuthSASLContinue = (message) => {
-    const rounds = Number(/(?:^|,)i=(\d+)/.exec(message.data)?.[1]);
-    if (rounds < LEAST_ROUNDS && !isTrusted()) refuse(new Unproven());
+    const iterations = Number(/(?:^|,)i=(\d+)/.exec(message.data)?.[1]);
+    if (iterations < LEAST_ITERATIONS && !isTrusted()) refuse(new Unproven());
     else proceed.call(client, message);
   };
 
   client.connection.on('authenticationOk', () => {
     const isNoneAllowed = !required || required.includes('none');
     const isProven = client.saslSession === null;
-    const isBroken = !isProven && client.saslSession !== undefined;
-    if (isBroken || !(isProven || isAsked || isNoneAllowed)) refuse(new Unproven());
+    const isUnfinished = !isProven && client.saslSession !== undefined;
+    if (isUnfinished || !(isProven || isAsked || isNoneAllowed)) refuse(new Unproven());
   });
 }

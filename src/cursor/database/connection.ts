@@ -3,7 +3,7 @@ import pg from 'pg';
 import { type Guarded, guardPassword } from './authentication.ts';
 import { addressOf, databaseFault } from './errors.ts';
 
-/** Connections for `index.ts`: values parsed as we need them, and a time limit for servers that never answer. */
+/** The connection pool for `index.ts`: configures how values are parsed, and detects servers that never answer. */
 
 interface PoolOptions {
   url: string;
@@ -15,7 +15,7 @@ interface PoolOptions {
 export interface Connection {
   client: pg.PoolClient;
   pid: number;
-  /** Waits for what the server says to a question, unless the line is dead. */
+  /** Waits for the answer to a query; rejects if the connection turns out to be dead. */
   answered: <T>(work: Promise<T>) => Promise<T>;
   release: () => void;
   discard: () => void;
@@ -24,14 +24,14 @@ export interface Connection {
 export function openPool({ url, name, max, silenceMs }: PoolOptions) {
   const address = addressOf(url);
   const pool = new pg.Pool({ connectionString: url, application_name: name, max, keepAlive: true, types, Client });
-  // An idle connection that the server closes is replaced at the next query. Without a listener it would end the process.
+  // The pool replaces idle connections that the server closes. Without a listener, the error would end the process.
   pool.on('error', () => {});
 
   /**
-   * On a connection of its own: those of the pool may all wait on a dead line. A process that gets nothing through is ended, as it would keep
-   * its locks; not so if its answer came while we looked: a busy process of ours comes to its timers before it comes to what has arrived.
+   * Uses a separate connection: all of the pool may be dead. Terminates a backend that waits for us, as it would keep its locks, unless
+   * its answer has arrived meanwhile: in a busy process, timers run before data that has already arrived is processed.
    */
-  const lookAt: LookAt = async (pid, isStillSilent) => {
+  const inspect: Inspect = async (pid, isStillSilent) => {
     const client = new Client({ connectionString: url, application_name: name, query_timeout: CONNECT_MS });
     try {
       await client.connect();
@@ -41,7 +41,7 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
         await client.query('select pg_terminate_backend($1)', [pid]);
       return activity;
     } catch (error) {
-      // Recovery: a server that refuses us, for want of room perhaps, is there, and says nothing of our question.
+      // Recovery: a server that refuses the connection (too many, perhaps) is alive, but the state of our query is unknown.
       if (error instanceof pg.DatabaseError) return 'unknown';
       throw error;
     } finally {
@@ -53,13 +53,13 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
     throw databaseFault(error, address);
   };
   return {
-    /** It throws, as do queries on it, errors that say what to do. */
+    /** Errors, also those of queries on the connection, are faults that tell the user what to do. */
     async checkOut(): Promise<Connection> {
       const client = await pool.connect().catch(rethrow);
       return {
         client,
         pid: processOf(client),
-        answered: (work) => unlessSilent(client, silenceMs, lookAt, work).catch(rethrow),
+        answered: (work) => unlessDead(client, silenceMs, inspect, work).catch(rethrow),
         release: () => client.release(),
         discard: () => client.release(true),
       };
@@ -68,39 +68,39 @@ export function openPool({ url, name, max, silenceMs }: PoolOptions) {
   };
 }
 
-/** What the server says of its process: at work on what we asked, waiting for us, or not to be found. */
+/** The state of a server process by pg_stat_activity: executing our query, waiting for the client, or not found. */
 type BackendActivity = 'at work' | 'waiting for us' | 'unknown';
-type LookAt = (pid: number, isStillSilent: () => boolean) => Promise<BackendActivity>;
+type Inspect = (pid: number, isStillSilent: () => boolean) => Promise<BackendActivity>;
 
-/** A server is asked about at this interval while it says nothing. */
+/** After this long without traffic, the state of the server process is checked. */
 export const SILENCE_MS = 60_000;
 
-/** Behind a pooler a process cannot be found: then so many silences in a row say that the line is dead. */
+/** Behind a pooler, the server process cannot be found: after this many silent intervals in a row, the connection counts as dead. */
 const MOST_UNKNOWN = 5;
 
 /**
- * A line that a firewall or a dead machine has swallowed says nothing for ever: after a silence, the server is asked on another connection
- * what it is doing. A limit on the time of a query would end those that are only long.
+ * A connection cut by a firewall or a crashed machine is silent for ever: after a silence, a second connection queries pg_stat_activity
+ * to see what the server process does. A timeout for queries would also end those that merely take long.
  */
-async function unlessSilent<T>(client: pg.PoolClient, silenceMs: number, lookAt: LookAt, work: Promise<T>): Promise<T> {
+async function unlessDead<T>(client: pg.PoolClient, silenceMs: number, inspect: Inspect, work: Promise<T>): Promise<T> {
   const stream = client.connection.stream as Socket;
   const bytesPassed = (): number => stream.bytesRead + stream.bytesWritten;
   let seen = bytesPassed();
   let unknown = 0;
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     const passed = bytesPassed();
     if (passed !== seen) {
       [seen, unknown] = [passed, 0];
       return;
     }
-    // Recovery: a server that cannot be asked either is not there.
+    // Recovery: if the second connection fails as well, the server is unreachable.
     const isStillSilent = (): boolean => bytesPassed() === seen;
-    const activity = await lookAt(processOf(client), isStillSilent).catch(() => 'waiting for us' as const);
+    const activity = await inspect(processOf(client), isStillSilent).catch(() => 'waiting for us' as const);
     unknown = activity === 'unknown' ? unknown + 1 : 0;
     const isDead = activity === 'waiting for us' || unknown >= MOST_UNKNOWN;
-    if (isDead && isStillSilent()) stream.destroy(silent(silenceMs));
+    if (isDead && isStillSilent()) stream.destroy(silenceError(silenceMs));
   };
-  const timer = setInterval(() => void look(), silenceMs);
+  const timer = setInterval(() => void check(), silenceMs);
   timer.unref();
   try {
     return await work;
@@ -109,9 +109,9 @@ async function unlessSilent<T>(client: pg.PoolClient, silenceMs: number, lookAt:
   }
 }
 
-/** By the code of a lost connection, since that is what it is. */
-const silent = (ms: number): Error =>
-  Object.assign(new Error(`nothing came for ${ms / 1000} s and the server does not know of our question`), {
+/** Has the SQLSTATE of a lost connection. */
+const silenceError = (ms: number): Error =>
+  Object.assign(new Error(`nothing came for ${ms / 1000} s and the server is not executing our query`), {
     code: '08006',
   });
 
@@ -122,12 +122,12 @@ const BACKEND_ACTIVITY = `
   from pg_stat_activity
   where pid = $1 and usename = current_user and datname = current_database()`;
 
-/** The server's process that greeted us; pg has no type for it. */
+/** The pid of the server process, as received when connecting; pg's types do not declare it. */
 const processOf = (client: pg.PoolClient): number => (client as unknown as { processID: number }).processID;
 
 /**
- * int8: a number while it is exact, else a bigint. numeric: a string, exact. timestamptz: a Date, so select `::text` for microseconds. date and
- * timestamp: a string; pg would read them in this machine's zone. Set per pool: pg's global setting is for all who use pg in this process.
+ * int8: a number if exact, else a bigint. numeric: a string, exact. timestamptz: a Date, so select `::text` for microseconds. date and
+ * timestamp: a string, as pg would parse them in the local time zone. Set per pool: the global setting affects other users of pg.
  */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text') => {
@@ -151,13 +151,13 @@ function integer(text: string): number | bigint {
 const CONNECT_MS = 10_000;
 const CLOSE_WITHIN_MS = 5000;
 
-/** The timeout is for reaching the server. Given to the pool, it would also fail work that only waits for a free connection. */
+/** The timeout covers connecting to the server. Set on the pool, it would also apply to the wait for a free connection. */
 export class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAliveInitialDelayMillis: 30_000 });
-    // The pool listens only to idle connections. The server may end one in our hands, too: the query under way says so.
+    // The pool only listens to idle connections. If the server closes one in use, the current query rejects.
     this.on('error', () => {});
-    // Where pg cannot answer a server's question, it leaves the line open, or takes it for good if `ready` follows.
+    // If authentication fails in pg, it leaves the connection open, or even uses it if the server then reports that it is ready.
     this.connection.once('error', () => {
       this.connection.removeAllListeners('readyForQuery');
       this.connection.stream.destroy();
@@ -165,10 +165,10 @@ export class Client extends pg.Client {
     guardPassword(this as unknown as Guarded, config?.connectionString ?? '');
   }
 
-  /** A server behind a dead connection never confirms the close, and its socket would keep the process alive. The timer itself must not. */
+  /** On a dead connection the close is never confirmed, and the socket would keep the process alive; the timer must not, hence unref(). */
   override end(callback?: (error: Error) => void): Promise<void> {
-    const cut = setTimeout(() => this.connection.stream.destroy(), CLOSE_WITHIN_MS).unref();
-    this.connection.once('end', () => clearTimeout(cut));
+    const timer = setTimeout(() => this.connection.stream.destroy(), CLOSE_WITHIN_MS).unref();
+    this.connection.once('end', () => clearTimeout(timer));
     return super.end(callback as never) as unknown as Promise<void>;
   }
 }

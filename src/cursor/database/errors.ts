@@ -1,6 +1,6 @@
 import { ConfigError, Fault, RetryLater } from '../../model/errors.ts';
 
-/** What of a connection URL may be shown to a person. The password is not in here, so it cannot leak from here. */
+/** The parts of a connection URL that may appear in messages. The password is not among them, so it cannot leak. */
 interface Address {
   user: string;
   host: string;
@@ -10,10 +10,10 @@ interface Address {
 
 const UNENCODED = 'in the user name and password, write @ as %40, / as %2F, # as %23, ? as %3F and % as %25';
 
-/** Reads the URL strictly: what it cannot read is never quoted back, since part of it may be the password. */
+/** Parses the URL strictly. Errors never quote the part that could not be parsed, since it may contain the password. */
 export function addressOf(url: string): Address {
   const faulty = (what: string): never => {
-    // No cause: Node's own error carries the whole URL, password included, in its `input`.
+    // No cause: Node's error has the whole URL, including the password, in its `input`.
     throw new ConfigError(`the database URL ${what}`, {
       next: `write it as postgresql://user:password@host:5432/database; ${UNENCODED}`,
     });
@@ -23,7 +23,7 @@ export function addressOf(url: string): Address {
   if (protocol !== 'postgres:' && protocol !== 'postgresql:') {
     return faulty(`must begin with postgresql:// (it begins with ${protocol.slice(0, 20)})`);
   }
-  // An unencoded / or ? in the password moves its rest, and the @, into the path or the query.
+  // An unencoded / or ? in the password moves the rest of it, with the @, into the path or the query.
   if (hash !== '' || /@/.test(pathname + search)) return faulty('holds an unencoded character in its password');
   if (requiredAuth(url)?.some((method) => !METHODS.includes(method)))
     return faulty(`has an unknown require_auth (it may be ${METHODS.join(', ')})`);
@@ -35,12 +35,12 @@ export function addressOf(url: string): Address {
       database: decodeURIComponent(pathname.slice(1)) || decodeURIComponent(username),
     };
   } catch {
-    // Recovery: a % that is no escape; pg would fail on it later, and with a worse message.
+    // Recovery: an invalid % escape; pg would fail on it later, with a less helpful message.
     return faulty('holds a % that is not followed by two hex digits');
   }
 }
 
-/** Whether what is written travels in the clear to another machine: rows, and the password's proof. */
+/** Whether the traffic, rows and authentication included, goes to another machine without encryption. */
 export function isInTheClear(url: string): boolean {
   const { host } = addressOf(url);
   const { searchParams } = new URL(url);
@@ -53,13 +53,13 @@ export const isLocalHost = (host: string): boolean =>
 
 const METHODS = ['scram-sha-256', 'md5', 'password', 'none'];
 
-/** How the server may ask for the password, by the names of libpq's `require_auth`; undefined where the URL does not say. */
+/** The authentication methods that the URL allows by libpq's `require_auth`; undefined if the URL does not have it. */
 export const requiredAuth = (url: string): string[] | undefined =>
   URL.canParse(url) ? new URL(url).searchParams.get('require_auth')?.split(',') : undefined;
 
 export const UNPROVEN = 'it did not prove by SCRAM that it knows the password';
 
-/** Of a server that asks for the password in another way than it may, or does not prove that it knows it. */
+/** The server uses an authentication method that is not allowed, or does not prove that it knows the password. */
 export class Unproven extends Error {
   readonly asked: 'password' | 'md5' | undefined;
 
@@ -71,39 +71,40 @@ export class Unproven extends Error {
 
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|EAI_AGAIN)$/;
 
-/** SQLSTATE classes and codes after which the same work may succeed: lost connection, no room, conflict, shutdown. */
-const PASSING = /^(08...|53...|57014|57P0[1-5]|40001|40P01|55000|55P03|25P03)$/;
+/** SQLSTATE classes and codes after which a retry may succeed: lost connection, insufficient resources, conflict, shutdown. */
+const RETRYABLE = /^(08...|53...|57014|57P0[1-5]|40001|40P01|55000|55P03|25P03)$/;
 
-/** Codes by which Node tells that a certificate is not trusted, whatever is spoken inside. */
+/** Node's error codes for a certificate that is not trusted, for any protocol over TLS. */
 export const UNTRUSTED = /CERT|^UNABLE_TO|^ERR_TLS_|SELF_SIGNED/;
 const NO_TLS = /^(The server does not support SSL connections|There was an error establishing an SSL connection)/;
 
 const LOST =
   /^(Connection terminated|timeout expired|timeout exceeded|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
-/** Into our errors, which say what to do. Faults of the SQL itself come back as they are: callers know their `code`. */
+/** Converts driver errors to faults, which tell the user what to do. SQL errors are returned unchanged: callers check their `code`. */
 export function databaseFault(error: unknown, address: Address): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
-  const thrown = { error, code: codeOf(error), place: `Postgres at ${address.host}:${address.port}` };
-  const fault = refusal(thrown, address) ?? wrongServer(thrown, address) ?? noTls(thrown) ?? passing(thrown, address);
+  const thrown = { error, code: codeOf(error), server: `Postgres at ${address.host}:${address.port}` };
+  const fault =
+    refusal(thrown, address) ?? wrongServer(thrown, address) ?? tlsFault(thrown) ?? retryable(thrown, address);
   return fault?.because(error) ?? error;
 }
 
 interface Thrown {
   error: Error;
   code: string;
-  place: string;
+  server: string;
 }
 
-function refusal({ error, code, place }: Thrown, { user, host, port, database }: Address): Fault | undefined {
+function refusal({ error, code, server }: Thrown, { user, host, port, database }: Address): Fault | undefined {
   switch (code) {
     case '28P01':
     case '28000':
-      return new ConfigError(`${place} refused user "${user}": ${error.message}`, {
+      return new ConfigError(`${server} refused user "${user}": ${error.message}`, {
         next: 'check the user name and the password in the database URL, and pg_hba.conf of the server',
       });
     case '3D000':
-      return new ConfigError(`${place} has no database "${database}"`, {
+      return new ConfigError(`${server} has no database "${database}"`, {
         next: `create it (CREATE DATABASE "${database}") or correct the name in the database URL`,
       });
     case 'ENOTFOUND':
@@ -115,7 +116,7 @@ function refusal({ error, code, place }: Thrown, { user, host, port, database }:
         next: `grant the missing right to "${user}", or use a database user who has it`,
       });
   }
-  // PgBouncer's words, which are in no other language.
+  // PgBouncer's message, which is not localised.
   const [, parameter] = /^unsupported startup parameter(?: in options)?: (\S+)/.exec(error.message) ?? [];
   if (parameter === undefined) return undefined;
   return new ConfigError(`the connection pooler at ${host}:${port} refuses the setting ${parameter}`, {
@@ -123,61 +124,61 @@ function refusal({ error, code, place }: Thrown, { user, host, port, database }:
   });
 }
 
-/** Authentication fails on our side: there is no password, or the server does not prove that it knows it. */
-function wrongServer({ error, place }: Thrown, { user }: Address): Fault | undefined {
-  // pg's words for a server that wants a password where the URL, PGPASSWORD and .pgpass have none.
+/** Authentication failed on our side: we have no password, or the server does not prove that it knows it. */
+function wrongServer({ error, server }: Thrown, { user }: Address): Fault | undefined {
+  // pg's message if the server requires a password and neither the URL nor PGPASSWORD nor .pgpass has one.
   if (/^SASL: .*password must be a (?:non-empty )?string/.test(error.message)) {
-    return new ConfigError(`${place} requires a password for user "${user}", and the database URL has none`, {
+    return new ConfigError(`${server} requires a password for user "${user}", and the database URL has none`, {
       next: 'write it into the database URL (postgresql://user:password@host/database), or set PGPASSWORD',
     });
   }
   if (error instanceof Unproven && error.asked) {
-    return new ConfigError(`${place} has not authenticated itself, and ${error.message}`, {
+    return new ConfigError(`${server} has not authenticated itself, and ${error.message}`, {
       kept: 'the password was not sent',
       next: `turn on TLS (sslmode=verify-full in the database URL) or scram-sha-256 in the server, or allow it by require_auth=${error.asked} in the URL`,
     });
   }
-  // pg's words for SCRAM that went wrong, such as a signature of somebody who does not know the password.
+  // The prefix of pg's messages for failed SCRAM, such as a signature by a server that does not know the password.
   if (!(error instanceof Unproven) && !error.message.startsWith('SASL: ')) return undefined;
-  return new ConfigError(`${place} could not authenticate itself: ${error.message}`, {
+  return new ConfigError(`${server} could not authenticate itself: ${error.message}`, {
     kept: 'neither the password nor any row was sent',
     next: 'find out what listens there, and end it, or correct host and port in the database URL',
   });
 }
 
-function noTls({ error, code, place }: Thrown): Fault | undefined {
+function tlsFault({ error, code, server }: Thrown): Fault | undefined {
   if (UNTRUSTED.test(code)) {
-    return new ConfigError(`${place}: its TLS certificate is not trusted (${code})`, {
+    return new ConfigError(`${server}: its TLS certificate is not trusted (${code})`, {
       next: 'check the certificate, the host name in the database URL and the clock of this machine; name your own CA by sslrootcert',
     });
   }
   if (!/^EPROTO$|^ERR_SSL_/.test(code) && !NO_TLS.test(error.message)) return undefined;
-  return new ConfigError(`${place} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
+  return new ConfigError(`${server} does not speak TLS as expected${code ? ` (${code})` : ''}`, {
     next: 'turn on ssl in the server, or take sslmode out of the database URL',
   });
 }
 
-function passing({ error, code, place }: Thrown, { database }: Address): Fault | undefined {
+function retryable({ error, code, server }: Thrown, { database }: Address): Fault | undefined {
   if (code === '25006') {
-    return new RetryLater(`${place} is read-only now: ${error.message}`, {
+    return new RetryLater(`${server} is read-only now: ${error.message}`, {
       kept: 'everything that was committed; nothing was changed',
       next: 'point the database URL at the primary, or wait until the failover is over; then run again',
     });
   }
   if (UNREACHABLE.test(code)) {
-    return new RetryLater(`${place} cannot be reached (${code})`, {
+    return new RetryLater(`${server} cannot be reached (${code})`, {
       next: 'start the server, or correct host and port in the database URL; then run again',
     });
   }
-  if (!PASSING.test(code) && !LOST.test(error.message)) return undefined;
+  if (!RETRYABLE.test(code) && !LOST.test(error.message)) return undefined;
   const what = /^timeout ex/.test(error.message) ? 'it does not answer' : error.message;
-  return new RetryLater(`${place}, database "${database}": ${what}`, {
+  return new RetryLater(`${server}, database "${database}": ${what}`, {
     kept: 'a transaction that was not committed changed nothing',
     next: 'run again',
   });
 }
 
-/** A name with several addresses (localhost) fails with an AggregateError whose message is empty and whose code is the first's. */
+/** For a host with several addresses (localhost), Node throws an AggregateError with an empty message: the first error's code counts. */
 function codeOf(error: Error): string {
   if ('code' in error && typeof error.code === 'string') return error.code;
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return codeOf(error.errors[0]);

@@ -11,7 +11,7 @@ export interface Queryable {
 }
 
 export interface Transaction extends Queryable {
-  /** `COPY … FROM STDIN`; reads the next chunk only when the server took the last. Returns the number of rows. */
+  /** `COPY … FROM STDIN` with backpressure: reads a chunk only when the server has taken the last one. Returns the row count. */
   copyIn(text: string, chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number>;
 }
 
@@ -19,22 +19,22 @@ export type Session = Awaited<ReturnType<Database['session']>>;
 
 interface ConnectOptions {
   url: string;
-  /** What `pg_stat_activity` shows. */
+  /** The application_name in `pg_stat_activity`. */
   name?: string;
   max?: number;
-  /** After so long without a word, the server is asked whether it still knows of our question. */
+  /** After this long without traffic, the server is asked whether it is still executing our query. */
   silenceMs?: number;
 }
 
-/** After this the server takes back the locks of a stopped process. Much longer than any step: none sends a file. */
+/** After this the server releases the locks of a suspended process. Much longer than any pause of ours: no transaction sends files. */
 const LONGEST_PAUSE_MS = 300_000;
 
-/** Nothing is set for longer than a transaction: behind a pooler the next one has another connection, and ours is somebody else's. */
+/** All settings are local to the transaction: behind a pooler, other clients use the same server connection afterwards. */
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_PAUSE_MS}`;
 
 export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE_MS }: ConnectOptions) {
   const pool = openPool({ url, name, max, silenceMs });
-  /** Lives across calls. The caller must end it by commit() or rollback(), or a connection is lost to it. */
+  /** Begins a transaction that outlives the call. Without commit() or rollback(), its connection leaks. */
   const begin = async () => {
     const connection = await pool.checkOut();
     try {
@@ -55,7 +55,7 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
       }
     },
     begin,
-    /** Runs `work` between BEGIN and COMMIT; whatever it throws rolls back and is thrown on. */
+    /** Runs `work` between BEGIN and COMMIT; rolls back and rethrows if it throws. */
     async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
       const tx = await begin();
       try {
@@ -67,21 +67,21 @@ export function connect({ url, name = 'tributary', max = 10, silenceMs = SILENCE
         throw error;
       }
     },
-    /** One connection of its own, for what belongs to a connection: advisory locks. */
+    /** A dedicated connection, for session-level state such as advisory locks. */
     async session() {
       const connection = await pool.checkOut();
       const ended = new Promise<void>((resolve) => connection.client.once('end', () => resolve()));
       return {
-        /** Settles when the connection is gone, whoever ended it. */
+        /** Resolves when the connection is closed, by either side. */
         ended,
-        /** Whether a pooler stands in between: then whoever answers is not the process that greeted us. */
+        /** Whether there is a pooler in between: then the answering backend is not the one with the pid from the handshake. */
         async isPooled(): Promise<boolean> {
           const [server] = await run<{ pid: number }>(connection, sql`select pg_backend_pid() as pid`);
           return server?.pid !== connection.pid;
         },
         query: <T extends object = Record<string, unknown>>(sql: Sql) => run<T>(connection, sql),
         async close(): Promise<void> {
-          // Discarded, not given back: its locks end with the connection and must not wander to the next user.
+          // Not returned to the pool: its locks must end with the connection instead of passing to the next user.
           connection.discard();
           await ended;
         },
@@ -96,7 +96,7 @@ export async function ifTable<T>(db: Queryable, name: string, read: () => Promis
   return found.length > 0 ? read() : [];
 }
 
-export const leadsThroughPooler = (url: string): Promise<boolean> =>
+export const isBehindPooler = (url: string): Promise<boolean> =>
   withDatabase({ url, max: 1 }, async (db) => {
     const session = await db.session();
     return session.isPooled().finally(() => session.close());
@@ -113,47 +113,47 @@ export async function withDatabase<T>(options: ConnectOptions, work: (db: Databa
 
 function openTransaction(connection: Connection) {
   let open = true;
-  const end = (leave: () => void) => {
+  const end = (disposeConnection: () => void) => {
     open = false;
-    leave();
+    disposeConnection();
   };
-  const alive = () => {
+  const openConnection = () => {
     if (!open) throw new Error('this transaction has ended; begin another');
     return connection;
   };
   return {
-    query: async <T extends object = Record<string, unknown>>(sql: Sql) => run<T>(alive(), sql),
+    query: async <T extends object = Record<string, unknown>>(sql: Sql) => run<T>(openConnection(), sql),
     async copyIn(text: string, chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
-      // Loaded here: commands that only look never copy.
+      // Loaded lazily: commands that only read never copy.
       const { from } = await import('pg-copy-streams');
-      const { client, answered } = alive();
+      const { client, answered } = openConnection();
       const copy = client.query(from(text));
       await answered(pipeline(Readable.from(chunks, { objectMode: false }), copy));
       return copy.rowCount;
     },
     async commit(): Promise<void> {
-      const { client, release, discard, answered } = alive();
+      const { client, release, discard, answered } = openConnection();
       let tag: string;
       try {
         tag = (await answered(client.query('COMMIT'))).command;
       } catch (error) {
         end(discard);
-        // The answer is lost, not always the commit: only a look at the data tells.
+        // The answer is lost, but the transaction may have been committed: only the data can tell.
         if (error instanceof RetryLater) error.kept = 'it is not known whether the last transaction was committed';
         throw error;
       }
       end(release);
-      // Postgres answers COMMIT of a failed transaction with a friendly "ROLLBACK". Taken for success, rows would be lost.
+      // Postgres answers COMMIT of a failed transaction with the tag "ROLLBACK" and no error; its rows are not stored.
       if (tag !== 'COMMIT') throw new RetryLater('an earlier statement failed, so the transaction was rolled back');
     },
-    /** Never throws: a connection that cannot roll back is dropped, and the server then rolls back by itself. */
+    /** Never throws: a connection that cannot roll back is closed, and the server then rolls back by itself. */
     async rollback(): Promise<void> {
       if (!open) return;
       try {
         await connection.answered(connection.client.query('ROLLBACK'));
         end(connection.release);
       } catch {
-        // Recovery: drop the connection. The server rolls back what a vanished client left open.
+        // Recovery: close the connection. The server rolls back the open transaction of a disconnected client.
         end(connection.discard);
       }
     },
@@ -163,18 +163,13 @@ function openTransaction(connection: Connection) {
 async function run<T>({ client, answered }: Connection, sql: Sql): Promise<T[]> {
   const { text, values, isSingle = false, hasSameNames = false } = sql;
   if (hasSameNames) return toRows(await answered(client.query({ text, rowMode: 'array' }))) as T[];
-  // The extended protocol takes one statement; `pg` uses it by itself only where there are values.
+  // The extended protocol only accepts a single statement; `pg` uses it by default only for queries with values.
   const query = isSingle ? Object.assign({ text }, { queryMode: 'extended' }) : text;
   const result = await answered(client.query(query, values === undefined ? undefined : [...values]));
   return result.rows as T[];
 }
 
-interface Answer {
-  fields: ReadonlyArray<{ name: string }>;
-  rows: readonly unknown[][];
-}
-
-function toRows({ fields, rows }: Answer): Record<string, unknown>[] {
+function toRows({ fields, rows }: { fields: { name: string }[]; rows: unknown[][] }): Record<string, unknown>[] {
   const seen = new Map<string, number>();
   const names = fields.map(({ name }) => {
     const count = (seen.get(name) ?? 0) + 1;

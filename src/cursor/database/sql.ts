@@ -1,16 +1,16 @@
 import { type Instant, toIso } from '../../model/instant.ts';
 
-/** Text for the server, and values that never become part of the text: `sql` makes it of a template. */
+/** A statement and its parameters, which never become part of the text. The template tag `sql` creates it. */
 export interface Sql {
   text: string;
   values?: readonly unknown[];
-  /** Anything but one statement is refused by the server: for text that is not ours. */
+  /** For untrusted text: the server rejects anything but a single statement. */
   isSingle?: boolean;
-  /** Columns that share a name are `count`, `count_2` and so on, instead of the last of them. */
+  /** Columns that share a name are returned as `count`, `count_2` and so on; otherwise only the last of them is. */
   hasSameNames?: boolean;
 }
 
-/** A statement, or a part of one: what a template holds becomes a value of its own, unless it is a part itself. */
+/** A statement or a fragment of one: each interpolated value becomes a parameter, unless it is a fragment itself. */
 class Statement implements Sql {
   readonly values: readonly unknown[];
   private readonly pieces: readonly string[];
@@ -44,12 +44,12 @@ class Statement implements Sql {
 
 export const sql = (around: TemplateStringsArray, ...parts: readonly unknown[]): Sql => Statement.join(around, parts);
 
-/** Text of our own as a part of a statement. Never a stranger's. */
+/** Trusted text as a fragment of a statement. Never pass text from outside. */
 export const raw = (text: string | number): Sql => new Statement([String(text)], []);
 
-/** The one helper that quotes identifiers. A name made of an API's field would otherwise be SQL of a stranger's choosing. */
+/** The only helper that quotes identifiers. Unquoted, names derived from API fields would allow SQL injection. */
 export function quoteIdent(name: string): string {
-  // Postgres ends a name at NUL and cuts it at 63 bytes, in silence: two long names could become one column.
+  // Postgres silently ends a name at NUL and truncates it at 63 bytes: two long names could become the same column.
   if (name === '' || name.includes('\0')) throw new RangeError('an SQL name must not be empty or hold a NUL character');
   if (Buffer.byteLength(name) > 63) throw new RangeError(`an SQL name longer than 63 bytes would be cut: ${name}`);
   return `"${name.replaceAll('"', '""')}"`;
@@ -57,17 +57,17 @@ export function quoteIdent(name: string): string {
 
 export const nameIn = (schema: string, name: string): Sql => raw(`${quoteIdent(schema)}.${quoteIdent(name)}`);
 
-/** For the places where Postgres takes no parameter: DDL, comments, settings. Everywhere else, use `values`. */
+/** For statements that take no parameters: DDL, comments, settings. Everywhere else, use `values`. */
 export function quoteLiteral(text: string): string {
   const doubled = text.replaceAll("'", "''");
   // The E form means the same whether or not standard_conforming_strings is on.
   return text.includes('\\') ? `E'${doubled.replaceAll('\\', '\\\\')}'` : `'${doubled}'`;
 }
 
-/** A timestamptz column as an instant. pg's Date cuts microseconds off: a window would grow by what was never read. */
+/** A timestamptz column as an instant, with microseconds: pg's Date truncates them, so that a window could grow by unread time. */
 export const instantOf = (column: string): Sql => raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
-/** The same as text, in UTC, as JSON writes it. */
+/** A timestamptz column as ISO text in UTC, in the format of JSON. */
 export const isoOf = (column: string): Sql =>
   raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
 
@@ -76,11 +76,11 @@ export const isoOrNull = (at: Instant | null | undefined): string | null =>
 
 export type Nulled<T> = { [K in keyof T]: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] };
 
-/** A row as the program has it: what is null there is undefined here. */
+/** Replaces null by undefined in a row. */
 export const defined = <T extends object>(row: Nulled<T>): T =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value ?? undefined])) as T;
 
-/** Postgres refuses NUL, and jsonb lone surrogates too: one such character would fail a batch for ever. */
+/** Postgres rejects NUL, and jsonb also lone surrogates: one such character would make a batch fail at every retry. */
 const REPLACEMENT = '\ufffd';
 
 export function storableText(text: string): string {
@@ -88,7 +88,7 @@ export function storableText(text: string): string {
   return whole.includes('\0') ? whole.replaceAll('\0', REPLACEMENT) : whole;
 }
 
-/** Escapes are read in pairs, so that a backslash before `u0000` stays; in one pass, as metadata may be a megabyte. */
+/** Matches every escape, so that the `u0000` after an escaped backslash stays; in one pass, as metadata may be a megabyte. */
 export function storableJson(text: string): string {
   if (!text.includes('\\u')) return text;
   return text.replace(/\\(?:u(?:0000|d[89a-f][0-9a-f]{2})|[\\"/bfnrtu])/gi, (pair) =>

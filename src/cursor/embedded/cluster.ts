@@ -8,14 +8,14 @@ import {
   type Binaries,
   createFile,
   dataDirectory,
-  type Home,
+  initdbUser,
   launchOn,
-  makerUser,
+  type StateFolder,
   serverEnv,
   type User,
-} from './home.ts';
+} from './state-folder.ts';
 
-/** A data directory that is whole: initialised by initdb, with our password, of the major version of our programs. */
+/** A complete data directory: initialised by initdb, with our password, and of the same major version as our binaries. */
 export type Cluster = Awaited<ReturnType<typeof prepareCluster>>;
 
 export const USER = 'tributary';
@@ -23,13 +23,13 @@ export const USER = 'tributary';
 const PASSWORD_FILE = 'tributary.password';
 const UNFINISHED = 'postgres.init-';
 
-/** Finds the data directory, or makes it aside and renames it when it is whole: a killed initdb leaves nothing that looks like a database. */
-export async function prepareCluster(home: Home, programs: Binaries, sync: boolean) {
-  const data = dataDirectory(home.path);
-  if (!(await versionOf(home))) await makeCluster(home, programs, sync);
-  const version = await versionOf(home);
+/** Opens the data directory. A new one is created under a temporary name, so that a killed initdb leaves nothing that looks complete. */
+export async function prepareCluster(folder: StateFolder, programs: Binaries, sync: boolean) {
+  const data = dataDirectory(folder.path);
+  if (!(await versionOf(folder))) await makeCluster(folder, programs, sync);
+  const version = await versionOf(folder);
   if (version !== programs.major) {
-    const shown = dataDirectory(home.dir);
+    const shown = dataDirectory(folder.dir);
     throw new ConfigError(
       `${shown} was created by Postgres ${version}; this version of tributary includes Postgres ${programs.major}`,
       {
@@ -41,16 +41,16 @@ export async function prepareCluster(home: Home, programs: Binaries, sync: boole
   return { data, password: await readFile(join(data, PASSWORD_FILE), 'utf8') };
 }
 
-/** What killed initialisations left. Only for the one who holds the server: a slower maker would lose its ground. */
-export async function removeUnfinished({ path }: Home): Promise<void> {
+/** Removes temporary directories of killed initialisations. Only for the owner of the server: others may still be initialising. */
+export async function removeUnfinished({ path }: StateFolder): Promise<void> {
   for (const name of await readdir(path)) {
     if (!name.startsWith(UNFINISHED)) continue;
-    // Recovery: an orphaned initdb is still writing there; it is swept the next time.
+    // Recovery: an orphaned initdb is still writing there; the next owner removes it.
     await remove(join(path, name)).catch(() => {});
   }
 }
 
-/** What belongs to another user is emptied as that user: by a link in it, root could be led to remove something else. */
+/** Deletes the content as the user who owns it: as root, a link in it could make us delete something else. */
 async function remove(path: string): Promise<void> {
   const found = await lstat(path);
   if (found.uid === process.getuid?.() || !found.isDirectory()) return rm(path, { recursive: true, force: true });
@@ -59,7 +59,7 @@ async function remove(path: string): Promise<void> {
   await rmdir(path);
 }
 
-async function versionOf({ dir, path }: Home): Promise<string | undefined> {
+async function versionOf({ dir, path }: StateFolder): Promise<string | undefined> {
   try {
     return (await readFile(join(dataDirectory(path), 'PG_VERSION'), 'utf8')).trim();
   } catch (error) {
@@ -71,22 +71,22 @@ async function versionOf({ dir, path }: Home): Promise<string | undefined> {
   }
 }
 
-async function makeCluster(home: Home, programs: Binaries, sync: boolean): Promise<void> {
-  const { path, user } = home;
-  const maker = user && (await makerUser());
+async function makeCluster(folder: StateFolder, programs: Binaries, sync: boolean): Promise<void> {
+  const { path, user } = folder;
+  const owner = user && (await initdbUser());
   const data = await mkdtemp(join(path, UNFINISHED));
   try {
-    if (maker) await chown(data, maker.uid, maker.gid);
+    if (owner) await chown(data, owner.uid, owner.gid);
     const password = randomBytes(24).toString('base64url');
-    await runInitdb(programs, data, maker, password, sync ? [] : ['--no-sync']);
+    await runInitdb(programs, data, owner, password, sync ? [] : ['--no-sync']);
     await (await createFile(join(data, PASSWORD_FILE), password, user)).close();
     if (sync) await syncFolder(data);
     await rename(data, dataDirectory(path));
     if (sync) await syncFolder(path);
   } catch (error) {
     await remove(data).catch(() => {});
-    // Recovery: another process was faster (its directory stands, and swept ours away); use that.
-    if (!(await versionOf(home))) throw error;
+    // Recovery: another process finished first (and removed our temporary directory); its data directory is used.
+    if (!(await versionOf(folder))) throw error;
   }
 }
 
@@ -103,16 +103,16 @@ async function runInitdb(
   const output: Buffer[] = [];
   try {
     const args = [
-      // By the open file: the other user cannot come to it by way of our folder.
+      // By file descriptor: the other user has no access to our folder.
       ...[`--pgdata=${launch.data}`, `--username=${USER}`, `--pwfile=${user ? '/proc/self/fd/3' : passwordFile}`],
-      // The builtin locale sorts the same on every machine and needs no locale of the operating system.
+      // The builtin locale provider sorts the same on every machine and needs no locale of the operating system.
       ...['--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', '--locale-provider=builtin'],
       ...['--builtin-locale=C.UTF-8', ...flags],
     ];
     const child = spawn(programs.initdb, args, {
       ...launch.options,
       env: serverEnv(programs),
-      // Its own process group: Ctrl-C on the terminal is for us to handle.
+      // In its own process group, so that Ctrl-C does not reach it.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', secret.fd],
     });
@@ -129,7 +129,7 @@ async function runInitdb(
   }
 }
 
-/** A rename is durable only when its directory is. */
+/** A rename is durable only after fsync of its directory. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {

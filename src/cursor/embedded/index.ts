@@ -5,17 +5,17 @@ import type { Log } from '../../model/log.ts';
 import { connect, type Session } from '../database/index.ts';
 import { raw, sql } from '../database/sql.ts';
 import { type Cluster, prepareCluster, removeUnfinished, USER } from './cluster.ts';
-import { findBinaries, type Home, openHome } from './home.ts';
 import {
+  type Endpoint,
   type HasExited,
   lookAtPostmaster,
+  openEndpoint,
   type Settings,
   startPostmaster,
   stopPostmaster,
   until,
-  type Way,
-  wayTo,
 } from './server.ts';
+import { findBinaries, openStateFolder, type StateFolder } from './state-folder.ts';
 import { DATABASE, prepareRole, WORKING_ROLE, workingPassword } from './working-role.ts';
 
 export type EmbeddedPostgres = Awaited<ReturnType<typeof openIn>>;
@@ -24,9 +24,9 @@ interface EmbeddedOptions {
   /** The state folder; the data lies in `<dir>/postgres`. */
   dir: string;
   log: Log;
-  /** For commands that only read: come in beside the process that owns the server, instead of being refused. */
+  /** For commands that only read: use the server although another process owns it, instead of failing. */
   attach?: boolean;
-  /** What another process is told that we do; by default our command line. */
+  /** The command shown to other processes that find the server in use; by default our command line. */
   command?: string;
   /** For tests: server settings on top of ours, such as fsync=off. */
   settings?: Settings;
@@ -34,57 +34,57 @@ interface EmbeddedOptions {
 
 const START_ATTEMPTS = 5;
 const ROUND_MS = 50;
-const ROUNDS_FOR_LEAVING = 20;
+const ROUNDS_FOR_SHUTDOWN = 20;
 
 export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
-  const home = await openHome(resolve(options.dir));
+  const folder = await openStateFolder(resolve(options.dir));
   try {
-    return await openIn(home, options);
+    return await openIn(folder, options);
   } catch (error) {
-    await home.close();
+    await folder.close();
     throw error;
   }
 }
 
-async function openIn(home: Home, options: EmbeddedOptions) {
+async function openIn(folder: StateFolder, options: EmbeddedOptions) {
   const { log, attach = false, command = commandLine(), settings = {} } = options;
-  const { dir } = home;
-  const programs = await findBinaries(home);
-  const cluster = await prepareCluster(home, programs, settings.fsync !== 'off');
-  const way = await wayTo(home);
+  const { dir } = folder;
+  const programs = await findBinaries(folder);
+  const cluster = await prepareCluster(folder, programs, settings.fsync !== 'off');
+  const endpoint = await openEndpoint(folder);
   const lost = new AbortController();
-  const enterAndOwn = async (): Promise<Place> => {
-    const start = () => startPostmaster({ home, programs, settings, tcp: way.tcp });
-    const place = await come({ cluster, way, start, name: presenceName(command), dir });
+  const join = async (): Promise<Attachment> => {
+    const start = () => startPostmaster({ folder, programs, settings, tcp: endpoint.tcp });
+    const attachment = await joinOrStart({ cluster, endpoint, start, name: presenceName(command), dir });
     try {
-      if (!attach) await becomeOwner(place.presence, dir);
-      if (!attach) await removeUnfinished(home);
+      if (!attach) await becomeOwner(attachment.presence, dir);
+      if (!attach) await removeUnfinished(folder);
     } catch (error) {
-      await leavePlace(place, cluster, log);
+      await leaveServer(attachment, cluster, log);
       throw error;
     }
-    return place;
+    return attachment;
   };
-  const place = await enterAndOwn().catch(async (error: unknown) => {
-    await way.close();
+  const attachment = await join().catch(async (error: unknown) => {
+    await endpoint.close();
     throw error;
   });
-  // At the same address, so that the URL which was given out stays true.
-  const kept = keepPlace(place, enterAndOwn, log, (error) => lost.abort(error));
+  // Rejoins at the same address, so that the URL stays valid.
+  const kept = rejoinOnLoss(attachment, join, log, (error) => lost.abort(error));
   log.debug({ dir, attach }, 'embedded Postgres is ready');
   const close = async () => {
     const last = await kept.release();
-    if (last) await leavePlace(last, cluster, log);
-    await way.close();
-    await home.close();
+    if (last) await leaveServer(last, cluster, log);
+    await endpoint.close();
+    await folder.close();
   };
   let closing: Promise<void> | undefined;
   return {
-    /** Holds the password of a role that is no superuser: for `connect`, not for messages. */
-    url: place.urlOf(DATABASE),
-    /** Aborted, with the reason, when the server went away and did not come back. */
+    /** Contains the password of a role that is not a superuser: for `connect`, not for messages. */
+    url: attachment.urlOf(DATABASE),
+    /** Aborted, with the reason, when the connection to the server is lost and cannot be restored. */
     lost: lost.signal as AbortSignal,
-    /** Close your own connections first. Stops the server unless another process still uses it. */
+    /** Stops the server unless another process still uses it. Callers must close their own connections first. */
     close(): Promise<void> {
       closing ??= close();
       return closing;
@@ -92,22 +92,22 @@ async function openIn(home: Home, options: EmbeddedOptions) {
   };
 }
 
-interface Place {
+interface Attachment {
   presence: Presence;
   urlOf(database: string): string;
   hasExited: HasExited;
 }
 
-interface Coming {
+interface JoinOptions {
   cluster: Cluster;
-  way: Way;
+  endpoint: Endpoint;
   start: () => Promise<HasExited>;
   name: string;
   dir: string;
 }
 
-/** Joins the server that runs, whoever started it, or starts it. Others come and go meanwhile: hence the rounds. */
-async function come({ cluster, way, start, name, dir }: Coming): Promise<Place> {
+/** Joins the running server, whoever started it, or starts one. Loops, because other processes start and stop it concurrently. */
+async function joinOrStart({ cluster, endpoint, start, name, dir }: JoinOptions): Promise<Attachment> {
   let hasExited: HasExited = () => true;
   let failedStarts = 0;
   for (const deadline = Date.now() + 150_000; Date.now() < deadline; await sleep(20)) {
@@ -117,21 +117,21 @@ async function come({ cluster, way, start, name, dir }: Coming): Promise<Place> 
       try {
         hasExited = await start();
       } catch (error) {
-        // Recovery: a port taken under our nose, or a faster process; both pass. What does not pass fails again.
+        // Recovery: the port was just taken, or another process started the server; both are temporary. Other errors repeat.
         failedStarts += 1;
         if (failedStarts >= START_ATTEMPTS) throw error;
-        // Sessions of a killed server may still be finishing their statement; Postgres waits for the last of them.
+        // Backends of a killed server may still be finishing their statement; Postgres does not start before the last one ends.
         await sleep(50 * 2 ** failedStarts);
       }
       continue;
     }
-    const host = encodeURIComponent(way.socket ?? '127.0.0.1');
+    const host = encodeURIComponent(endpoint.socket ?? '127.0.0.1');
     const urls = (user: string, password: string) => (database: string) =>
       `postgresql://${user}:${password}@${host}:${found.port}/${database}?require_auth=scram-sha-256`;
     const working = workingPassword(cluster.password);
     const urlOf = urls(WORKING_ROLE, working);
     const prepare = () => prepareRole(urls(USER, cluster.password), working);
-    const presence = await enter(prepare, urlOf('postgres'), name);
+    const presence = await tryJoin(prepare, urlOf('postgres'), name);
     if (presence) return { presence, urlOf, hasExited };
   }
   throw new RetryLater(`the embedded Postgres in ${dir} did not finish starting or stopping in time`, {
@@ -142,9 +142,9 @@ async function come({ cluster, way, start, name, dir }: Coming): Promise<Place> 
 async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
   for (let round = 0; round < 50; round += 1) {
     if (await tryLock(session, OWN)) return;
-    const holder = await ownHolder(session);
-    // No holder: it left between the two questions. And one that is leaving takes a moment.
-    if (holder === undefined || round < ROUNDS_FOR_LEAVING) {
+    const holder = await readOwner(session);
+    // Without a holder, it released the lock between the two queries. One that is shutting down takes a moment.
+    if (holder === undefined || round < ROUNDS_FOR_SHUTDOWN) {
       await sleep(ROUND_MS);
       continue;
     }
@@ -160,46 +160,46 @@ async function becomeOwner({ session }: Presence, dir: string): Promise<void> {
   throw new RetryLater(`other processes keep restarting the embedded Postgres in ${dir}`, { next: 'run again' });
 }
 
-async function leavePlace({ presence, hasExited }: Place, { data }: Cluster, log: Log): Promise<void> {
+async function leaveServer({ presence, hasExited }: Attachment, { data }: Cluster, log: Log): Promise<void> {
   let last: boolean;
   try {
-    last = await leave(presence.session);
+    last = await releaseLocks(presence.session);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    // Recovery: our connection is gone, so the server crashed. If it came back, it stays for the next to take over.
+    // Recovery: our connection is lost, so the server crashed. If it restarted, the next command takes it over.
     log.warn({ data, reason: error.message }, 'the connection to the embedded Postgres was lost before its end');
     last = false;
   }
   if (last && !(await stopPostmaster(data))) {
     log.warn({ data }, 'the embedded Postgres takes long to stop; the next command takes it over');
   } else if (last) {
-    // Our child is collected by us; left to a container without an init, it would stay in the process table.
+    // Waits until Node has reaped our child: in a container without an init, it would stay in the process table as a zombie.
     await until(1000, async () => hasExited());
   }
   await presence.close();
 }
 
-/** `node dist/cli/main.js sync clicks` → `tributary sync clicks`. Keys and passwords never stand on our command line. */
+/** `node dist/cli/main.js sync clicks` → `tributary sync clicks`. Our command line never contains keys or passwords. */
 const commandLine = (): string =>
   [basename(process.argv[1] ?? '').replace(/^main\..*/, 'tributary'), ...process.argv.slice(2)].join(' ');
 
 /**
- * Kept in the server: locks end with their process. A file with a pid would outlive it, and the second to find it stale may remove a fresh one.
- * Everyone present holds `USE` in shared mode; the one who works, `OWN` alone. Whoever can take `USE` alone is the last, and stops the server.
+ * Advisory locks end with their process. A pid file would outlive it, and if two processes find it stale, one may remove the other's.
+ * Every user of the server holds `USE` in shared mode; the owner also holds `OWN`. Whoever gets `USE` exclusively is the last and stops it.
  */
 const CLASS = 0x7472_6962;
 const USE = 1;
 const OWN = 2;
 
-type Presence = NonNullable<Awaited<ReturnType<typeof enter>>>;
+type Presence = NonNullable<Awaited<ReturnType<typeof tryJoin>>>;
 
-/** Postgres keeps 63 bytes of it, and shows anything but ASCII as question marks. */
+/** The application_name. Postgres truncates it to 63 bytes and replaces non-ASCII characters by question marks. */
 function presenceName(command: string): string {
   return `pid ${process.pid}: ${command.replace(/[^ -~]+/g, ' ')}`.slice(0, 63).trim();
 }
 
-/** Undefined: the last user is about to stop the server, or it has stopped; the next round sees that, and starts it. */
-async function enter(prepare: () => Promise<void>, url: string, name: string) {
+/** Returns undefined if the last user is stopping the server or has stopped it: the next round then starts it. */
+async function tryJoin(prepare: () => Promise<void>, url: string, name: string) {
   const db = connect({ url, name, max: 1 });
   let close = (): Promise<void> => db.close();
   try {
@@ -220,14 +220,14 @@ async function enter(prepare: () => Promise<void>, url: string, name: string) {
   return undefined;
 }
 
-/** Gives up what this connection holds. True: nobody else is here, and no one can enter before the server is stopped. */
-async function leave(session: Session): Promise<boolean> {
+/** Releases our locks. Returns true if there is no other user; then nobody can join before the server is stopped. */
+async function releaseLocks(session: Session): Promise<boolean> {
   await session.query(sql`SELECT pg_advisory_unlock_all()`);
   return tryLock(session, USE);
 }
 
-/** Who owns it: the command and its pid, as `presenceName` wrote them. */
-async function ownHolder(session: Session): Promise<{ who: string; since: Date } | undefined> {
+/** The owner of the server: its pid and command in the format of `presenceName`. */
+async function readOwner(session: Session): Promise<{ who: string; since: Date } | undefined> {
   const [holder] = await session.query<{ who: string; since: Date }>(sql`
     SELECT a.application_name AS who, a.backend_start AS since FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted AND l.classid = ${CLASS} AND l.objid = ${OWN} AND l.mode = 'ExclusiveLock'`);
@@ -240,23 +240,23 @@ async function tryLock(session: Session, key: number, mode = ''): Promise<boolea
   return answer?.yes === true;
 }
 
-/** Keeps our place: a server that crashed and came back has forgotten us, would let in a second owner, and stop under us when that one leaves. */
-function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: (error: unknown) => void) {
-  let wanted = true;
-  let current: Promise<Place | undefined> = Promise.resolve(first);
-  const watch = async ({ presence }: Place): Promise<void> => {
+/** Rejoins after a crash: the restarted server has lost our locks, so a second owner could join, and stop the server while we use it. */
+function rejoinOnLoss(first: Attachment, again: () => Promise<Attachment>, log: Log, onLost: (error: unknown) => void) {
+  let isReleased = false;
+  let current: Promise<Attachment | undefined> = Promise.resolve(first);
+  const watch = async ({ presence }: Attachment): Promise<void> => {
     await presence.session.ended;
-    if (wanted) current = comeBack(presence);
+    if (!isReleased) current = rejoin(presence);
   };
-  const comeBack = async (lost: Presence): Promise<Place | undefined> => {
+  const rejoin = async (lost: Presence): Promise<Attachment | undefined> => {
     log.warn({}, 'the connection to the embedded Postgres was lost; reconnecting');
     try {
       await lost.close();
-      const place = await again();
-      void watch(place);
-      return place;
+      const attachment = await again();
+      void watch(attachment);
+      return attachment;
     } catch (error) {
-      // Recovery: whoever works here ends, and is started again; what was committed stays.
+      // Recovery: `lost` ends the work of this process; what was committed stays, and the next start continues from it.
       log.error({ err: error }, 'the connection to the embedded Postgres could not be restored');
       onLost(error);
       return undefined;
@@ -264,8 +264,8 @@ function keepPlace(first: Place, again: () => Promise<Place>, log: Log, onLost: 
   };
   void watch(first);
   return {
-    release(): Promise<Place | undefined> {
-      wanted = false;
+    release(): Promise<Attachment | undefined> {
+      isReleased = true;
       return current;
     },
   };

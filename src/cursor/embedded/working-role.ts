@@ -2,18 +2,18 @@ import { createHmac } from 'node:crypto';
 import { withDatabase } from '../database/index.ts';
 import { quoteLiteral, raw, sql } from '../database/sql.ts';
 
-/** A superuser may run programs as the server's user; whoever gets hold of a connection URL shall not. */
+/** A superuser may run programs as the server's user; a connection URL that leaks must not allow that. */
 export const WORKING_ROLE = 'tributary_worker';
 export const DATABASE = 'tributary';
 
-/** Derived, so that there is one secret to keep. It does not lead back to the superuser's. */
+/** Derived from the superuser's password, so that only one secret is stored, and not reversible. */
 export const workingPassword = (superuser: string): string =>
   createHmac('sha256', superuser).update(WORKING_ROLE).digest('base64url');
 
-/** Any number; the lock is one of the database `postgres`. */
+/** An arbitrary key. The lock is held in the database `postgres`. */
 const SETUP_LOCK = 0x7472_6963;
 
-/** Makes role and database where they are missing. Safe to repeat, and by many at once. */
+/** Creates role and database if they are missing. Idempotent, also with concurrent callers. */
 export async function prepareRole(urlOf: (database: string) => string, password: string): Promise<void> {
   await withDatabase({ url: urlOf('postgres'), name: 'tributary setup', max: 1 }, async (server) => {
     const session = await server.session();

@@ -1,20 +1,19 @@
 import { type Instant, toIso } from '../../model/instant.ts';
-import type { StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { ifTable, type Queryable } from '../database/index.ts';
 import { instantOf, type Sql, sql, storableText } from '../database/sql.ts';
 import { SINK_CHANGED } from '../ledger.ts';
 import { type CountedWindow, type CountRows, type Feed, ofFeed, recountRows } from './window-rows.ts';
 
-/** What a sink was found to hold. Where it and the ledger disagree the sink is right: its windows are read again. */
+/** What a sink was found to hold. If sink and ledger disagree, the sink is right: the windows are read again. */
 export interface Attestation {
-  /** How the sink identified itself when it was last counted, or began to be. */
+  /** The sink's identity as of the last count of its rows, complete or in progress. */
   identity: string;
   /** When its rows were last compared with the whole ledger. */
   countedAt: Instant | undefined;
-  /** A count under way: windows from `at` on are counted, and so many rows of the window that `at` lies in. */
+  /** A count in progress: windows from `at` on are counted, and `rows` rows of the window that contains `at`. */
   next: { at: Instant; rows: number } | undefined;
-  /** Older events were deleted, as the config has it. */
+  /** Events before this were deleted, according to `keep` in the config. */
   prunedTo: Instant | undefined;
 }
 
@@ -28,7 +27,7 @@ export const SELECT_ATTESTATIONS = `
     case when next_at is not null then json_build_object('at', ${instantOf('next_at')}, 'rows', next_rows) end as next
   from tributary.attestations where source = $1 and stream = $2 and sink = any($3)`;
 
-/** Records how far the count has come; without `next` it has ended just now. */
+/** Records the progress of the count; without `next`, the count is complete as of now. */
 export async function writeAttestation(
   tx: Queryable,
   { source, stream, sink }: Feed,
@@ -43,15 +42,9 @@ export async function writeAttestation(
       next_rows = excluded.next_rows, counted_at = coalesce(excluded.counted_at, a.counted_at)`);
 }
 
-/** Of every stream in a sink, for `doctor`: its last identity, and the first trouble with rows of others. */
+/** Attestations of all streams in a sink, for `doctor`: the last identity, and the first window with rows of other writers. */
 export async function readAttested(db: Queryable, sink: string) {
-  type Found = {
-    source: string;
-    stream: StreamName;
-    identity: string;
-    last_commit: string | null;
-    foreign: string | null;
-  };
+  type Found = Omit<Feed, 'sink'> & { identity: string; last_commit: string | null; foreign: string | null };
   const read = sql`
     select a.source, a.stream, a.identity, c.last_commit, (
       select f.what from tributary.foreign_rows f where (f.source, f.stream, f.sink) = (a.source, a.stream, a.sink)
@@ -74,7 +67,7 @@ const certifiedOf = (feed: Feed): Sql => sql`
   select ${instantOf('start_at')} as start, ${instantOf('end_at')} as "end", rows
   from tributary.windows where ${ofFeed(feed)} and state = 'certified'`;
 
-/** The certified windows that touch any of these, locked: no commit changes them meanwhile. */
+/** Returns and locks the certified windows that overlap any of these, so that no commit changes them meanwhile. */
 export async function lockCertified(tx: Queryable, feed: Feed, windows: readonly Window[]): Promise<CountedWindow[]> {
   return tx.query<CountedWindow>(sql`
     ${certifiedOf(feed)} and exists (
@@ -84,12 +77,12 @@ export async function lockCertified(tx: Queryable, feed: Feed, windows: readonly
 }
 
 export interface Reopened extends Window {
-  /** What the sink holds now; the commits that fill the window carry this number on. */
+  /** The sink's current number of rows; commits that fill the window add to it. */
   rows: number;
   note: string;
 }
 
-/** Takes the certificates of these windows back, and the watermark with them: as if they had never been read. */
+/** Revokes the certificates of these windows and moves the watermark back accordingly, as if they had never been read. */
 export async function reopen(tx: Queryable, feed: Feed, windows: readonly Reopened[]): Promise<void> {
   const starts = windows.map(({ start }) => toIso(start));
   const rows = windows.map((window) => window.rows);
@@ -110,7 +103,7 @@ export async function reopen(tx: Queryable, feed: Feed, windows: readonly Reopen
 export const rangesOf = (windows: readonly Window[]): Sql => sql`unnest(
   ${windows.map(({ start }) => toIso(start))}::timestamptz[], ${windows.map(({ end }) => toIso(end))}::timestamptz[])`;
 
-/** Windows that were only waiting for their next try are read by the next run. */
+/** Makes uncertified windows due again: the next run reads them instead of waiting for their next try. */
 export async function retryNow(tx: Queryable, feed: Feed, windows: readonly Window[]): Promise<void> {
   await tx.query(sql`
     update tributary.windows w set read_at = 'epoch', tries = 0 from ${rangesOf(windows)} as r (start_at, end_at)
@@ -135,21 +128,19 @@ export async function writeForeign(
     on conflict (source, stream, sink, start_at) do update set end_at = excluded.end_at, what = excluded.what`);
 }
 
-/** A sink that keeps no old events: the ledger forgets them first, so that nobody is promised rows that are being deleted. */
-
-/** The coverage begins at `before` from now on. */
+/** For `keep`: moves the start of the coverage to `before`. Done before rows are deleted, so that no deleted row counts as complete. */
 export async function forgetBefore(tx: Queryable, feed: Feed, before: Instant, count: CountRows): Promise<void> {
-  const [ours, at] = [ofFeed(feed), toIso(before)];
-  await tx.query(sql`delete from tributary.windows where ${ours} and end_at <= ${at}`);
-  await tx.query(sql`delete from tributary.foreign_rows where ${ours} and end_at <= ${at}`);
+  const [isOfFeed, at] = [ofFeed(feed), toIso(before)];
+  await tx.query(sql`delete from tributary.windows where ${isOfFeed} and end_at <= ${at}`);
+  await tx.query(sql`delete from tributary.foreign_rows where ${isOfFeed} and end_at <= ${at}`);
   const cut = await tx.query(
-    sql`update tributary.windows set start_at = ${at} where ${ours} and start_at < ${at} returning 1`,
+    sql`update tributary.windows set start_at = ${at} where ${isOfFeed} and start_at < ${at} returning 1`,
   );
   if (cut.length > 0) await recountRows(tx, feed, { start: before, end: before + 1 }, count);
   await tx.query(sql`
     update tributary.cursors set since = ${at}, updated_at = now(),
       complete_through = case when complete_through > ${at} then complete_through end
-    where ${ours} and since < ${at}`);
+    where ${isOfFeed} and since < ${at}`);
 }
 
 export async function writePruned(db: Queryable, { source, stream, sink }: Feed, before: Instant): Promise<void> {

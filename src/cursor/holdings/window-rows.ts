@@ -5,26 +5,25 @@ import { DAY_MS, daysOf, type Entry, gaps, type Window } from '../../model/windo
 import type { Queryable } from '../database/index.ts';
 import { instantOf, raw, type Sql, sql } from '../database/sql.ts';
 
-/** A stream of a source in one sink: what cursors and ledger are kept for. */
+/** A stream of a source in one sink. Each feed has its own cursor and ledger. */
 export interface Feed {
   source: string;
   stream: StreamName;
   sink: string;
 }
 
-/** `rows` of a window is carried on: a commit adds what it brought, and only time that no window covered is counted. */
-
+/** Counts rows of the sink. Used sparingly: commits add their changes to `rows` of a window, and only time without a window is counted. */
 export type CountRows = (windows: readonly Window[]) => Promise<number[]>;
 
 export interface RowChanges {
-  /** The times of rows that the sink did not have there before: new ones, and where moved ones went. */
+  /** The times of rows that the sink did not have at that time before: new rows, and the new times of moved rows. */
   added: readonly Instant[];
   removed: readonly Instant[];
 }
 
 export interface SinkRows extends RowChanges {
   count: CountRows;
-  /** An earlier commit was interrupted between data and state: nobody knows which rows it brought, so all windows are counted. */
+  /** An earlier commit was interrupted between data and state: the rows it wrote are unknown, so all windows are counted. */
   isAfterCrash?: boolean;
 }
 
@@ -46,50 +45,50 @@ export async function carryRows(tx: Queryable, feed: Feed, { added, removed }: R
   await writeRows(tx, feed, numbers);
 }
 
-/** The numbers of windows that were cut and joined: known windows are taken over as they are, the rest is counted. */
+/** The row counts of windows that were split and merged: counts of known windows are reused, and the rest is counted. */
 async function countEntries(entries: readonly Entry[], known: readonly Entry[], count: CountRows): Promise<Entry[]> {
   const rows = entries.map(() => 0);
-  const asked: Array<Window & { add(n: number): void }> = [];
-  const give = (i: number, n: number): void => {
+  const toCount: Array<Window & { add(n: number): void }> = [];
+  const addRows = (i: number, n: number): void => {
     rows[i] = (rows[i] ?? 0) + n;
   };
   for (const before of known) {
-    // A window in pieces: the longest has what the others leave.
+    // Of a split window, all pieces but the longest are counted; the longest gets the remaining rows.
     const pieces = entries
       .map(({ start, end }, i) => ({ i, start: Math.max(start, before.start), end: Math.min(end, before.end) }))
       .filter(({ start, end }) => start < end)
       .sort((a, b) => b.end - b.start - (a.end - a.start));
     const [longest, ...others] = pieces;
-    if (longest) give(longest.i, before.rows);
+    if (longest) addRows(longest.i, before.rows);
     for (const { i, start, end } of others) {
       const add = (n: number): void => {
-        give(i, n);
-        give(longest?.i ?? i, -n);
+        addRows(i, n);
+        addRows(longest?.i ?? i, -n);
       };
-      asked.push({ start, end, add });
+      toCount.push({ start, end, add });
     }
   }
   for (const [i, entry] of entries.entries()) {
-    for (const { start, end } of gaps(known, entry)) asked.push({ start, end, add: (n) => give(i, n) });
+    for (const { start, end } of gaps(known, entry)) toCount.push({ start, end, add: (n) => addRows(i, n) });
   }
-  const numbers = asked.length === 0 ? [] : await count(asked);
-  for (const [n, { add }] of asked.entries()) add(numbers[n] ?? 0);
+  const numbers = toCount.length === 0 ? [] : await count(toCount);
+  for (const [n, { add }] of toCount.entries()) add(numbers[n] ?? 0);
   return entries.map((entry, i) => ({ ...entry, rows: rows[i] ?? 0 }));
 }
 
-/** Longer windows are years that are nearly empty. */
+/** Longer windows span years with hardly any rows and are not split. */
 const LONGEST_MS = 400 * DAY_MS;
 
-/** The same, cut at midnight, UTC, so that the ledger knows the rows of each day. A window with a note stays whole. */
+/** Also splits windows at midnight UTC, so that the ledger has the rows of each day. Windows with a note are not split. */
 export async function countByDay(
   entries: readonly Entry[],
   known: readonly Entry[],
   count: CountRows,
 ): Promise<Entry[]> {
   const counted = await countEntries(entries, known, count);
-  const isToCut = ({ certified, rows, note, start, end }: Entry): boolean =>
+  const isSplit = ({ certified, rows, note, start, end }: Entry): boolean =>
     certified && rows > 0 && note === undefined && end - start <= LONGEST_MS;
-  const days = counted.flatMap((entry) => (isToCut(entry) ? daysOf(entry) : [entry]));
+  const days = counted.flatMap((entry) => (isSplit(entry) ? daysOf(entry) : [entry]));
   return countEntries(days, counted, count);
 }
 
@@ -102,18 +101,18 @@ export interface Miscount extends Window {
   sink: number;
 }
 
-/** Compares the numbers of all windows that touch a range with the sink. Counts twice: a commit may have come in between. */
+/** Compares the row counts of all windows that overlap a range with the sink. Counts twice, as a commit may interfere with the first. */
 export async function findMiscounts(db: Queryable, feed: Feed, range: Window, count: CountRows): Promise<Miscount[]> {
-  const look = async (): Promise<Miscount[]> => {
+  const compare = async (): Promise<Miscount[]> => {
     const wrong = await countAgain(await readRows(db, feed, range), count);
     return [...wrong].map(([{ start, end, rows }, sink]) => ({ start, end, ledger: rows, sink }));
   };
-  const first = await look();
-  const again = first.length === 0 ? [] : await look();
+  const first = await compare();
+  const again = first.length === 0 ? [] : await compare();
   return again.filter((one) => first.some((other) => isDeepStrictEqual(one, other)));
 }
 
-/** Corrects the numbers of windows that touch a range: of all, or of those that are not certified, where what is, is only reopened. In a transaction: commits wait for it. */
+/** Corrects the row counts of windows that overlap a range: all, or only those not certified. Its row locks make commits wait. */
 export async function recountRows(
   tx: Queryable,
   feed: Feed,
@@ -137,7 +136,7 @@ const readRows = (db: Queryable, feed: Feed, { start, end }: Window, lock = '', 
     where ${ofFeed(feed)} and end_at > ${boundOf(start, '-infinity')} and start_at < ${boundOf(end, 'infinity')}
       ${raw(which)} order by start_at ${raw(lock)}`);
 
-/** Years of more than four digits are no ISO text that Postgres reads. */
+/** Postgres does not parse ISO texts with years of more than four digits. */
 const boundOf = (at: Instant, infinite: string): string => (Math.abs(at) < YEAR_10000 ? toIso(at) : infinite);
 
 const YEAR_10000 = Date.UTC(10_000, 0);

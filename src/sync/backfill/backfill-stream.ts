@@ -12,7 +12,7 @@ import { type OpenRun, type StreamReport, withRun } from '../run.ts';
 import { joined, type Share, shared } from '../windows-to-read.ts';
 import { type BackfillRequest, findUnread, notYet } from './unread.ts';
 
-/** Reads a window into every sink that lacks part of it. Uses the backfill lane and lets syncs go first. */
+/** Reads a window into every sink in which a part of it is missing. Uses the backfill lane and yields to syncs. */
 export async function backfillStream(
   deps: SyncDeps,
   job: StreamJob,
@@ -33,21 +33,21 @@ export async function backfillStream(
         read = wanted;
         const shares = shared(needs).map((share) => ({ ...share, lane: 'backfill' as const }));
         const handover = createHandover(run.lease, committer, signal);
-        const looked = deps.isWatched
-          ? await estimateRows(joined(shares.map((share) => share.window)), seen, wanted.start, (place) =>
-              job.probe(place, { lane: 'backfill', signal }),
+        const estimate = deps.isWatched
+          ? await estimateRows(joined(shares.map((share) => share.window)), seen, wanted.start, (part) =>
+              job.probe(part, { lane: 'backfill', signal }),
             )
           : undefined;
-        const onSlice = countDone(deps, job, run, shares, looked?.parts ?? []);
+        const onSlice = createProgressReporter(deps, job, run, shares, estimate?.parts ?? []);
         const measured = { ...reader, answerMs: () => seen.tookMs };
         await sweepInParallel(shares, {
           chainsAtOnce: createChainsAtOnce(job.requestsPerSecond, measured),
           profile: reader.profile,
           signal,
-          sweep: (part, { lane }, still) => {
+          sweep: (part, { lane }, sweepSignal) => {
             run.enter(part);
             deps.log.debug({ source, stream, window: describeRange(part) }, 'backfilling');
-            return reader.sweep({ window: part, lane, signal: still });
+            return reader.sweep({ window: part, lane, signal: sweepSignal });
           },
           async take(slice, { sinks }, chain) {
             handover.offer();
@@ -61,13 +61,13 @@ export async function backfillStream(
       window,
     ),
   );
-  // The fault may be a lost database, so the ledger is not asked; the fault itself says what was kept.
+  // After a fault the ledger is not queried, as the database may be lost; the fault itself says what was kept.
   if (!read || report.fault) return report;
   const sinks = deps.sinks.map(({ name }) => name);
   return { ...report, range: { window: read, certified: await certifiedShare(deps.state, job, sinks, read) } };
 }
 
-function countDone(
+function createProgressReporter(
   { onProgress }: SyncDeps,
   { source, stream }: StreamJob,
   run: OpenRun,
@@ -78,7 +78,7 @@ function countDone(
   const meter = createMeter(windows, estimates);
   let [rows, done] = [0, 0];
   return ({ window, rows: read }) => {
-    // A page may hold rows of other windows too, which come again there.
+    // A page may also hold rows of other windows, which are read again with those windows.
     const own = window ? read.filter(({ at }) => holds(window, at)).length : 0;
     rows += own;
     if (window) done = meter(window, own);
@@ -86,30 +86,30 @@ function countDone(
   };
 }
 
-const LOOK_EVERY_MS = 500;
+const CHECK_EVERY_MS = 500;
 
-/** Lets a sync that waits for the stream go first, between two commits. */
+/** Hands the lease to a waiting sync, between two commits, and takes it back afterwards. */
 function createHandover(lease: Lease, committer: Pick<Committer, 'between'>, signal: AbortSignal) {
-  let lookedAt = performance.now();
-  let isLooking = false;
+  let checkedAt = performance.now();
+  let isChecking = false;
   let current: Promise<void> = Promise.resolve();
 
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     if (await lease.isWanted()) await committer.between(() => lease.giveWay(signal));
   };
 
   return {
-    /** Does not block: reading goes on, only commits wait. */
+    /** Does not block: reading continues, and only commits wait. */
     offer() {
-      if (isLooking || performance.now() - lookedAt < LOOK_EVERY_MS) return;
-      isLooking = true;
-      current = look().finally(() => {
-        lookedAt = performance.now();
-        isLooking = false;
+      if (isChecking || performance.now() - checkedAt < CHECK_EVERY_MS) return;
+      isChecking = true;
+      current = check().finally(() => {
+        checkedAt = performance.now();
+        isChecking = false;
       });
       current.catch(() => {}); // Thrown by `settled`, and by every commit that waits for it.
     },
-    /** Throws the error that kept this run from taking the stream back. */
+    /** Rejects if this run could not take the lease back. */
     settled: () => current,
   };
 }

@@ -15,20 +15,20 @@ import { keptFrom, refuseExpired } from '../holdings/retain.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import { joined } from '../windows-to-read.ts';
 
-/** What a backfill has to read of the range that somebody asked for: at once, or in chunks for a queue. */
+/** Determines which parts of a requested range a backfill has to read: at once, or in chunks for a queue. */
 
 export interface BackfillRequest {
   window: Window;
-  /** Reads again what is proven already. */
+  /** Also reads what is already certified. */
   force?: boolean;
-  /** The run has asked the sinks what they hold of the window. */
+  /** The run has already compared the ledger of the window with the sinks. */
   isAttested?: boolean;
 }
 
-/** Before anything is asked or written down: a range that cannot be read, or was not meant. */
+/** Rejects a range that cannot be read or is likely a mistake, before any request is sent or anything is stored. */
 export function refuseRange({ sinks }: Pick<SyncDeps, 'sinks'>, jobs: readonly StreamJob[], window: Window): void {
   refuseExpired(sinks, window);
-  // The end of today is a way to say now.
+  // The end of today is accepted as meaning now.
   if (window.end > startOfDay(Date.now()) + DAY_MS)
     throw new ConfigError(`the end of the range, ${describeInstant(window.end)}, lies in the future`, {
       kept: 'everything; nothing was read or changed',
@@ -45,17 +45,17 @@ export function notYet(window: Window): ConfigError {
 
 type Deps = Pick<SyncDeps, 'state' | 'sinks' | 'signal'>;
 
-/** By sink, and a sample to estimate by. The window ends where rows are too young, by the service's clock. */
+/** Returns what each sink needs, and a sample for estimates. Cuts the window where rows are too young by the service's clock. */
 export async function findUnread(
   { state, sinks, signal }: Deps,
   job: StreamJob,
-  { window: asked, force = false, isAttested = false }: BackfillRequest,
+  { window: requested, force = false, isAttested = false }: BackfillRequest,
 ) {
   const { source, stream, policy } = job;
-  const seen = await job.probe(asked, { lane: 'backfill', signal });
-  // What may still come late is left to the syncs.
-  const end = Math.min(asked.end, (seen.serverNow ?? Date.now()) - policy.settleMs);
-  const window = { start: asked.start, end: Math.max(asked.start, end) };
+  const seen = await job.probe(requested, { lane: 'backfill', signal });
+  // Time in which events may still arrive late is left to the syncs.
+  const end = Math.min(requested.end, (seen.serverNow ?? Date.now()) - policy.settleMs);
+  const window = { start: requested.start, end: Math.max(requested.start, end) };
   const each = sinks.map(async (sink) => {
     const ledger = await readLedger(state, { source, stream, sink: sink.name }, window.start);
     const proven = ledger.filter(({ certified, start }) => certified && start < window.end);
@@ -68,7 +68,7 @@ export async function findUnread(
   return { window, needs, unproven: joined(found.flatMap(({ open }) => open)), seen };
 }
 
-/** What is proven and still in the sink. Nothing is reopened: the run that reads the window does that. */
+/** The proven windows whose rows are still in the sink. Reopens nothing: the run that reads the window does that. */
 async function stillHeld(
   sink: Sink,
   stream: Stream,
@@ -80,22 +80,22 @@ async function stillHeld(
   return proven.filter(({ rows }, i) => held[i]?.rows === rows && held[i]?.foreign === undefined);
 }
 
-/** The same in chunks for a queue. */
+/** What a backfill has to read, in chunks for a queue. */
 export async function unreadChunks(deps: Deps, job: StreamJob, request: BackfillRequest): Promise<Window[]> {
   refuseRange(deps, [job], request.window);
   const { needs, seen } = await findUnread(deps, job, request);
   return joined(needs.flatMap(({ windows }) => windows)).flatMap((window) => chunksOf(window, seen.density));
 }
 
-/** Rows a job of the queue holds: some minutes of work on any plan, so that a lost worker loses little. */
-const ROWS_A_CHUNK = 100_000;
+/** Rows per queue job: some minutes of work on any plan, so that little work is lost with a worker. */
+const ROWS_PER_CHUNK = 100_000;
 const MOST_CHUNKS = 400;
-/** A stream without rows is cut into months: a handful of requests each. */
+/** A stream without rows is cut into months, which take a few requests each. */
 const LONGEST_DAYS = 31;
 
-/** Chunks for a queue: whole days, whatever was proven of them already. */
+/** Cuts a window into chunks of whole days, regardless of what is already proven in them. */
 export function chunksOf({ start, end }: Window, density: number): Window[] {
-  const days = Math.min(LONGEST_DAYS, Math.max(1, Math.floor(ROWS_A_CHUNK / (density * DAY_MS))));
+  const days = Math.min(LONGEST_DAYS, Math.max(1, Math.floor(ROWS_PER_CHUNK / (density * DAY_MS))));
   const length = Math.max(days, Math.ceil((end - start) / DAY_MS / MOST_CHUNKS)) * DAY_MS;
   const chunks: Window[] = [];
   for (let at = start; at < end; at = startOfDay(at) + length)

@@ -20,7 +20,7 @@ import { STREAMS } from '../../model/streams.ts';
 import { counted, DAY_MS, describeInstant, describeRange, duration, holds, type Window } from '../../model/window.ts';
 import { type Asked, abilityOf, type Held, type Refilled, type Sink, UNSETTLED } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
-import { feedsOf } from '../run.ts';
+import { feedsOf, type OpenRun } from '../run.ts';
 import { type Known, readKnown } from './before-run.ts';
 import { countOn, MOST_WINDOWS } from './count.ts';
 import { retain } from './retain.ts';
@@ -29,27 +29,22 @@ interface Question {
   known: Known;
   epoch: number;
   now: Instant;
-  /** As the sinks of the state's own database identified themselves when the lease was taken. */
+  /** Identities of sinks in the state database, read when the lease was taken. */
   identities: ReadonlyMap<string, string>;
-  /** Counts everything in this window, or everything, at once. */
+  /** Counts all rows of this window, or all rows, in this run. */
   recount: Window | boolean;
 }
 
-interface RunStart extends Pick<Question, 'known' | 'identities'> {
-  lease: { epoch: number };
-  now(): Instant;
-}
-
 /**
- * Asks every sink what it holds, before anything is read: a window counts as complete only while its rows are in the sink. A sink that
- * identifies itself as before is believed for a day; of one that was replaced or restored, the rows are counted, spread over runs. Where
- * they differ from the ledger, the window is reopened, and this run reads it again.
- * Recovery, new filters and changed sinks move the state. A sink that cannot be asked is left out: nothing may be certified in it.
+ * Checks what every sink holds before anything is read: a window is complete only while its rows are in the sink. A sink with an unchanged
+ * identity is trusted for a day; if it was replaced or restored, its rows are counted, spread over several runs. Windows whose counts
+ * differ from the ledger are reopened, and this run reads them again.
+ * Recovery, new filters and changed sinks modify the state. A sink that cannot be reached is skipped: nothing may be certified in it.
  */
 export async function bringKnownUpToDate(
   deps: SyncDeps,
   job: StreamJob,
-  run: RunStart,
+  run: OpenRun,
   recount: Window | boolean,
 ): Promise<{ known: Known; faults: Map<string, Fault> }> {
   const { state, sinks, log } = deps;
@@ -62,10 +57,10 @@ export async function bringKnownUpToDate(
       try {
         isStale = (await work(sink)) || isStale;
       } catch (error) {
-        // Recovery: the others go on. What the fault says is reported at the end, or now where there is no other sink.
+        // Recovery: the other sinks continue. The fault is reported at the end, or thrown now if no sink is left.
         if (!(error instanceof Fault)) throw error;
         error.kept ??=
-          'the ledger as it is: nothing was certified, and nothing reopened, in a sink that cannot be asked';
+          'the ledger as it is: nothing was certified, and nothing reopened, in a sink that cannot be reached';
         faults.set(sink.name, sinks.length > 1 ? error.at({ sink: sink.name }) : error);
         if (faults.size === sinks.length) throw error;
       }
@@ -76,7 +71,7 @@ export async function bringKnownUpToDate(
   const identities = new Map(run.identities);
   let isStale = await eachSink(async (sink) => {
     const isRecovered = (await sink.recover?.(lease)) ?? false;
-    // It is another one than when the lease was taken.
+    // Recovery has changed the identity that was read when the lease was taken.
     if (isRecovered) identities.delete(sink.name);
     return isRecovered;
   });
@@ -87,7 +82,7 @@ export async function bringKnownUpToDate(
   let known = isStale ? await readAgain() : run.known;
   const isPruned = await eachSink(async (sink) => {
     if (!(await retain(deps, job, sink, { known, epoch: lease.epoch, now: run.now() }))) return false;
-    // Files and partitions of ours are gone.
+    // Deleting our files and partitions has changed the identity.
     identities.delete(sink.name);
     await sink.publishProgress?.(job, true);
     return true;
@@ -127,7 +122,7 @@ async function attestSink(
   const isSame = before?.identity === first && !first.endsWith(UNSETTLED);
   const isDue = !isSame || before.next !== undefined || (before.countedAt ?? 0) < now - DAY_MS;
   if (!recount && !isDue && foreign.length === 0) return UNCHANGED;
-  // Once for every count, not with each of its parts.
+  // Once per count, not for each of its parts.
   if (!isSame || recount === true || (isDue && before.next === undefined)) {
     const isThorough = recount === true || (!isSame && before?.identity.endsWith(UNSETTLED) === false);
     for (const one of (await sink.refillEntities?.(source, isThorough)) ?? []) announceRefilled(deps, job, sink, one);
@@ -137,30 +132,31 @@ async function attestSink(
   const ask = async (windows: readonly Asked[]): Promise<Held[]> =>
     windows.length === 0 ? [] : ((await sink.attest?.(STREAMS[stream], source, windows)) ?? []);
   const { suspects, next } = await findSuspects(state, sink, feed, { known, recount, ask, isSame, isDue });
-  // Not inside of the transaction below: the sink may need a connection of the same pool.
+  // Outside of the transaction below: the sink may need a connection of the same pool.
   const suspected = suspects.length === 0 ? [] : await lockCertified(state, feed, suspects);
   const found = await ask(suspected);
   const still = await ask(foreign.map((window) => ({ ...window, rows: 0 })));
   const differing = suspected.filter(({ rows }, i) => found[i]?.rows !== rows || found[i]?.foreign !== undefined);
-  // First: if it stops here, the windows are still certified and found again.
+  // Before the windows are reopened: if the process stops here, they are still certified, and the next run finds them again.
   if (differing.length > 0) await sink.releaseKeys?.(STREAMS[stream], source, differing);
   return state.transaction(async (tx) => {
     await checkFence(tx, { source, stream, epoch: question.epoch });
-    // A window that a commit has changed since is left to the next run.
+    // Windows that a commit has changed since are left to the next run.
     const locked = suspected.length === 0 ? [] : await lockCertified(tx, feed, suspected);
-    const places = suspected.flatMap((window, i) => (locked.some((one) => isDeepStrictEqual(one, window)) ? [i] : []));
-    const certified = places.flatMap((i) => suspected[i] ?? []);
-    const held = places.flatMap((i) => found[i] ?? []);
-    const place = sink.tableOf?.(stream) ?? sink.place;
-    const lost = certified.flatMap((window, i) => lossOf(window, held[i], { place, isSame, since: before?.countedAt }));
+    const same = suspected.flatMap((window, i) => (locked.some((one) => isDeepStrictEqual(one, window)) ? [i] : []));
+    const certified = same.flatMap((i) => suspected[i] ?? []);
+    const held = same.flatMap((i) => found[i] ?? []);
+    const table = sink.tableOf?.(stream) ?? sink.place;
+    const lost = certified.flatMap((window, i) => lossOf(window, held[i], { table, isSame, since: before?.countedAt }));
     if (lost.length > 0) await reopen(tx, feed, lost);
-    const asked = [...certified, ...foreign];
-    if (asked.length > 0) await writeForeign(tx, feed, asked, [...named(certified, held), ...named(foreign, still)]);
-    // Not yet the same: counting the rest of a sink that changed goes on with the next run.
+    const checked = [...certified, ...foreign];
+    if (checked.length > 0)
+      await writeForeign(tx, feed, checked, [...foreignIn(certified, held), ...foreignIn(foreign, still)]);
+    // With `next`, the next run continues to count the rest of a changed sink.
     await writeAttestation(tx, feed, identity.endsWith(UNSETTLED) ? await identify(tx) : identity, next);
-    const gone = foreign.filter((_, i) => still[i]?.foreign === undefined);
-    if (gone.length > 0) await retryNow(tx, feed, gone);
-    return { lost, isChanged: lost.length + gone.length > 0 };
+    const resolved = foreign.filter((_, i) => still[i]?.foreign === undefined);
+    if (resolved.length > 0) await retryNow(tx, feed, resolved);
+    return { lost, isChanged: lost.length + resolved.length > 0 };
   });
 }
 
@@ -170,7 +166,7 @@ interface Count extends Pick<Question, 'known' | 'recount'> {
   isDue: boolean;
 }
 
-/** Windows whose rows may not be those of the ledger, and where the count goes on with the next run. */
+/** Returns windows whose rows may differ from the ledger, and where the next run continues the count. */
 async function findSuspects(
   state: SyncDeps['state'],
   sink: Sink,
@@ -183,28 +179,28 @@ async function findSuspects(
   const rows = recount === true ? all : (sink.countedRows ?? all);
   const from = isSame && recount !== true ? known.attestations.get(sink.name)?.next : undefined;
   const { suspects, next } = isDue || recount === true ? await countOn(ask, { windows, from, rows }) : NOTHING;
-  const asked =
+  const requested =
     typeof recount === 'object'
       ? await countOn(ask, { windows, from: undefined, rows: all, within: recount })
       : NOTHING;
-  return { suspects: [...emptied, ...suspects, ...asked.suspects], next };
+  return { suspects: [...emptied, ...suspects, ...requested.suspects], next };
 }
 
-/** None where the sink holds what was written. */
+/** Returns nothing if the sink holds exactly the rows that were written. */
 function lossOf(
   window: Window & { rows: number },
   { rows, foreign }: Held = { rows: 0 },
-  { place, isSame, since }: { place: string; isSame: boolean; since: Instant | undefined },
+  { table, isSame, since }: { table: string; isSame: boolean; since: Instant | undefined },
 ): Loss[] {
   if (rows === window.rows && foreign === undefined) return [];
-  const counted = `${place} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
+  const counted = `${table} holds ${rows} rows of ${describeRange(window)} where ${window.rows} were written`;
   const after = since === undefined ? '' : ` after ${describeInstant(Math.floor(since / 60_000) * 60_000)}`;
   const lacking = isSame ? 'rows were deleted' : 'it was emptied, restored or replaced';
   const why = rows > window.rows ? 'somebody added rows' : lacking;
   return [{ ...window, rows, written: window.rows, note: foreign ?? `${counted}; ${why}${after}` }];
 }
 
-const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[] =>
+export const foreignIn = (windows: readonly Window[], found: readonly Held[]): ForeignRows[] =>
   windows.flatMap(({ start, end }, i) => {
     const what = found[i]?.foreign;
     return what === undefined ? [] : [{ start, end, what }];
@@ -213,44 +209,44 @@ const named = (windows: readonly Window[], found: readonly Held[]): ForeignRows[
 const UNCHANGED = { lost: [], isChanged: false };
 const NOTHING = { suspects: [], next: undefined };
 
-/** Of a replaced sink: windows that have rows by the ledger, and none in the sink; and the one that lacks the newest row. */
+/** For a replaced sink: windows that have rows in the ledger but none in the sink, and the one whose newest row is missing. */
 async function findEmptied(state: SyncDeps['state'], sink: Sink, feed: Feed, known: Known): Promise<Window[]> {
   if (!sink.glance) return [];
   const all = await certifiedBefore(state, feed, { before: undefined, most: 100_000 });
   const filled = all.filter(({ rows }) => rows > 0);
   const newest = known.cursors.get(sink.name)?.newestSeen;
   const instant = newest === undefined ? [] : [{ start: newest, end: newest + 1 }];
-  const looked = await sink.glance(STREAMS[feed.stream], feed.source, [...filled, ...instant]);
-  const isNewestGone = newest !== undefined && looked.at(-1) === false;
-  return filled.filter((window, i) => !looked[i] || (isNewestGone && holds(window, newest)));
+  const hasRows = await sink.glance(STREAMS[feed.stream], feed.source, [...filled, ...instant]);
+  const isNewestGone = newest !== undefined && hasRows.at(-1) === false;
+  return filled.filter((window, i) => !hasRows[i] || (isNewestGone && holds(window, newest)));
 }
 
-/** A re-read may take hours: it says what it is going to do. */
+/** Announced in advance, because reading the windows again may take hours. */
 function announce(deps: SyncDeps, job: StreamJob, sink: Sink, lost: readonly Loss[]): void {
   const rows = lost.reduce((sum, { written }) => sum + written, 0);
   const requests = Math.ceil(rows / 1000);
   const took = duration(Math.ceil(requests / job.requestsPerSecond));
   const windows = counted(lost.length, 'window');
   const text = `${lost[0]?.note}. ${windows} ${lost.length === 1 ? 'is' : 'are'} read again: about ${counted(rows, 'row')}, ${counted(requests, 'request')}, ${took}`;
-  tell(deps, job, text, { sink: sink.name, windows: lost.length, rows });
+  notify(deps, job, text, { sink: sink.name, windows: lost.length, rows });
 }
 
 const announceRefilled = (deps: SyncDeps, job: StreamJob, { name: sink }: Sink, { table, rows }: Refilled): void =>
-  tell(
+  notify(
     deps,
     job,
-    `${table} lacked ${counted(rows, 'row')} that events refer to: emptied, dropped or deleted. Written again, from the events`,
+    `${table} was missing ${counted(rows, 'row')} that events refer to: emptied, dropped or deleted. They were restored from the events`,
     { sink, table, rows },
   );
 
-/** Where a person is told, the log need not repeat it; the log of the run has it in either case. */
-function tell({ log, onNotice }: SyncDeps, { source, stream }: StreamJob, text: string, details: object): void {
+/** Logged as a warning only if `onNotice` does not show it to a user; the log of the run has it in either case. */
+function notify({ log, onNotice }: SyncDeps, { source, stream }: StreamJob, text: string, details: object): void {
   onNotice?.({ source, stream, text });
   log[onNotice ? 'debug' : 'warn']({ source, stream, ...details }, text);
 }
 
-/** What was read there is stored, and not certified. */
-export function withheld(spans: readonly Span[], { start, end, what }: ForeignRows): Span[] {
+/** Splits the spans: parts with rows of another writer are stored but not certified. */
+export function uncertifyForeign(spans: readonly Span[], { start, end, what }: ForeignRows): Span[] {
   return spans.flatMap((span) => {
     if (!span.certified || span.start >= end || span.end <= start) return [span];
     const [from, to] = [Math.max(span.start, start), Math.min(span.end, end)];

@@ -6,7 +6,7 @@ import type { Held } from '../../sinks/sink.ts';
 
 export const MOST_WINDOWS = 400;
 
-/** Of a window that has few rows, most of the time goes into finding them. */
+/** Windows with few rows count as this many, because looking them up takes most of the time. */
 const LEAST_ROWS = 50;
 
 interface Count {
@@ -16,7 +16,7 @@ interface Count {
   within?: Window;
 }
 
-/** Counts on, newest first, as far as the rows allow. A large window is counted in parts, over several runs. */
+/** Continues the count, newest first, for up to `rows` rows. A large window is counted in parts, over several runs. */
 export async function countOn(
   ask: (windows: readonly Window[]) => Promise<Held[]>,
   { windows, from, rows, within }: Count,

@@ -8,16 +8,16 @@ import { abilityOf, countsIn, type Sink } from '../../sinks/sink.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
 import type { Known } from './before-run.ts';
 
-/** `keep` of a sink: what is older is deleted on purpose, is no longer promised, and is not read again. */
+/** Implements `keep` of a sink: older events are deleted, no longer covered by the ledger, and not read again. */
 
-/** Events before this are not kept. Whole days, so that a day is there or not. */
+/** Events before this are not kept. Rounded to whole days, so that a day is either complete or gone. */
 export const keptFrom = ({ keepMs }: Pick<Sink, 'keepMs'>, now: Instant): Instant =>
   keepMs === undefined ? Number.NEGATIVE_INFINITY : startOfDay(now - keepMs);
 
-/** A run deletes at most this often: the rest is left to the next ones, so that a poll stays short. */
+/** The most delete steps per run: the rest is left to the next runs, so that a poll stays short. */
 const MOST_STEPS = 20;
 
-/** Once a day, when another day is too old. Returns whether the ledger changed. */
+/** Deletes old events once a day, when another day has expired. Returns whether the ledger changed. */
 export async function retain(
   { state, log, signal }: Pick<SyncDeps, 'state' | 'log' | 'signal'>,
   { source, stream }: StreamJob,
@@ -25,7 +25,7 @@ export async function retain(
   { known, epoch, now }: { known: Known; epoch: number; now: Instant },
 ): Promise<boolean> {
   const before = keptFrom(sink, now);
-  // The very same: after a longer `keep`, a backfill may have brought older events back.
+  // Compares for equality: after a longer `keep`, a backfill may have restored older events.
   const isDone = (known.attestations.get(sink.name)?.prunedTo ?? Number.NEGATIVE_INFINITY) === before;
   if (isDone || known.cursors.get(sink.name) === undefined) return false;
   const feed = { source, stream, sink: sink.name };
@@ -42,8 +42,9 @@ export async function retain(
   return true;
 }
 
-/** Reading what is deleted at once would cost requests for nothing. */
-export function refuseExpired(sinks: readonly Sink[], { start, end }: Window, now: Instant = Date.now()): void {
+/** Refuses windows with expired events: reading them would waste requests, as they are deleted at once. */
+export function refuseExpired(sinks: readonly Sink[], { start, end }: Window): void {
+  const now = Date.now();
   const sink = sinks.find((one) => start < keptFrom(one, now));
   if (!sink) return;
   const from = keptFrom(sink, now);

@@ -7,7 +7,7 @@ import { abilityOf } from '../../sinks/sink.ts';
 import type { LinksJob, SyncDeps } from '../job.ts';
 import { type StreamReport, withRun } from '../run.ts';
 
-/** Nothing is written before the listing is whole. Sinks are written one after the other, each in one step. */
+/** Nothing is written before the listing is complete. Sinks are updated one after the other, each atomically. */
 export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> =>
   withRun(deps, job, 'sync', async (run) => {
     const { source, stream } = job;
@@ -29,7 +29,7 @@ export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> 
       const receipt = await replace({ ...snapshot, epoch: run.lease.epoch }).catch((error: unknown) => {
         throw error instanceof Fault ? error.at({ sink: sink.name }) : error;
       });
-      // Sinks hold the same: the first one speaks for all.
+      // All sinks hold the same links, so the tally only has the counts of the first one.
       if (i === 0) Object.assign(run.tally, receipt);
       report(listing.rows.length);
     }
@@ -38,7 +38,7 @@ export const syncLinks = (deps: SyncDeps, job: LinksJob): Promise<StreamReport> 
     return { state: 'incomplete', unproven: [], note };
   });
 
-/** Those that were not listed within their `every`: a sync of everything may run every minute, and a listing takes many requests. */
+/** The jobs that were not run within their interval: a sync of all streams may run every minute, and a listing takes many requests. */
 export async function dueListings(state: Queryable, jobs: readonly LinksJob[]): Promise<LinksJob[]> {
   const due: LinksJob[] = [];
   for (const job of jobs) {

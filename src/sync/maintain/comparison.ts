@@ -16,7 +16,7 @@ export interface VerifyResult {
   requests: number;
   events: number;
   sinks: readonly SinkResult[];
-  /** Windows that could not be read to the end. There a missing row can be found, but not an extra one. */
+  /** Windows that could not be read completely. Missing rows can be found there, but not extra ones. */
   doubts: readonly Unproven[];
 }
 
@@ -24,13 +24,13 @@ export interface SinkResult {
   sink: string;
   days: readonly DayResult[];
   examples: readonly Difference[];
-  /** Where the differences are: what a repair has to read again. */
+  /** Windows with differences, which a repair has to read again. */
   windows: readonly Window[];
-  /** Days that differ although they were read into this sink. */
+  /** Days with differences although they were read into this sink. */
   refuted: readonly Window[];
-  /** Windows that were never read into this sink, so that missing events are expected. */
+  /** Windows that were never read into this sink, where missing events are expected. */
   neverRead: readonly Window[];
-  /** Windows whose number of rows in the ledger is not that of the sink. */
+  /** Windows whose row counts in ledger and sink differ. */
   miscounted: readonly Miscount[];
   foreign: readonly ForeignRows[];
 }
@@ -119,7 +119,7 @@ export interface Found {
   doubt: string | undefined;
 }
 
-/** Several of them, so that one query looks up many rows. */
+/** Several adjacent parts, so that one query looks up many rows. */
 export interface Chunk {
   window: Window;
   rows: readonly Row[];
@@ -143,7 +143,7 @@ export async function* chunked(parts: AsyncIterable<Found>): AsyncGenerator<Chun
 }
 
 /** Cuts pages that are sorted by time into adjacent windows. Rows of one instant are never split. */
-export async function* whole(pages: AsyncIterable<readonly Row[]>, { start, end }: Window): AsyncGenerator<Found> {
+export async function* cutPages(pages: AsyncIterable<readonly Row[]>, { start, end }: Window): AsyncGenerator<Found> {
   let from: Instant = start;
   let waiting: Row[] = [];
   for await (const page of pages) {

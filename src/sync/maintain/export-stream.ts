@@ -13,9 +13,9 @@ export type ExportReport = Awaited<ReturnType<typeof readInto>>;
 interface ExportRequest {
   window: Window;
   file: RowFile;
-  /** Drops events of people who asked to be forgotten: the service still returns them. */
+  /** Drops events of forgotten customers and clicks, which the service still returns. */
   scrub(rows: readonly Row[]): Promise<readonly Row[]>;
-  /** Holds rows until all are read, so that the newest version of each event is written. Without it the first one is. */
+  /** Buffers rows until all are read, so that the newest version of each event is written; without it, the first one is. */
   spool?: Spool;
   signal: AbortSignal;
   onProgress(progress: SyncProgress): void;
@@ -41,15 +41,15 @@ export async function exportStream(job: StreamJob, request: ExportRequest): Prom
 async function readInto(job: StreamJob, request: ExportRequest) {
   const { window, file, signal, onProgress, isWatched, scrub, spool } = request;
   const { source, stream } = job;
-  // The newest rows are wanted too; the report says from where on they may still change.
+  // Without settle time, as the newest rows are exported as well; the report says from which time on they may still change.
   const reader = job.createReader(UNKNOWN_SERVER, window.start, { settleMs: 0 });
   const versions = createVersions();
   const ahead = new Map<string, Row>();
   const doubts: Unproven[] = [];
   let [rejected, done] = [0, 0];
-  const look = (place: Window) => job.probe(place, { lane: 'backfill', signal });
-  const looked = isWatched ? await estimateRows([window], await look(window), window.start, look) : undefined;
-  const meter = createMeter([window], looked?.parts ?? []);
+  const probe = (part: Window) => job.probe(part, { lane: 'backfill', signal });
+  const estimate = isWatched ? await estimateRows([window], await probe(window), window.start, probe) : undefined;
+  const meter = createMeter([window], estimate?.parts ?? []);
 
   const take = async (found: readonly Row[]): Promise<void> => {
     const rows = await scrub(found);
@@ -72,34 +72,34 @@ async function readInto(job: StreamJob, request: ExportRequest) {
       if (!slice.certified && slice.note !== TOO_YOUNG)
         addUnproven(doubts, { ...slice.window, note: slice.note ?? 'not proven' });
     } else {
-      // Delivered early: it is written with its own window, in order.
+      // Rows delivered early are written with the window they belong to, in order.
       for (const row of slice.rows) if (holds(window, row.at)) ahead.set(row.id, row);
     }
     const { requests } = job.requests();
     onProgress({ source, stream, rows: versions.events(), requests, through: slice.window?.end, done });
   }
   await take([...ahead.values()].filter(({ id }) => !versions.has(id)));
-  // Once the service shows that it ignores a filter, windows that were proven before are in doubt as well.
+  // If the service turns out to ignore a filter, windows that were already proven are in doubt as well.
   const doubt = reader.doubt();
   if (doubt) doubts.splice(0, Number.POSITIVE_INFINITY, { ...window, note: doubt });
   const isNewest = versions.createIsNewest();
   if (spool) for await (const rows of spool.replay()) await file.write(rows.filter(isNewest));
   const settledThrough = reader.serverNow() - job.policy.settleMs;
   return {
-    /** True if the file holds every event of the range once: nothing is in doubt, left out or too young. */
+    /** True if the file has every event of the range exactly once: nothing is in doubt, rejected or too young. */
     certified: doubts.length === 0 && rejected === 0 && window.end <= settledThrough,
     rows: versions.events(),
     requests: job.requests().requests,
     doubts,
     rejected,
-    /** Events that came again with another time. With a spool the newest reading is in the file, without it the first. */
+    /** Events that were read again with a different time. With a spool, the file has the last version, without it the first. */
     changed: versions.changed(),
     /** Events younger than this may still arrive. */
     settledThrough,
   };
 }
 
-/** Which version of each event is the last to have been read: about 100 bytes an event, which bounds what one export should hold. */
+/** Tracks the last version of each event. Takes about 100 bytes per event, which limits how many events one export should have. */
 function createVersions() {
   const latest = new Map<string, number>();
   const times: Instant[] = [];
@@ -115,7 +115,7 @@ function createVersions() {
     has: (id: string): boolean => latest.has(id),
     events: (): number => latest.size,
     changed: (): number => changed,
-    /** Of rows in the order in which they were added. */
+    /** The returned function must be called with the rows in the order in which they were added. */
     createIsNewest(): (row: Row) => boolean {
       let n = 0;
       return ({ id }) => latest.get(id) === n++;

@@ -9,29 +9,27 @@ import {
   mentionedIn,
   readForgotten,
   remember,
-  takeBack,
+  unremember,
 } from '../../cursor/forgotten.ts';
 import { waitForCommits, withLease } from '../../cursor/leases.ts';
 import { createScrub, digestOf } from '../../model/forgotten.ts';
 import { STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { abilityOf, type Erasure, type Sink } from '../../sinks/sink.ts';
-import type { SyncDeps } from '../job.ts';
+import type { MaintainDeps } from '../job.ts';
 
 export type Touched = Record<string, number>;
 
-type ForgetDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
-
-/** The audit trail must not name the person: a digest proves later that the request was carried out. */
+/** The audit trail must not identify the person: a digest proves later that the request was carried out. */
 export const auditNoteOf = (erasure: Erasure): Pick<AuditEntry, 'action' | 'target' | 'detail'> => ({
   action: `${erasure.kind}.forget`,
   target: erasure.source,
   ...('id' in erasure && { detail: { digest: digestOf(`${erasure.source} ${erasure.id}`).slice(0, 16) } }),
 });
 
-export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Erasure): Promise<Touched> {
+export async function forget({ state, sinks, holder }: MaintainDeps, erasure: Erasure): Promise<Touched> {
   const { source } = erasure;
-  // Checked before anything is erased, so that a sink without this ability does not stop the work halfway.
+  // Checked before anything is erased, so that a sink without this ability does not fail halfway.
   const erasers = sinks.map((sink) => abilityOf(sink, 'erase'));
   const eraseInSinks = async (): Promise<Touched> => {
     const touched: Touched = {};
@@ -39,18 +37,18 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
     return touched;
   };
   if (erasure.kind === 'source') {
-    // A sync under way would go on writing rows of the source, and cursors that say they are complete.
+    // A running sync would continue to write rows of the source, and cursors that count them as complete.
     return withLeases(state, source, holder, async () => {
       for (const sink of sinks) await sink.checkErasure?.(erasure);
       return {
-        // The cursor goes first: if a crash follows, erased rows must not count as complete, or no sync would read them again.
+        // Cursors are deleted first: after a crash, erased rows must not count as complete, or no sync would read them again.
         ...(await forgetProgress(state, source)),
         ...(await eraseInSinks()),
         ...(await forgetSource(state, source)),
       };
     });
   }
-  // In this order, so that a running sync brings nothing back: later commits see the request, earlier ones are waited for.
+  // In this order, so that a running sync restores nothing: later commits see the request, and earlier ones are awaited.
   await remember(state, source, erasure.kind, erasure.id);
   await waitForCommits(state, source);
   const touched = await eraseInSinks();
@@ -60,28 +58,28 @@ export async function forget({ state, sinks, holder }: ForgetDeps, erasure: Eras
   };
 }
 
-/** Each sink by itself, also where two have places of one name. */
+/** Adds the counts of a sink. If two sinks have tables of the same name, the key gets the name of the sink. */
 function addTo(touched: Touched, sink: string | undefined, more: Touched): void {
-  for (const [place, rows] of Object.entries(more)) touched[place in touched ? `${sink}: ${place}` : place] = rows;
+  for (const [table, rows] of Object.entries(more)) touched[table in touched ? `${sink}: ${table}` : table] = rows;
 }
 
-/** The same, unless nothing names the id: then it is not kept out either, because it may be mistyped. */
-export async function forgetSeen(deps: ForgetDeps, erasure: Erasure): Promise<Touched | undefined> {
+/** Like `forget`, but if no row has the id, returns undefined and does not keep it out in future: it may be mistyped. */
+export async function forgetSeen(deps: MaintainDeps, erasure: Erasure): Promise<Touched | undefined> {
   if (!('id' in erasure)) return forget(deps, erasure);
   const { source, kind, id } = erasure;
   const isKnown = await isForgotten(deps.state, erasure);
   const touched = await forget(deps, erasure);
   if (isKnown || Object.values(touched).some((rows) => rows > 0)) return touched;
-  await takeBack(deps.state, source, kind, id);
+  await unremember(deps.state, source, kind, id);
   return undefined;
 }
 
 const isForgotten = async (state: Database, { source, kind, id }: Extract<Erasure, { id: string }>): Promise<boolean> =>
   (await readForgotten(state, source)).some((one) => one.kind === kind && one.digest === digestOf(id));
 
-/** What `forget` would touch, by place. Changes nothing. Undefined where `forgetSeen` would refuse the id. */
+/** The number of rows that `forget` would affect, by table. Changes nothing. Undefined if `forgetSeen` would refuse the id. */
 export async function previewForget(
-  { state, sinks }: Pick<ForgetDeps, 'state' | 'sinks'>,
+  { state, sinks }: Pick<MaintainDeps, 'state' | 'sinks'>,
   erasure: Erasure,
 ): Promise<Touched | undefined> {
   const { source } = erasure;
@@ -93,7 +91,7 @@ export async function previewForget(
   return (await isForgotten(state, erasure)) || Object.values(touched).some((rows) => rows > 0) ? touched : undefined;
 }
 
-/** The events of a sink, by stream: it is read as far as the ledger goes. */
+/** Counts affected events of a sink by stream, by reading the whole range of the ledger. */
 async function countEvents(state: Database, sink: Sink, erasure: Erasure): Promise<Touched> {
   const touched: Touched = {};
   const window = await ledgerRange(state, erasure.source);
@@ -111,7 +109,7 @@ async function countEvents(state: Database, sink: Sink, erasure: Erasure): Promi
   return touched;
 }
 
-/** From the first window that was ever read to tomorrow. */
+/** From the start of the first window in the ledger to tomorrow. */
 async function ledgerRange(state: Database, source: string): Promise<Window> {
   const [range] = await state.query<Window>(sql`
     select ${instantOf('coalesce(min(start_at), now())')} as start, ${instantOf("now() + interval '1 day'")} as "end"

@@ -11,19 +11,17 @@ import type { Instant } from '../../model/instant.ts';
 import { STREAMS } from '../../model/streams.ts';
 import { describeInstant, gaps } from '../../model/window.ts';
 import { countsIn } from '../../sinks/sink.ts';
-import type { SyncDeps } from '../job.ts';
-
-export type MoveDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
+import type { MaintainDeps } from '../job.ts';
 
 export interface Move {
   to: Instant;
-  /** Moves forward over time that was never read. */
+  /** Allows to move forward over time that was never read. */
   force: boolean;
 }
 
 export const BY_HAND = 'called complete by hand, not proven: events may be missing here';
 
-/** Refuses what makes no sense. Where several are moved, all are looked at first: all move, or none. */
+/** Refuses invalid moves. To move several cursors, check all of them first, so that either all move or none. */
 export async function checkMove(
   state: Database,
   feed: Feed,
@@ -60,19 +58,18 @@ export async function checkMove(
   return { cursor, floor };
 }
 
-/** Moves the watermark of a feed. Back is always safe: that time is read again. Forward gives up the proof. */
-export function moveCursor(deps: MoveDeps, feed: Feed, { to, force }: Move): Promise<void> {
+/** Moves the watermark of a feed. Moving back is always safe, as that time is read again. Moving forward gives up the proof. */
+export function moveCursor(deps: MaintainDeps, feed: Feed, { to, force }: Move): Promise<void> {
   const sink = deps.sinks.find(({ name }) => name === feed.sink);
   const count = sink?.attest && countsIn(sink, STREAMS[feed.stream], feed.source);
-  return withFeed(deps, feed, async (lease) => {
+  return withFeed(deps, feed, async ({ epoch }) => {
     const { cursor, floor } = await checkMove(deps.state, feed, { to, force });
-    const where = { source: feed.source, stream: feed.stream };
     if (to <= floor) {
       await deps.state.transaction(async (tx) => {
-        await checkFence(tx, { ...where, stream: feed.stream, epoch: lease.epoch });
+        await checkFence(tx, { ...feed, epoch });
         const [cut] = await lockCertified(tx, feed, [{ start: to - 1, end: to }]);
         const [held] = count && cut ? await count([cut]) : [cut?.rows];
-        // A window whose rows are not all there is read again as a whole: counting what is left of it would hide the loss.
+        // A window with missing rows is read again completely: counting the rows of its remaining part would hide the loss.
         const from = cut && held !== cut.rows ? cut.start : to;
         await rewind(tx, feed, from);
         if (count && from === to) await recountRows(tx, feed, { start: to - 1, end: to }, count);
@@ -86,7 +83,6 @@ export function moveCursor(deps: MoveDeps, feed: Feed, { to, force }: Move): Pro
       rows: 0,
       note: BY_HAND,
     }));
-    const { epoch } = lease;
     const base = { ...feed, epoch, since: cursor.since, newestSeen: undefined };
     const rows = count && { added: [], removed: [], count };
     const advance = { ...base, commitId: randomUUID(), runId: 'by hand', spans };
@@ -94,8 +90,8 @@ export function moveCursor(deps: MoveDeps, feed: Feed, { to, force }: Move): Pro
   });
 }
 
-/** Forgets how far a feed has come. Its rows stay, and the next sync reads all of it again. */
-export function resetCursor(deps: MoveDeps, feed: Feed): Promise<void> {
+/** Deletes cursor and ledger of a feed. Its rows stay, and the next sync reads everything again. */
+export function resetCursor(deps: MaintainDeps, feed: Feed): Promise<void> {
   return withFeed(deps, feed, ({ epoch }) =>
     deps.state.transaction(async (tx) => {
       await checkFence(tx, { ...feed, epoch });
@@ -104,11 +100,11 @@ export function resetCursor(deps: MoveDeps, feed: Feed): Promise<void> {
   );
 }
 
-/** Runs under the lease, so that no sync is running, and after the sink has reported its commits to the state. */
-function withFeed(deps: MoveDeps, feed: Feed, work: (lease: Lease) => Promise<void>): Promise<void> {
+/** Runs `work` under the lease, so that no sync is running, and after the sink has reported its commits to the state. */
+function withFeed(deps: MaintainDeps, feed: Feed, work: (lease: Lease) => Promise<void>): Promise<void> {
   const { state, sinks, holder } = deps;
   const { source, stream } = feed;
-  // A sink that the config no longer names has nobody to ask.
+  // Undefined if the config no longer has the sink.
   const sink = sinks.find(({ name }) => name === feed.sink);
   return withLease(state, source, stream, holder, async (lease) => {
     await sink?.recover?.({ source, stream, epoch: lease.epoch });

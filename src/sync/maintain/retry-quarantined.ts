@@ -9,12 +9,10 @@ import { withoutLeftOut } from '../../model/privacy.ts';
 import { STREAMS } from '../../model/streams.ts';
 import type { Sink } from '../../sinks/sink.ts';
 import { createSinkCommitter } from '../committer.ts';
-import type { StreamJob, SyncDeps } from '../job.ts';
+import type { MaintainDeps, StreamJob } from '../job.ts';
 import { createSchemaEvolution } from '../schema-evolution.ts';
 
-type RetryDeps = Pick<SyncDeps, 'state' | 'sinks' | 'holder'>;
-
-/** Records of one stream that were set aside, and how the config reads that stream now. */
+/** Quarantined records of one stream, and the current config of that stream. */
 interface RetryJob extends Pick<StreamJob, 'source' | 'stream' | 'unknownFields'> {
   flatten: Flatten;
   records: readonly Quarantined[];
@@ -26,8 +24,8 @@ export interface Retried {
   reason: string | undefined;
 }
 
-/** The rules may have changed since, or the record. What is sound now is written into every sink; the rest stays. */
-export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<Retried[]> {
+/** Retries records, as the rules or the record may have changed. Valid ones are written into every sink; the others stay. */
+export async function retryQuarantined(deps: MaintainDeps, job: RetryJob): Promise<Retried[]> {
   const { state, holder } = deps;
   const { source, stream } = job;
   const results = job.records.map((record) => ({ id: record.id, ...readAgain(record, job.flatten) }));
@@ -35,7 +33,7 @@ export async function retryQuarantined(deps: RetryDeps, job: RetryJob): Promise<
   if (rows.length > 0) {
     await withLease(state, source, stream, holder, async ({ epoch }) => {
       await write(deps, job, epoch, rows);
-      // Only after the commit, so that a crash loses no record. One that is in both places is written again, which changes nothing.
+      // Dropped only after the commit, so that a crash loses no record. After a crash, a record is upserted again, which is harmless.
       const used = results.filter(({ row }) => row).map(({ id }) => id);
       await dropQuarantined(state, used);
     });
@@ -47,25 +45,25 @@ function readAgain({ record }: Quarantined, flatten: Flatten): { row?: Row; reas
   try {
     return { row: flatten(withoutLeftOut(parseJson(record))), reason: undefined };
   } catch (error) {
-    // Recovery: the record stays in quarantine, with the reason that holds today.
+    // Recovery: the record stays in quarantine, with the current reason.
     if (error instanceof BadRecord) return { reason: error.message };
-    if (error instanceof SyntaxError) return { reason: 'the record is no JSON any more' };
+    if (error instanceof SyntaxError) return { reason: 'the record is no longer valid JSON' };
     throw error;
   }
 }
 
-async function write(deps: RetryDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
+async function write(deps: MaintainDeps, job: RetryJob, epoch: number, rows: readonly Row[]): Promise<void> {
   const { state, sinks } = deps;
   const { source, unknownFields } = job;
   const stream = STREAMS[job.stream];
   const runId = newRunId();
   const tally = emptyTally();
   let written = 0;
-  /** One sink at a time: each has its own `since`, and that of another sink would open time that was never read. */
+  /** One sink at a time, because each has its own `since`: an earlier one of another sink would open time that was never read. */
   const writeInto = async (sink: Sink): Promise<void> => {
     await sink.recover?.({ source, stream: stream.name, epoch });
     const cursor = await readCursor(state, { source, stream: stream.name, sink: sink.name });
-    // Nothing was ever synced into this sink: its first sync reads these records and sets the bad ones aside again.
+    // Nothing was ever synced into this sink: its first sync reads these records and quarantines the bad ones again.
     if (!cursor) return;
     const committer = createSinkCommitter({
       ...{ sink, tally, isFirst: written === 0, serverNow: Date.now, onCommit: () => {} },

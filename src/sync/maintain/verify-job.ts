@@ -13,14 +13,14 @@ import { joined, rangeOf } from '../windows-to-read.ts';
 import { createVerifyResult, isClean, type SinkResult, totalOf, type VerifyResult } from './comparison.ts';
 import { THE_SERVICE, verifyBetween, verifyStream } from './verify.ts';
 
-/** `after` is the same comparison once what differed was read again; absent where nothing did. A fault stopped the one or the other. */
+/** `after` is the comparison after the repair; absent if nothing differed. `fault` is the error that stopped comparison or repair. */
 export interface Repair {
   before: VerifyResult;
   after?: VerifyResult;
   fault?: Fault;
 }
 
-/** What stays different is no longer certified. A service that refuses is a result: others can be compared even so. */
+/** Windows that still differ lose their certificate. A refusal by the service is a result, so that other jobs are still compared. */
 export async function verifyJob(
   deps: SyncDeps,
   job: StreamJob,
@@ -34,14 +34,14 @@ export async function verifyJob(
     const first = { ...deps, onProgress: phase(repair ? SHARES.before : 1) };
     before = between ? await verifyBetween(first, job, window, between) : await verifyStream(first, job, window);
     const done = repair ? await repairStream(deps, job, before, phase) : { before };
-    // Of two sinks that differ nobody knows which is right.
+    // If two sinks differ, it is unknown which one is right.
     if (!between) await refute(deps, job, done.after ?? before);
     return done;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const fault = error.at({ source, stream });
     if (fault instanceof Cancelled || fault instanceof ConfigError) throw fault;
-    // Recovery: what was found before the repair stands; else nothing could be compared, and the result says why.
+    // Recovery: the comparison before the repair is returned; if that failed, an empty result that says why.
     if (before) return { before, fault };
     const { name: against } = between?.[0] ?? { name: THE_SERVICE };
     const nothing = createVerifyResult({ source, stream, window, against, sinks: [] }).close(0);
@@ -49,10 +49,10 @@ export async function verifyJob(
   }
 }
 
-/** What a repair consists of, as shares of its progress. */
+/** The phases of a repair as shares of its progress. */
 const SHARES = { before: 0.45, repair: 0.1, after: 0.45 };
 
-/** Counts again, reads again what differs, then compares again: a repair counts only when it is proven. */
+/** Corrects row counts, reads again what differs, and compares again, because only the comparison proves the repair. */
 export async function repairStream(
   deps: SyncDeps,
   job: StreamJob,
@@ -71,7 +71,7 @@ export async function repairStream(
     const sink = deps.sinks.find((one) => one.name === name);
     if (sink) await abilityOf(sink, 'removeForeign')(STREAMS[stream], source, foreign);
   }
-  // Certified windows with other numbers are reopened by the run that reads them again; those of open ones are corrected here.
+  // Certified windows with wrong row counts are reopened by the run that reads them again; counts of other windows are corrected here.
   for (const sink of deps.sinks.filter(({ attest }) => attest)) {
     const feed = { source, stream, sink: sink.name };
     const count = countsIn(sink, STREAMS[stream], source);
@@ -90,13 +90,13 @@ export async function repairStream(
   return { before, after };
 }
 
-/** Every sink holds what it should, and all of it could be compared. */
+/** Whether every sink holds what it should, and the whole window could be compared. */
 export function isSound({ before, after, fault }: Repair): boolean {
   const last = after ?? before;
   return !fault && isClean(last) && last.doubts.length === 0;
 }
 
-/** Reopened, so that the next sync reads it again. Under the lease: no run certifies it from what it knew before. */
+/** Reopens windows that differ, for the next sync to read. Takes the lease, so that no run certifies them by outdated knowledge. */
 async function refute(deps: SyncDeps, job: StreamJob, result: VerifyResult): Promise<void> {
   if (isClean(result)) return;
   const { state, sinks, holder, signal, onWait } = deps;
@@ -120,7 +120,7 @@ async function refuteIn(
   const { source, stream } = leased;
   const feed = { source, stream, sink: sink.name };
   const windows = await lockCertified(state, feed, [...refuted, ...miscounted, ...foreign]);
-  // Not inside of the transaction: the sink may need a connection of the same pool.
+  // Outside of the transaction: the sink may need a connection of the same pool.
   const held = sink.attest && windows.length > 0 ? await countsIn(sink, STREAMS[stream], source)(windows) : [];
   if (windows.length > 0) await sink.releaseKeys?.(STREAMS[stream], source, windows);
   const note = 'verify found that it does not hold what the service has';
@@ -146,7 +146,7 @@ export const reportRepair = ({ before, after, fault }: Repair) => ({
 export type RepairReport = ReturnType<typeof reportRepair>;
 export type VerifyReport = ReturnType<typeof reportResult>;
 
-/** The result for machines. Times are ISO texts; examples name events and columns, never values. */
+/** The result as JSON. Times are ISO texts; examples name events and columns, never values. */
 const reportResult = ({ window, sinks, doubts, ...result }: VerifyResult) => ({
   ...result,
   ...rangeOf(window),

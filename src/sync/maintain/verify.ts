@@ -12,6 +12,7 @@ import { STREAMS, type Stream } from '../../model/streams.ts';
 import { daysOf, describeRange, gaps, holds, type Window } from '../../model/window.ts';
 import { abilityOf, countsIn, type Difference, type Sink } from '../../sinks/sink.ts';
 import { createMeter } from '../estimate.ts';
+import { foreignIn } from '../holdings/attest.ts';
 import { readKnown } from '../holdings/before-run.ts';
 import { refuseExpired } from '../holdings/retain.ts';
 import type { StreamJob, SyncDeps } from '../job.ts';
@@ -20,24 +21,24 @@ import {
   type Chunk,
   chunked,
   createVerifyResult,
+  cutPages,
   type Found,
   type FromLedger,
   type VerifyResult,
-  whole,
 } from './comparison.ts';
 
 export const THE_SERVICE = 'the service';
 
-/** Reads the service once more and compares it with every sink. Nothing is written, and no lease is taken. */
-export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window): Promise<VerifyResult> {
+/** Reads the service again and compares the rows with every sink. Writes nothing and takes no lease. */
+export async function verifyStream(deps: SyncDeps, job: StreamJob, requested: Window): Promise<VerifyResult> {
   const { state, sinks, signal, onProgress } = deps;
   const { source, stream: name, policy } = job;
-  refuseExpired(sinks, asked);
+  refuseExpired(sinks, requested);
   const before = job.requests().requests;
-  const { serverNow } = await job.probe(asked, { lane: 'repair', signal });
-  const window = { start: asked.start, end: Math.min(asked.end, (serverNow ?? Date.now()) - policy.settleMs) };
+  const { serverNow } = await job.probe(requested, { lane: 'repair', signal });
+  const window = { start: requested.start, end: Math.min(requested.end, (serverNow ?? Date.now()) - policy.settleMs) };
   if (window.start >= window.end)
-    throw new ConfigError(`no part of ${describeRange(asked)} is old enough to be compared`, {
+    throw new ConfigError(`no part of ${describeRange(requested)} is old enough to be compared`, {
       next: 'choose an earlier --to: more recent events may still arrive',
     });
   const { evolved, profile, hasShown, workspace } = await readKnown(state, feedsOf(deps, job));
@@ -54,7 +55,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   });
 
   const checkWorkspace = createWorkspaceCheck(state, job, workspace);
-  // The ledger of the first sink knows already where the rows are.
+  // The ledger of the first sink already tells where the rows are.
   const feed = { source, stream: name, sink: sinks[0]?.name ?? '' };
   const meter = createMeter([window], await readLedger(state, feed, window.start));
   for await (const chunk of chunked(readWhole(reader, window, signal))) {
@@ -82,7 +83,7 @@ export async function verifyStream(deps: SyncDeps, job: StreamJob, asked: Window
   }
 }
 
-/** Compares one sink with another: rows of the first are looked for in the second. */
+/** Compares two sinks: looks up the rows of the first in the second. */
 export async function verifyBetween(
   { state, signal }: Pick<SyncDeps, 'state' | 'signal'>,
   { source, stream: name }: Pick<StreamJob, 'source' | 'stream'>,
@@ -98,14 +99,14 @@ export async function verifyBetween(
     against: first.name,
     sinks: [await withLedger(state, source, stream, second, window)],
   });
-  for await (const chunk of chunked(whole(abilityOf(first, 'read')(stream, source, window), window))) {
+  for await (const chunk of chunked(cutPages(abilityOf(first, 'read')(stream, source, window), window))) {
     signal.throwIfAborted();
     result.add(second.name, chunk, chunk.rows, await compare(second, { stream, source, chunk, rows: chunk.rows }));
   }
   return result.close(0);
 }
 
-/** What the ledger says of the window in a sink, and where its numbers of rows are wrong. */
+/** The ledger of the window in a sink, with windows whose row counts are wrong or that have rows of other writers. */
 async function withLedger(
   state: Database,
   source: string,
@@ -120,10 +121,7 @@ async function withLedger(
     name: sink.name,
     neverRead: gaps(await readLedger(state, feed, window.start), window),
     miscounted: sink.attest ? await findMiscounts(state, feed, window, countsIn(sink, stream, source)) : [],
-    foreign: days.flatMap(({ start, end }, i) => {
-      const what = held[i]?.foreign;
-      return what === undefined ? [] : [{ start, end, what }];
-    }),
+    foreign: foreignIn(days, held),
   };
 }
 
@@ -133,7 +131,7 @@ const compare = (
 ): Promise<Difference[]> =>
   abilityOf(sink, 'compare')({ stream, source, window: chunk.window, rows, isWhole: chunk.doubts.length === 0 });
 
-/** Slices with all of their rows. A row that the reader delivered early is kept for the window it belongs to. */
+/** Yields windows with all of their rows. A row that the reader delivered early is kept for the window it belongs to. */
 async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): AsyncGenerator<Found> {
   const ahead = new Map<string, Row>();
   const undelivered = createUndelivered(({ at }) => at);
@@ -145,7 +143,7 @@ async function* readWhole(reader: Reader, window: Window, signal: AbortSignal): 
     for (const { id } of found) ahead.delete(id);
     yield {
       window: slice.window,
-      // The pages of neighbouring windows overlap.
+      // The pages of adjacent windows overlap.
       rows: undelivered(found),
       doubt: slice.certified ? undefined : (slice.note ?? 'not proven'),
     };
