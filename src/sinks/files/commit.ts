@@ -10,7 +10,7 @@ import type { Window } from '../../model/window.ts';
 import { type Batch, type Receipt, resolveInDoubt, type Stored } from '../sink.ts';
 import type { Change, Commit } from './change.ts';
 
-/** The rows of a source, and what they prove. */
+/** The rows of a source, and how far they advance its ledger and cursor. */
 export interface Load {
   stream: Stream;
   rows: readonly Row[];
@@ -33,14 +33,14 @@ export function gather(stream: Stream, commit: (load: Load) => Promise<Receipt>)
 
 interface Merging {
   merge(rows: readonly Row[]): Promise<Stored & { isAfterCrash: boolean }>;
-  /** As the commit leaves them. */
+  /** Rows of each window, as the commit leaves them. */
   count(db: Queryable, windows: readonly Window[]): Promise<number[]>;
 }
 
-/** The files, behind a lock that the caller holds and `forget` waits for; and then what they prove. */
+/** Writes the files and queues the state's advance. The caller holds the lock, which `forget` waits for. */
 export async function storeLoad(state: Queryable, change: Change, load: Load, merging: Merging): Promise<Receipt> {
   const { stream, advance, rejected } = load;
-  // The check that counts is the one at the end; this one saves the files of a process that has lost its lease.
+  // Early exit for a process that lost its lease: it need not write files. The check that matters is the one at commit.
   await checkFence(state, advance);
   const rows = await withoutForgotten(state, advance.source, stream, load.rows);
   const { receipt, ...changes } = await merging.merge(rows);

@@ -6,7 +6,7 @@ import type { MergeRule } from './merge-row.ts';
 import { createReshape, type LakeRow, type PartitionFile, timesOf } from './partition-file.ts';
 import type { Edit } from './write-file.ts';
 
-/** An incoming event, link or customer, as a row of its file. The last two have no time and are in no index. */
+/** An incoming event, link or customer, as a row of its file. Links and customers have no time and are not indexed. */
 export interface Incoming {
   id: string;
   key: bigint;
@@ -14,22 +14,22 @@ export interface Incoming {
   row: LakeRow;
 }
 
-/** A stored row that is to change: the event was read with other values, or with another time, which may belong to another group. */
+/** A stored row that changes: the event came with other values, or with another time, which may belong to another row group. */
 export interface Changed extends Incoming {
   kind: 'changed' | 'moved';
   place: Place;
-  /** Its time in the file. */
+  /** The time stored in the file. */
   was: Instant;
   columns: readonly string[];
 }
 
-/** A stored row of an event that was not shown, or that stands in the file already: once is enough. */
+/** A stored row whose event the service no longer shows, or a duplicate of an earlier row of the file. */
 interface Surplus extends Pick<Incoming, 'id' | 'at'> {
   kind: 'missing' | 'doubled';
   place: Place;
 }
 
-/** The number of the row is within its group. */
+/** `n` is the row's number within its row group. */
 interface Place {
   group: number;
   n: number;
@@ -44,11 +44,11 @@ export const movedIn = ({ notes }: Findings): Changed[] =>
   notes.filter((note): note is Changed => note.kind === 'moved');
 
 /**
- * Compares a batch with a file, without changing it. Only groups whose times can match are decoded, and of those only the columns that decide;
- * events that are not found there (their time has changed) are searched for by id in the other groups.
+ * Compares a batch with a file, without changing it. It decodes only the compared columns of row groups whose time range can match,
+ * and looks up events that are not found there (their time has changed) by id in the other row groups.
  *
  * @param candidates Events that may be in this file.
- * @param fullWindows Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day.
+ * @param fullWindows Windows that were read completely: an event in one that is not a candidate has vanished or moved to another day.
  */
 export async function compareRows(
   partition: PartitionFile,
@@ -62,7 +62,7 @@ export async function compareRows(
   const [idAt, timeAt, missingAt] = [rule.key, 'timestamp', '_missing_since'].map((name) =>
     rule.deciding.indexOf(name),
   ) as [number, number, number];
-  // A file may be older than a column.
+  // An old file may lack a column.
   const here = new Set(partition.file.columns.map(({ name }) => name));
   const names = rule.deciding.filter((name) => here.has(name));
   const spread = createSpread(rule.deciding, names);
@@ -99,7 +99,7 @@ export async function compareRows(
   return { found, notes };
 }
 
-/** Expands values of some columns to rows of all columns; the others are null. */
+/** Expands rows of some columns to rows of all columns, with nulls in the others. */
 function createSpread(all: readonly string[], some: readonly string[]): (row: LakeRow) => LakeRow {
   if (all.length === some.length) return (row) => row;
   const places = all.map((name) => some.indexOf(name));
@@ -129,7 +129,7 @@ export function editsOf({ notes }: Findings, rule: MergeRule, columns: readonly 
   return new Map([...groupBy(notes, ({ place }) => place.group)].map(([group, inGroup]) => [group, editOf(inGroup)]));
 }
 
-/** Merged events whose time has changed: they leave their group and are inserted by their new time. */
+/** Merges the events whose time has changed. They leave their row group and are inserted by their new time. */
 export async function extractMoved(
   present: PartitionFile,
   findings: Findings,

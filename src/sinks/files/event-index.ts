@@ -10,23 +10,23 @@ import type { Change } from './change.ts';
 import { groupBy } from './group-by.ts';
 import { type Extent, idsIn, type PartitionFile } from './partition-file.ts';
 
-/** The first hour of a partition, counted from 1970. */
+/** The first hour of a partition, in hours since 1970. */
 export type Partition = number;
 
 /**
- * The index of the file that each event is in, as far back as a stream is read again: one may come again with the time of another day. Older
- * events are looked for in the file of their day. The files are authoritative.
+ * The index maps each event to the file that holds it, as far back as a stream is read again: an event may come again with a time on
+ * another day. Older events are looked up in the file of their day. The files are authoritative.
  */
 
-/** That far, and a day more, an event that moves to another day is found at once. */
+/** How far back a stream is read again. The index covers this and one more day, to find events that moved to another day. */
 export type ReadAgainMs = (source: string, stream: StreamName) => number;
 
-/** 64 bits of a digest. The file distinguishes events that collide. */
+/** 64 bits of a digest. Collisions are resolved by the ids in the file. */
 export const keyOf = (id: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash('sha256', id).slice(0, 16)}`));
 
-/** Marked before a file is replaced: after a writer that stopped, the files have to be compared with the index. */
+/** `isMarked` sets `unsettled` before a file is replaced: after a crash, the next writer has to compare the files with the index. */
 export async function enterFeed(state: Queryable, { sink, stream, source }: Feed, isMarked: boolean) {
-  // The inner select sees the row before this statement changes it.
+  // The inner select sees the row as it was before this statement.
   const [entered] = await state.query<{ id: number; isUnsettled: boolean; now: Instant }>(sql`
     insert into tributary.lake_tracks as t (sink, stream, source, unsettled) values (${sink}, ${stream}, ${source}, true)
     on conflict (sink, stream, source) do update set unsettled = t.unsettled or ${isMarked}
@@ -41,7 +41,7 @@ export const settleFeed = (id: number): Sql => sql`update tributary.lake_tracks 
 export const unsettleFeed = (feed: Feed): Sql =>
   sql`update tributary.lake_tracks set unsettled = true where ${ofFeed(feed)}`;
 
-/** Between a commit, `forget` and `maintain`, which may replace the same file. */
+/** Serializes commits, `forget` and `maintain`, which may replace the same file. */
 export const feedLock = ({ sink, stream, source }: Feed): string => `lake ${sink}/${source}/${stream}`;
 
 export async function findFeed(tx: Queryable, feed: Feed): Promise<number | undefined> {
@@ -67,7 +67,7 @@ export async function knownFiles(tx: Queryable, feed: number, only?: Partition):
   return new Map(files.map(({ partition, identity }) => [partition, identity]));
 }
 
-/** Partitions that were not written to for a while and whose files still hold a previous version. */
+/** Partitions with no recent write whose files still contain their previous version. */
 export const quietPartitions = (feed: number, quietSeconds: number, most: number): Sql => sql`
   select partition from tributary.lake_files
   where track = ${feed} and holds_before and written_at < now() - make_interval(secs => ${quietSeconds})
@@ -82,7 +82,7 @@ interface FileExtent {
 
 const EXTENT = sql`partition, rows, ${instantOf('oldest')} as oldest, ${instantOf('newest')} as newest`;
 
-/** The files that hold events of these windows, also those that were first written elsewhere; with their rows and times. */
+/** The files with events in these windows, including files of other days that hold moved events; with row counts and time ranges. */
 export async function filesWithin(tx: Queryable, feed: number, windows: readonly Window[]): Promise<FileExtent[]> {
   if (windows.length === 0) return [];
   return tx.query<FileExtent>(sql`
@@ -90,7 +90,7 @@ export async function filesWithin(tx: Queryable, feed: number, windows: readonly
       select from ${rangesOf(windows)} as w (start_at, end_at) where f.newest >= w.start_at and f.oldest < w.end_at)`);
 }
 
-/** Files that are not in the index and may hold events of a window. An event may be in the file of another day than that of its time. */
+/** Files older than the index that may hold events of a window. The file of an event may be that of another day than its time. */
 export function filesBeforeIndex(tx: Queryable, feed: number, from: Partition, window: Window): Promise<FileExtent[]> {
   const [start, end] = [toIso(window.start), toIso(window.end)];
   return tx.query<FileExtent>(sql`
@@ -109,10 +109,10 @@ export async function indexedFrom(db: Queryable, feed: number): Promise<Partitio
 export const indexStart = (now: Instant, readAgainMs: ReadAgainMs, { source, stream }: Feed): Partition =>
   Math.floor(startOfDay(now - readAgainMs(source, stream) - DAY_MS) / HOUR_MS);
 
-/** Bounds what a commit has to wait for; the next one continues. */
+/** Bounds how long a commit waits for deletes; the next commit continues. */
 const DROPPED_AT_ONCE = 20_000;
 
-/** Moves the beginning of the index: older events leave it, some at a time; `indexFiles` adds earlier ones. */
+/** Moves the start of the index. Events before it are deleted in steps; if it moves back, `indexFiles` adds the earlier events. */
 export async function moveIndex(
   state: Queryable,
   change: Change,
@@ -129,7 +129,7 @@ export async function moveIndex(
       select ctid from tributary.lake_index where track = ${feed} and partition < ${from} limit ${DROPPED_AT_ONCE}))`);
 }
 
-/** Where rows may be elsewhere than it says: it is built anew by `moveIndex`. */
+/** For when the index may be wrong: `moveIndex` then rebuilds it. */
 export async function emptyIndex(state: Queryable, feed: number): Promise<void> {
   await state.query(sql`update tributary.lake_tracks set indexed_from = null where id = ${feed}`);
   await state.query(sql`delete from tributary.lake_index where track = ${feed}`);
@@ -142,7 +142,7 @@ export async function findHomes(tx: Queryable, feed: number, from: Partition, ke
   return groupBy(found, ({ key }) => BigInt(key));
 }
 
-/** Those of a partition that the index does not cover are not added. */
+/** Does nothing for a partition that is older than the index. */
 export const addKeys = (feed: number, partition: Partition, keys: readonly bigint[]): Sql => sql`
   insert into tributary.lake_index (track, key, partition)
   select id, key, ${partition} from tributary.lake_tracks, unnest(${keys.map(String)}::bigint[]) as key

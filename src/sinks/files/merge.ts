@@ -12,26 +12,26 @@ import { bookkeeping, createMergeRule, type MergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
 
-/** How files are found and published is the sink's own: by name, or by a commit to a catalog. */
+/** How a sink finds and publishes files: by name, or by a commit to a catalog. */
 export interface Files<F> {
   readonly columns: readonly FileColumn[];
-  /** The files that may hold these events, or any of these windows, which were read completely. Most promising first. */
+  /** The files that may hold these events, or rows of these completely read windows; the most likely ones first. */
   find(incoming: readonly Incoming[], fullWindows: readonly Window[]): Promise<Place<F>[]>;
 }
 
 export interface WritableFiles<F> extends Files<F> {
-  /** Rewrites files in which something differs, and writes new events. */
+  /** Rewrites the files in which rows differ, and writes new events. */
   write(changes: Changes<F>): Promise<void>;
 }
 
 export interface Place<F> {
   file: F;
-  /** By id. Files that share this map hold an event once: what was found in one is not looked for in the next. */
+  /** By id. Files may share this map: an event that is found in one is not searched for in the next. */
   sought: Map<string, Incoming>;
   fullWindows: readonly Window[];
-  /** Undefined if it is gone. */
+  /** Undefined if the file is gone. */
   open(): Promise<PartitionFile | undefined>;
-  /** It is looked into, and stays as it is. */
+  /** The file is searched but not rewritten. */
   isFixed?: boolean;
 }
 
@@ -52,9 +52,9 @@ export interface Changes<F> {
 type Batch = Pick<Load, 'stream' | 'rows' | 'advance'> & { now: Instant };
 
 export interface Homes {
-  /** By partition, what the index says. An event that comes again may have the time of another one. */
+  /** By the partition that the index names: an event that comes again may have a time in another partition. */
   sought: Map<Partition, Map<string, Incoming>>;
-  /** The others are new, or in a file before this partition, whose events are not in the index. */
+  /** Events that are not in the index: new ones, or in a file before `from`, where the index starts. */
   others: Incoming[];
   from: Partition;
 }
@@ -89,7 +89,7 @@ export async function mergeEvents<F>({ stream, rows, advance, now }: Batch, file
   };
 }
 
-/** Rows of any kind: those that are stored with other values are changed, and the others are added. */
+/** Merges events, links or customers: updates stored rows that differ and adds the others. */
 export async function mergeRows<F>(files: WritableFiles<F>, look: Look, now: Instant) {
   const { works, stored, gone } = await lookInto(files, look);
   const newEvents = look.incoming.filter(({ id }) => !stored.has(id));
@@ -97,7 +97,7 @@ export async function mergeRows<F>(files: WritableFiles<F>, look: Look, now: Ins
   return { works, stored, newEvents };
 }
 
-/** Compares rows with the files by the merge rule, and changes nothing. */
+/** Compares rows with the files by the merge rule, without changing anything. */
 export async function compareFiles<F>(comparison: Comparison, present?: Files<F>): Promise<Difference[]> {
   const { stream, window, isWhole } = comparison;
   const files = present ?? { columns: columnsOf(stream), find: async () => [] };
@@ -148,7 +148,7 @@ interface Wanted extends Pick<Comparison, 'stream' | 'source' | 'rows'> {
   fullWindows: readonly Window[];
 }
 
-/** What to look for in the files, with our own columns as they will be; and how many of the rows had to be sanitized. */
+/** The rows to search for, with the values of our own columns appended; and how many rows had to be sanitized. */
 function lookFor<F>({ columns }: Files<F>, { stream, source, rows, fullWindows }: Wanted, own: readonly Value[]) {
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const reshape = createReshape(columnsOf(stream), columns);

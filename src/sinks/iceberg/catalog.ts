@@ -19,7 +19,7 @@ import {
   type Warehouse,
 } from './warehouse.ts';
 
-/** As pyiceberg's SqlCatalog and Java's JdbcCatalog create and share them. */
+/** The tables of pyiceberg's SqlCatalog and Java's JdbcCatalog. */
 const TABLES = raw(`
   create table if not exists public.iceberg_tables (
     catalog_name varchar(255) not null, table_namespace varchar(255) not null, table_name varchar(255) not null,
@@ -31,9 +31,9 @@ const TABLES = raw(`
 
 /** The catalog in the state's own database: a table changes in the same transaction as ledger and cursor. */
 export function createSqlCatalog(): Catalog {
-  // A version never changes, so the last one of each table is cached.
+  // A version never changes, so the latest one of each table is cached.
   const known = new Map<string, Listed>();
-  /** By table: a version that has no newer one beside it. */
+  /** By table: the location of a version that has no newer one beside it. */
   const checked = new Map<string, string>();
 
   const write = async (draft: Draft, table: string, metadata: Metadata, version: number): Promise<Listed> => {
@@ -43,7 +43,7 @@ export function createSqlCatalog(): Catalog {
   };
 
   const currentOf = async ({ state, namespace }: Warehouse, table: string): Promise<string | null> => {
-    // Not by to_regclass: after waiting for an advisory lock it may answer from this connection's cache.
+    // Not by to_regclass: after a wait for an advisory lock it may use a stale cache of this connection.
     const [row] = await state.query<{ location: string | null }>(
       sql`select tributary.iceberg_location(${CATALOG}, ${namespace}, ${table}) as location`,
     );
@@ -107,7 +107,7 @@ export function createSqlCatalog(): Catalog {
 }
 
 async function insert(tx: Queryable, warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
-  // Two processes that create a table at once collide in Postgres' own catalog, even with `if not exists`.
+  // Concurrent `create table if not exists` statements collide in Postgres' own catalog.
   await tx.query(sql`select pg_advisory_xact_lock(hashtext('tributary iceberg catalog'))`);
   await tx.query(TABLES);
   const { namespace } = warehouse;

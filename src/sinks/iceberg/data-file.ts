@@ -12,7 +12,7 @@ import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, typ
 const JSON_COLUMNS = 'tributary.json';
 const COMPRESSION = 'zstd';
 
-/** Writes a file, which readers do not see before a snapshot lists it. Without rows there is none. */
+/** Writes a data file, which readers see once a snapshot lists it. Returns none without rows. */
 export async function writeDataFile(
   draft: Draft,
   { table, source, day }: { table: Table; source: string; day: number | undefined },
@@ -62,7 +62,7 @@ export const notThere = (location: string): StopStream =>
     next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',
   });
 
-/** What the bytes of a bound say; of all other types they are in order as they are. */
+/** Decodes a bound. Bounds of all other types compare bytewise. */
 const BOUND: Readonly<Record<string, (bytes: Buffer) => number | bigint>> = {
   integer: (bytes) => bytes.readBigInt64LE(),
   timestamp: (bytes) => bytes.readBigInt64LE(),
@@ -74,7 +74,7 @@ function compareBounds(type: string, a: Buffer, b: Buffer): number {
   return read ? Number(read(a) > read(b)) - Number(read(a) < read(b)) : Buffer.compare(a, b);
 }
 
-/** Column statistics of the whole file, from those of its row groups. Iceberg encodes bounds as Parquet's statistics do. */
+/** Column statistics of the whole file, from those of its row groups. Iceberg encodes bounds as Parquet does. */
 function metricsOf(columns: readonly FileColumn[], groups: readonly PlacedGroup[]): Map<number, ColumnMetrics> {
   const metrics = new Map<number, ColumnMetrics>();
   for (const [i, { fieldId, type }] of leavesOf(columns).entries()) {

@@ -1,15 +1,15 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { type Nulled, type Sql, sql } from '../../cursor/database/sql.ts';
 import { inChange } from '../files/change.ts';
-import { UNSETTLED } from '../sink.ts';
+import { NO_TABLE, UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
 import { CATALOG, type Listed, tableLock, type Warehouse } from './warehouse.ts';
 
-/** Our last version of each table: while the catalog names that one, nobody else changed it, and no file is read. */
+/** The last version of a table that we committed. While the catalog names it, nobody else changed the table, and no file is read. */
 interface Head {
   location: string;
   uuid: string;
-  /** Its current snapshot; null for a table without any. */
+  /** The current snapshot; null for a table without any. */
   snapshot: string | null;
   /** How often another program changed the table. */
   changes: number;
@@ -30,25 +30,23 @@ const writeHead = ({ name }: Warehouse, table: string, { location, metadata }: L
   on conflict (sink, table_name) do update set table_uuid = excluded.table_uuid, snapshot = excluded.snapshot,
     location = excluded.location, changes = h.changes + ${newChanges}`;
 
-/** Records what a change of ours left. Where it was made from another version than the last of ours, somebody else was there in between. */
+/** Records our own commit. If it was based on a version other than our last, another program committed in between. */
 export const recordHead = (warehouse: Warehouse, table: string, listed: Listed, before: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`case when h.location = ${before} then 0 else 1 end`);
 
-/** To a version that is not of our making, from the last of ours. */
+/** Moves the head from our last version to one that another program committed. */
 export const moveHead = (warehouse: Warehouse, table: string, listed: Listed, by: 0 | 1, from: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`${by} where h.location = ${from}`);
 
-export const NO_TABLE = `no table${UNSETTLED}`;
-
 const identityOf = ({ uuid, changes }: Head): string => `${uuid}, changed by others ${changes} times`;
 
-/** An identity that ends with a question mark asks for a close look (see `sync/attest.ts`), which `settleHead` takes. */
+/** An identity that ends with a question mark requests a check (see `sync/holdings/attest.ts`), which `settleHead` performs. */
 const unsettled = (location: string): string => `${location}${UNSETTLED}`;
 
 const selectHead = ({ name }: Warehouse, table: string): Sql => sql`
   select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = ${name} and table_name = ${table}`;
 
-/** With the catalog in the state: one statement, and no file. After a crash between another catalog and the state, what is ahead is ours. */
+/** With the catalog in the state: one statement, no file. Another catalog that a crash left ahead by our commits counts as unchanged. */
 export async function identify(db: Queryable, warehouse: Warehouse, table: string): Promise<string> {
   const { catalog, namespace } = warehouse;
   const elsewhere = catalog.isInState ? undefined : await catalog.load(warehouse, table);
@@ -70,7 +68,7 @@ async function readHead(warehouse: Warehouse, table: string): Promise<Head | und
   return head;
 }
 
-/** What happened since: nothing, commits of ours that the state did not hear of, compaction by others, or anything else. */
+/** What changed since our head: nothing, only commits of ours that the state missed, only compaction by others, or anything else. */
 function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ours' | 'compacted' | 'any' {
   if (metadata['table-uuid'] !== uuid) return 'any';
   const byId = new Map(metadata.snapshots.map((one) => [String(one['snapshot-id']), one]));
@@ -78,7 +76,7 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ou
   let at = idOf(metadata);
   while (at !== snapshot) {
     const found = at === null ? undefined : byId.get(at);
-    // Rolled back, replaced, or the way back has been expired.
+    // The table was rolled back or replaced, or the snapshots in between have expired.
     if (!found) return 'any';
     since.push(found);
     const parent = found['parent-snapshot-id'];
@@ -90,7 +88,7 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ou
   return others.every(({ summary }) => summary.operation === 'replace') ? 'compacted' : 'any';
 }
 
-/** The identity changes once, for every source; and the index is built anew where rows may be elsewhere. */
+/** Moves the head to a version: the table's identity changes, for every source, and the index is rebuilt where rows may have moved. */
 export async function settleHead(warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
   const { state } = warehouse;
   const head = await readHead(warehouse, table);
@@ -103,7 +101,7 @@ export async function settleHead(warehouse: Warehouse, table: string, listed: Li
   });
 }
 
-/** The same, behind the lock of commits where there is something to note. */
+/** `settleHead` under the table's lock, if the table has changed. */
 export async function noteChanges(warehouse: Warehouse, table: string): Promise<void> {
   const { state, catalog } = warehouse;
   const listed = await catalog.load(warehouse, table);
@@ -114,6 +112,6 @@ export async function noteChanges(warehouse: Warehouse, table: string): Promise<
   });
 }
 
-/** The next commit of each source looks where its events are. */
+/** Makes the next commit of each source rebuild its index. */
 export const unsettleFeeds = ({ name }: Warehouse, stream: string): Sql =>
   sql`update tributary.lake_tracks set unsettled = true where sink = ${name} and stream = ${stream}`;

@@ -50,7 +50,7 @@ interface IcebergSinkOptions {
   store: Store;
   namespace: string;
   maintenance?: Partial<Maintenance>;
-  /** Absent: in the state's own database. */
+  /** Default: a SQL catalog in the state's database. */
   rest?: RestCatalogOptions;
 }
 
@@ -58,7 +58,7 @@ export type IcebergSink = ReturnType<typeof createIcebergSink>;
 
 const BATCH_ROWS = 20_000;
 
-/** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
+/** A sink of Iceberg tables. A SQL catalog changes in one transaction with ledger and cursor. */
 export function createIcebergSink(options: IcebergSinkOptions) {
   const { name, state, readAgainMs, warehouse: path, store, namespace, maintenance, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
@@ -97,7 +97,7 @@ export function createIcebergSink(options: IcebergSinkOptions) {
 
 const tablesOf = (stream: Stream): Design[] => [streamDesign(stream), ...entitiesOf(stream).map(entityDesign)];
 
-/** A catalog, or a folder, that was restored: it goes on with the newest version of a table that is there. */
+/** After a restore of the catalog or of the files: continues with the newest version of each table that exists. */
 async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolean> {
   let isMoved = false;
   for (const { name } of tablesOf(STREAMS[stream]))

@@ -25,13 +25,13 @@ import { readFooter } from './format/index.ts';
 import { ALWAYS, filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
 import { countLake, openOf } from './lake-files.ts';
 
-/** What the lake holds, by its files: people delete folders, restore older objects and put files of their own beside ours. */
+/** What the lake holds, by its files: people delete folders, restore older objects and add files of their own. */
 
 interface FeedRow {
   id: number;
   changes: number;
   strays: Stray[];
-  /** The files have not been listed for a day, or a writer was stopped in the middle. */
+  /** The files have not been listed for a day, or a writer was interrupted. */
   due: boolean;
 }
 
@@ -42,13 +42,13 @@ async function readFeed(db: Queryable, feed: Feed): Promise<FeedRow | undefined>
   return row;
 }
 
-/** Which feeds this process has compared with their files. In a folder that is done once by each process, in a bucket once a day. */
+/** The feeds whose files this process has listed. A folder is listed once by each process, a bucket once a day. */
 export type Listings = Set<number>;
 
 const isDue = ({ store }: Lake, { id, due }: FeedRow, listings: Listings): boolean =>
   due || (!store.isRemote && !listings.has(id));
 
-/** Changes when a listing found other files than were written; with a question mark, the files have to be listed first. */
+/** Changes when a listing finds other files than were written. Ends with a question mark if the files have to be listed first. */
 export async function identifyLake(db: Queryable, lake: Lake, feed: Feed, listings: Listings): Promise<string> {
   const row = await readFeed(db, feed);
   if (!row) return `new${UNSETTLED}`;
@@ -90,7 +90,7 @@ export async function pruneLake(lake: Lake, feed: Feed, before: Instant): Promis
     const old = [...(await knownFiles(state, id)).keys()].filter((each) => partitionWindow(scheme, each).end <= before);
     old.sort((a, b) => a - b);
     for (const partition of old.slice(0, FILES_AT_ONCE)) {
-      // If it stops here, the next listing finds that the file is gone, and the ledger no longer asks for its rows.
+      // After a crash here, the next listing finds that the file is gone, and the ledger no longer expects its rows.
       await store.remove(filePath(scheme, feed.stream, feed.source, partition));
       change.later(dropFile(id, partition));
     }
@@ -98,14 +98,14 @@ export async function pruneLake(lake: Lake, feed: Feed, before: Instant): Promis
   });
 }
 
-/** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
+/** A file that is not ours, or not where we wrote it. It stays as it is, and its days are not complete. */
 interface Stray extends Window {
   path: string;
   partition: Partition;
   what: string;
 }
 
-/** After an interrupted commit, a lost state, or changes by others. Of files that differ, the ids are read. */
+/** Updates the index and the list of foreign files after an interrupted commit, a lost state or changes by others. Reads changed files. */
 export async function reconcile(lake: Lake, feed: Feed, id: number): Promise<void> {
   const { state } = lake;
   await lake.store.removeLeftovers(feed.stream, fileName(feed.source));
@@ -144,7 +144,7 @@ export async function reconcile(lake: Lake, feed: Feed, id: number): Promise<voi
 
 const at = ({ modifiedAt }: Listed): string => `written ${toIso(modifiedAt).slice(0, 16).replace('T', ' ')}`;
 
-/** What cannot be read as a file of ours is somebody else's: it counts as not there, is named, and left alone. */
+/** A file that cannot be read as ours is foreign: it counts as absent, is reported, and stays as it is. */
 async function unlessStrange<T>(work: () => Promise<T>): Promise<{ found?: T; fault?: Fault }> {
   try {
     return { found: await work() };
@@ -154,7 +154,7 @@ async function unlessStrange<T>(work: () => Promise<T>): Promise<{ found?: T; fa
   }
 }
 
-/** A file outside of the partitions: a glob finds it all the same. Of which days its rows are, only a file of ours tells. */
+/** A file outside of the partitions, which a reader's glob matches too. Only a file of ours tells the days of its rows. */
 async function misplaced({ store }: Lake, listed: Listed): Promise<Stray> {
   const what = `${listed.path} is not a file of the lake's layout (${at(listed)})`;
   const { found } = await unlessStrange(async () =>
@@ -167,7 +167,7 @@ async function misplaced({ store }: Lake, listed: Listed): Promise<Stray> {
 
 const NOWHERE: Partition = -1;
 
-/** Why a file of another name is not that of another source; undefined where it is. */
+/** Why a file of another name is foreign; undefined if it belongs to another source of ours. */
 async function strangeness({ store }: Lake, { stream }: Feed, listed: Listed): Promise<string | undefined> {
   const of = { source: basename(listed.path, '.parquet'), stream };
   const { fault } = await unlessStrange(async () => (await openPartition(store, listed.path, of))?.close());
@@ -191,7 +191,7 @@ async function index({ state, store }: Lake, feed: Feed, id: number, path: strin
   return fault?.message;
 }
 
-/** Copies have the times of their originals. After a crash one may be ours, which the next commit heals. */
+/** Finds copies of files by time range, then by ids. After a crash both files may be ours, which the next commit repairs. */
 async function findCopies(lake: Lake, feed: Feed, id: number, changed: readonly Partition[]): Promise<Stray[]> {
   const { state } = lake;
   const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>(

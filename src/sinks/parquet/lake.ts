@@ -9,7 +9,7 @@ import type { Compression } from './format/index.ts';
 export interface Lake {
   name: string;
   store: Store;
-  /** The state database: cursors, and the index of the file that each recent event is in. */
+  /** The state database: cursors, and the index of the file of each recent event. */
   state: Database;
   readAgainMs: ReadAgainMs;
   scheme: Scheme;
@@ -43,7 +43,7 @@ export const partitionWindow = (scheme: Scheme, partition: Partition): Window =>
   end: (partition + (scheme === 'hour' ? 1 : 24)) * HOUR_MS,
 });
 
-/** The partition of a file by its path; undefined for a path of another scheme. */
+/** The partition of a file, from its path; undefined for a path of another scheme. */
 export function partitionAt(scheme: Scheme, path: string): Partition | undefined {
   const [, date, hour] = PATH.exec(path) ?? [];
   if (date === undefined || (hour !== undefined) !== (scheme === 'hour')) return undefined;

@@ -13,7 +13,7 @@ import { describeTable, lockSchema, type Partition } from './table.ts';
 
 type Touched = Record<string, number>;
 
-/** One transaction. Also returns the times of deleted clicks, for the ledger. */
+/** Erases in one transaction. Also returns the times of deleted clicks, for the ledger. */
 export async function erase(db: Database, schema: string, erasure: Erasure) {
   const clicks: Instant[] = [];
   const touched = await db.transaction((tx) =>
@@ -32,7 +32,7 @@ export const countErased = (db: Queryable, schema: string, erasure: Erasure): Pr
     return found?.rows ?? 0;
   });
 
-/** Tables that do not exist are skipped: not every stream may have been synced. */
+/** Skips tables that do not exist, because a stream may not have been synced yet. */
 async function eachTable(
   db: Queryable,
   schema: string,
@@ -52,7 +52,7 @@ async function eachTable(
 interface Change {
   table: string;
   where: Sql;
-  /** Which columns are emptied; without it the row is deleted. */
+  /** The columns to clear; without it the row is deleted. */
   empties?: (column: string) => boolean;
 }
 
@@ -84,17 +84,17 @@ function sqlOf({ where, empties }: Change, place: Sql, columns: readonly string[
     const time = columns.includes('timestamp') ? sql`${instantOf('"timestamp"')} as at` : raw('1');
     return sql`delete from ${place} where ${where} returning ${time}`;
   }
-  // From the table as it is: evolved columns may hold personal data as well as declared ones.
+  // By the columns of the actual table: evolved columns may hold personal data, too.
   const sets = columns
     .filter((column) => !KEPT.has(column) && empties(column))
     .map((column) => `${quoteIdent(column)} = null`);
   return sql`update ${place} set ${raw([...sets, '_synced_at = now()'].join(', '))} where ${where} returning 1`;
 }
 
-/** Rows that one statement deletes: some ten milliseconds. */
+/** Rows that one statement deletes, in about ten milliseconds. */
 const STEP = 5000;
 
-/** Deletes rows before a moment, a step at a time; a month of one source alone is dropped with its partition. */
+/** Deletes rows before an instant in steps. A partition that has only rows of this source is dropped. */
 export async function prune(db: Database, of: Of, partition: Partition, before: Instant): Promise<boolean> {
   const { schema, stream, source } = of;
   const tables = await tablesBefore(db, of, partition, before);
@@ -115,7 +115,7 @@ async function deleteStep(db: Queryable, place: Sql, source: string, before: Ins
   return done?.rows ?? 0;
 }
 
-/** The table, or those of its partitions that hold what is too old. */
+/** The table, or its partitions with rows before an instant. */
 async function tablesBefore(db: Queryable, { schema, stream }: Of, partition: Partition, before: Instant) {
   const names = await db.query<{ name: string }>(sql`
     select c.relname::text as name from pg_class t
@@ -124,7 +124,7 @@ async function tablesBefore(db: Queryable, { schema, stream }: Of, partition: Pa
   if (partition === 'none') return names.map(({ name }) => ({ name, to: undefined }));
   return names.flatMap(({ name }) => {
     const [, year, month] = /_(\d{4})_(\d\d)$/.exec(name) ?? [];
-    // Before the first month that has a partition of its own.
+    // The partition before the first month has no date in its name.
     const from = year === undefined ? 0 : Date.UTC(Number(year), Number(month) - 1);
     const [own] = monthsOf([from]);
     if (!own || monthTable(stream.name, own) !== name || from >= before) return [];

@@ -12,19 +12,19 @@ interface Whole {
   stream: StreamName;
 }
 
-/** One partition: the events from one moment up to another. */
+/** One partition: the events of a range of time. */
 export interface Month {
   suffix: string;
   from: string | undefined;
   to: string | undefined;
 }
 
-/** Garbled clocks must not make many partitions. No default one: making a month beside it locks and reads all of it. */
+/** Wrong clocks must not make many partitions. There is no default partition, because creating a month beside it locks and scans it. */
 const FIRST_YEAR = 2000;
 const END_YEAR = 2100;
 
 function monthOf(at: Instant): Month {
-  // As Postgres will hold it, in whole microseconds: the last instant of a month may be rounded into the next.
+  // Rounded to microseconds as in Postgres: the last instant of a month may be rounded into the next one.
   const date = new Date(Math.floor(Math.round(at * 1000) / 1000));
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
   if (year < FIRST_YEAR) return { suffix: `before_${FIRST_YEAR}`, from: undefined, to: startOf(FIRST_YEAR, 0) };
@@ -43,7 +43,7 @@ export function monthsOf(instants: readonly Instant[]): Month[] {
   return [...months.values()].sort((a, b) => ((a.from ?? '') < (b.from ?? '') ? -1 : 1));
 }
 
-/** A condition that lets the planner pass over every other partition. */
+/** A condition by which the planner skips all other partitions. */
 export const isWithin = (column: string, months: readonly Month[]): string =>
   months
     .map(({ from, to }) =>
@@ -56,7 +56,7 @@ export const isWithin = (column: string, months: readonly Month[]): string =>
 
 export const monthTable = (stream: StreamName, { suffix }: Month): string => `${stream}_${suffix}`;
 
-/** Attached afterwards: `create table … partition of` would wait for every reader of the stream and block new ones. */
+/** Created first, then attached: `create table … partition of` would wait for every reader of the stream and block new ones. */
 function createMonth({ schema, stream }: Whole, month: Month): Sql {
   const [whole, part] = [nameIn(schema, stream), nameIn(schema, monthTable(stream, month))];
   const [from, to] = [month.from && quoteLiteral(month.from), month.to && quoteLiteral(month.to)];
@@ -66,13 +66,13 @@ function createMonth({ schema, stream }: Whole, month: Month): Sql {
     comment on table ${part} is ${quoteLiteral(`A part of ${stream}, which shows all of them.`)};`);
 }
 
-/** Before the rows' own transaction: the locks end at once, and a partition that stays empty harms nobody. */
+/** Runs before the rows' own transaction, so that the locks end at once. A partition that stays empty does no harm. */
 export async function ensureMonths(db: Database, whole: Whole, instants: readonly Instant[]): Promise<void> {
   const needed = monthsOf(instants);
   if (needed.length === 0 || (await missing(db, whole, needed)).length === 0) return;
   await db.transaction(async (tx) => {
     await tx.query(lockSchema(whole.schema));
-    // Once more behind the lock: another process may have made them meanwhile.
+    // Checked again under the lock, because another process may have created them in between.
     for (const month of await missing(tx, whole, needed)) await tx.query(createMonth(whole, month));
   });
 }
@@ -96,7 +96,7 @@ async function missing(db: Queryable, { schema, stream }: Whole, needed: readonl
   return needed.filter((month) => !names.has(monthTable(stream, month)));
 }
 
-/** Partitions keep a key unique only together with their column: every write goes through a table of all keys. */
+/** A unique key of a partitioned table must include the partition column, so every write goes through a table of all keys. */
 export const keysName = (stream: StreamName): string => `_${stream}_keys`;
 
 const COLUMNS = [

@@ -5,19 +5,19 @@ import { toIso } from '../../model/instant.ts';
 import { POSTGRES_TYPES } from '../table-columns.ts';
 import { encodeCopy } from './copy-encoder.ts';
 
-/** Which columns are sent to be read by other statements, and under which name. */
+/** A staging table: its name and columns. */
 export interface Stage {
   name: string;
   columns: ReadonlyArray<{ name: string; kind: Kind }>;
 }
 
-/** Rows that are with the server until the end of the transaction: what stands in a FROM clause, under an alias. */
+/** Staged rows, which the server keeps until the end of the transaction, as an item of a FROM clause with an alias. */
 export type Staged = (alias: string) => Sql;
 
-/** As a parameter few rows cost nothing more; a temp table costs messages and catalog rows. COPY is for many. */
+/** Up to this many rows are sent as a parameter; a temp table costs round trips and catalog rows, and pays off for many rows. */
 const FEW = 50;
 
-/** @param rows As `createSanitizer` makes them. */
+/** @param rows From `createSanitizer`. */
 export const sendStage = async (tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> =>
   rows.length <= FEW ? asParameter(stage, rows) : asTable(tx, stage, rows);
 
@@ -40,7 +40,7 @@ export function asParameter(stage: Stage, rows: readonly StagedRow[]): Staged {
   return (alias) => sql`json_to_recordset(${json}::json) as ${raw(alias)} (${raw(definitions(stage))})`;
 }
 
-/** Numbers as text, which the column's own type reads: what JSON is parsed to on the way has no say in their digits. */
+/** Numbers are sent as text, which the column's type parses, so that JSON parsing cannot change their digits. */
 function jsonOf(kind: Kind, value: Value): string {
   if (value === null) return 'null';
   if (kind === 'json') return value as string;

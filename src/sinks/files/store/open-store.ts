@@ -3,7 +3,7 @@ import { type Finding, findingOf, ok, StopStream } from '../../../model/errors.t
 import { createFolderStore } from './folder-store.ts';
 import { readSmall, type Store, writeSmall } from './store.ts';
 
-/** Tests what a commit does to files: write, read, remove. Leaves nothing behind. */
+/** Tests the operations of a commit: writes, reads and removes a file. */
 export async function checkStore(store: Store, subject: string): Promise<Finding[]> {
   const path = `_doctor-${randomUUID()}.txt`;
   try {
@@ -27,7 +27,7 @@ export async function openStore(
   { pathStyle, fileMode }: { pathStyle: boolean; fileMode: number | undefined },
 ): Promise<Store> {
   if (!path.startsWith('s3://')) return createFolderStore(path, { fileMode });
-  // Imported on demand: the S3 client is larger than everything else together.
+  // Imported on demand: the S3 client is larger than the rest of the program.
   const { createS3Store } = await import('./s3-store.ts');
   return createS3Store({ url: path, pathStyle });
 }

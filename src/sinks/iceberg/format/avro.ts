@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import avsc from 'avsc';
 
-/** The container is written here: Iceberg keeps field ids in the schema as attributes, and avsc drops those. */
+/** We write the container ourselves: Iceberg keeps field ids as attributes in the schema, and avsc drops those. */
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
 const SYNC_BYTES = 16;
 
-/** A number if that is exact, else a bigint: snapshot ids of other writers use 63 bits. */
+/** A number if exact, else a bigint: snapshot ids of other writers use 63 bits. */
 export type Long = number | bigint;
 
 const LONG = avsc.types.LongType.__with({
@@ -32,7 +32,7 @@ const HEADER = typeOf({ type: 'map', values: 'bytes' });
 const COUNT = avsc.Type.forSchema('int');
 
 export const optional = (type: unknown) => ['null', type];
-/** A field with Iceberg's field id, by which readers find it. */
+/** A field with Iceberg's field id, by which readers identify it. */
 export const field = (id: number, name: string, type: unknown) =>
   Array.isArray(type) ? { name, type, default: null, 'field-id': id } : { name, type, 'field-id': id };
 
@@ -49,7 +49,7 @@ export function encodeAvro(schema: unknown, metadata: Readonly<Record<string, st
   return Buffer.concat(parts);
 }
 
-/** Decoded by the schema that the file was written with: other writers use the same names with other fields. */
+/** Decodes by the schema in the file: other writers' records have other fields under the same names. */
 export function decodeAvro<T>(bytes: Buffer) {
   if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw new RangeError('it does not begin as an Avro file');
   const head = HEADER.decode(bytes, MAGIC.length) as { value: Record<string, Buffer>; offset: number };

@@ -3,9 +3,9 @@ import { groupBy } from '../../files/group-by.ts';
 import { currentSnapshot, parseMetadata } from '../format/metadata.ts';
 import { type Listed, locationOf, readIfThere, tableFolder, type Warehouse } from '../warehouse.ts';
 
-/** A catalog that was restored with an older state names an earlier version; going on there would lose later ones. */
+/** A catalog that was restored with an older state names an earlier version; continuing from it would lose later ones. */
 
-/** Longer than a commit takes between writing a version and naming it in the catalog. */
+/** Longer than a commit takes from writing a version to naming it in the catalog. */
 const COMMIT_MS = 2 * 60_000;
 
 const DIGITS = 5;
@@ -20,7 +20,7 @@ export const versionName = (version: number, uuid: string): string =>
 
 const metadataFolder = (warehouse: Warehouse, table: string): string => `${tableFolder(warehouse, table)}/metadata`;
 
-/** The newest version, if the one at a location is gone or has a successor that is no commit under way. */
+/** The newest version, if the one at this location is gone or has a successor that is too old to be a commit in progress. */
 export async function findNewer(warehouse: Warehouse, table: string, location: string): Promise<Listed | undefined> {
   const current = await readVersion(warehouse, location);
   if (!current) return newestOf(warehouse, table);
@@ -32,7 +32,7 @@ export async function findNewer(warehouse: Warehouse, table: string, location: s
   return undefined;
 }
 
-/** The highest version, and of several with that number the last: of the same table as `than`, written after it, and readable. */
+/** The readable version with the highest number, of several the latest; of the same table as `than` and newer. */
 export async function newestOf(warehouse: Warehouse, table: string, than?: Listed): Promise<Listed | undefined> {
   const paths: string[] = [];
   for await (const { path } of warehouse.store.list(metadataFolder(warehouse, table)))
@@ -56,7 +56,7 @@ export async function readVersion(warehouse: Warehouse, location: string): Promi
   return bytes && { location, metadata: parseMetadata(bytes.toString('utf8')) };
 }
 
-/** Of a version that was never committed, files may have been removed. */
+/** Files of a version that was never committed may have been removed. */
 async function isWhole(warehouse: Warehouse, { metadata }: Listed): Promise<boolean> {
   const snapshot = currentSnapshot(metadata);
   return !snapshot || (await readIfThere(warehouse, snapshot['manifest-list'])) !== undefined;
@@ -73,7 +73,7 @@ export const withoutMetadata = ({ name, namespace }: Warehouse, table: string, l
       : 'bring the warehouse back from a backup; or drop the table from the catalog, and sync fills a new one',
   });
 
-/** For `doctor`: the next run does it. */
+/** For `doctor`: the next run moves to the newest version. */
 export const olderThanTable = ({ name, namespace }: Warehouse, table: string, { location }: Listed): ConfigError =>
   new ConfigError(`the catalog names an earlier version of ${namespace}.${table} than the newest, ${location}`, {
     where: { sink: name },

@@ -3,7 +3,7 @@ import type { Compression } from './compression.ts';
 import { ENCODING } from './group.ts';
 import { type Chunk, type FileColumn, type Leaf, type LeafType, leavesOf, MAGIC, type PlacedGroup } from './types.ts';
 
-/** The writer of the file. Readers use it for known bugs; we use it to recognize files that are not ours to replace. */
+/** The writer of the file. Readers use it to work around known bugs; we use it to recognize foreign files, which we do not replace. */
 export const CREATED_BY = 'tributary version 1';
 
 const CODEC: Readonly<Record<Compression, number>> = { snappy: 1, gzip: 2, zstd: 6 };
@@ -12,7 +12,7 @@ const VERSION = 1;
 /** Bounds follow the order of the column's type; without this, readers do not trust the bounds of text. */
 const TYPE_ORDER = { field_1: {} };
 
-/** The metadata entry that repeats the positions of groups and footer, so that a truncated or altered file is detected. */
+/** The metadata entry that repeats the offsets of row groups and footer, to detect a truncated or altered file. */
 export const PLACES = 'tributary.places';
 
 export const placesText = (groups: ReadonlyArray<{ start: number; end: number }>, footerAt: number): string =>
@@ -24,7 +24,7 @@ interface Places {
   footerAt: number;
 }
 
-/** The groups, the length, and MAGIC again. Groups stand one after the other, unless `places` says where. */
+/** Encodes the footer, its length and MAGIC. Without `places` the row groups follow one another. */
 export function encodeFooter(
   columns: readonly FileColumn[],
   groups: readonly PlacedGroup[],
@@ -110,7 +110,7 @@ const PHYSICAL: Readonly<Record<LeafType, number>> = {
 
 const [REQUIRED, OPTIONAL] = [0, 1] as const;
 
-/** The logical type, written twice: many readers only know the older form. Integers, doubles and booleans need none. */
+/** The logical type, written in both forms: many readers only know the older one. Integers, doubles and booleans need none. */
 const MEANING: Partial<Record<LeafType, { converted: number; logical: object }>> = {
   text: { converted: 0, logical: { field_1: {} } },
   json: { converted: 19, logical: { field_12: {} } },
@@ -131,7 +131,7 @@ function schemaEntry({ name, type, nullable, fieldId }: Leaf) {
   };
 }
 
-/** Whether its groups can be copied into a file with these columns: kinds and order have to be the same. */
+/** Whether the file's row groups can be copied into a file with these columns: names, kinds and order have to be the same. */
 export function fitsSchema(file: { columns: readonly FileColumn[] }, columns: readonly FileColumn[]): boolean {
   const there = leavesOf(file.columns);
   const wanted = leavesOf(columns);

@@ -14,7 +14,7 @@ import {
   storeLeaf,
 } from './types.ts';
 
-/** Encodes rows, each with a value for every column, as a row group. Without rows it has no bytes, and the footer omits it. */
+/** Encodes rows, each with a value for every column, as a row group. A row group without rows is empty and omitted from the footer. */
 export async function encodeGroup(
   columns: readonly FileColumn[],
   rows: ReadonlyArray<readonly Value[]>,
@@ -37,10 +37,10 @@ export const ENCODING = { plain: 0, runs: 3, dictionary: 8 } as const;
 const DATA_PAGE = 0;
 const DICTIONARY_PAGE = 2;
 
-/** Readers decompress whole pages: long values are split into several, which keeps their memory small. */
+/** Readers decompress whole pages: long values are split into several pages to keep the readers' memory small. */
 const PAGE_BYTES = 1024 * 1024;
 
-/** Appends one leaf of a group to `out`, and returns its description. */
+/** Appends the column chunk of a leaf to `out` and returns its description. */
 function writeChunk(
   out: Bytes,
   leaf: Leaf,
@@ -122,7 +122,7 @@ function* plainPages(leaf: Leaf, { levels, values }: StoredLeaf): Generator<{ bo
   }
 }
 
-/** Which rows have a value; not written for a column that is never null. */
+/** Writes the definition levels, which a column without nulls does not have. */
 function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
   if (!nullable) return;
   const runs = new Bytes();
@@ -132,7 +132,7 @@ function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
 
 const LONGEST_MS = 25;
 
-/** Called between columns: yields to other work, such as renewing leases, if the last time was a while ago. */
+/** Call it between columns: it yields to other work, such as renewing leases, if the last time was a while ago. */
 export function createYield(): () => Promise<void> {
   let began = performance.now();
   return async () => {

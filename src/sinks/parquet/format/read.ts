@@ -25,23 +25,23 @@ type Metadata = ReturnType<typeof parseMetadata>;
 type Element = Metadata['schema'][number];
 
 export interface ReadableFile extends ParquetFile {
-  /** As hyparquet gives it: the groups in the same order. */
+  /** As parsed by hyparquet, with the row groups in the same order. */
   footer: Metadata;
 }
 
-/** Enough for the footer of most files, so that one request suffices. */
+/** Large enough for the footer of most files, so that one request suffices. */
 const TAIL_BYTES = 128 * 1024;
 /** The footer's length, four bytes, and MAGIC. */
 const ENDING = 8;
 
-/** Reads a file's description. Throws if the file is damaged or was written by another program: neither may be merged or replaced. */
+/** Reads a file's footer. Throws if the file is damaged or foreign: neither may be merged or replaced. */
 export async function readFooter(source: ByteSource): Promise<ReadableFile> {
   const footer = await readEnding(source);
   try {
     return readMetadata(source, parseMetadata(footer), source.size - footer.length);
   } catch (error) {
     if (error instanceof Fault) throw error;
-    // Recovery: none; the error says how to get the file's rows back.
+    // Recovery: the error tells how to get the file's rows back.
     throw torn(source, 'its footer cannot be read', error);
   }
 }
@@ -60,7 +60,7 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
 
 export type AnyFile = Awaited<ReturnType<typeof readAny>>;
 
-/** A Parquet file of another writer: it can be read, and nothing of it is taken for granted. */
+/** Opens a Parquet file of any writer, without our checks of its footer. */
 export async function readAny(source: ByteSource) {
   const footer = parseMetadata(await readEnding(source));
   return {
@@ -90,7 +90,7 @@ async function readEnding(source: ByteSource): Promise<Uint8Array> {
 
 const isMagic = (bytes: Uint8Array): boolean => Buffer.compare(bytes, MAGIC) === 0;
 
-/** Groups lie between MAGIC and the footer, in any order and with gaps, but must not overlap. */
+/** Row groups lie between MAGIC and the footer, in any order and with gaps, but must not overlap. */
 function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {
   let at = MAGIC.length;
   for (const { start, end } of [...groups].sort((a, b) => a.start - b.start)) {
@@ -100,7 +100,7 @@ function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerA
   if (at > footerAt) throw torn(source, 'its groups reach into its footer');
 }
 
-/** The footer in our own types: the inverse of `footer.ts`. */
+/** The footer's columns in our own types: the inverse of `footer.ts`. */
 function readColumns(source: ByteSource, metadata: Metadata): FileColumn[] {
   const columns = metadata.schema
     .slice(1)
@@ -195,7 +195,7 @@ function restoreEnd(type: LeafType, value: unknown): Value {
   return Buffer.from(value as Uint8Array).toString('utf8');
 }
 
-/** A damaged or foreign file: replacing it could lose its rows. Once it is gone, the next run succeeds. */
+/** A damaged or foreign file, which we do not replace, because that could lose its rows. Once it is gone, the next run succeeds. */
 export class UnreadableFile extends RetryLater {}
 
 function torn(source: ByteSource, why: string, cause?: unknown): UnreadableFile {
@@ -215,10 +215,10 @@ function foreign(source: ByteSource, why: string): UnreadableFile {
 
 const nameOf = ({ name }: ByteSource): string => name ?? 'a file of the lake';
 
-/** For more columns than this the whole group is read at once: in a bucket every column would be a request of its own. */
+/** From this many columns on, the row group is read in one request: in a bucket every column would be a request of its own. */
 const MANY = 4;
 
-/** The rows of a group, with a value for every column of the file, or for the named ones in the order of the names. */
+/** Reads the rows of a row group, with all columns of the file or the named ones in that order. */
 export async function readGroup(source: ByteSource, file: ReadableFile, group: StoredGroup, names?: readonly string[]) {
   const kinds = new Map(file.columns.map(({ name, kind }) => [name, kind]));
   const wanted = (names ?? [...kinds.keys()]).map((name) => {
@@ -234,7 +234,7 @@ export async function readGroup(source: ByteSource, file: ReadableFile, group: S
     try {
       return await source.read(start, end);
     } catch (error) {
-      // Recovery: the caller's; it must not be reported as a damaged file.
+      // Recovery: the caller's. A read error must not be reported as a damaged file.
       failure = error;
       throw error;
     }
@@ -243,7 +243,7 @@ export async function readGroup(source: ByteSource, file: ReadableFile, group: S
     return await readValues(file.footer, file.groups.indexOf(group), wanted, read);
   } catch (error) {
     if (error === failure) throw error;
-    // Recovery: none; the error says how to get the file's rows back.
+    // Recovery: the error tells how to get the file's rows back.
     throw torn(source, `a group of ${group.rows} rows at byte ${group.start} cannot be read`, error);
   }
 }

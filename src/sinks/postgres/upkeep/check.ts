@@ -6,7 +6,7 @@ import { type Viewed, viewsOf } from '../views.ts';
 import { findViewFaults } from './keep-views.ts';
 import { ensureSchema } from './prepare.ts';
 
-/** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
+/** Tests the operations of a commit (create, write, read) in a transaction that is rolled back. */
 export async function checkPostgres(warehouse: Viewed & { db: Database }, subject: string, place: string) {
   const { db, schema } = warehouse;
   const findings: Finding[] = [];

@@ -19,7 +19,7 @@ import {
 import { type Viewed, viewsOf } from '../views.ts';
 import { keepViews } from './keep-views.ts';
 
-/** Makes the tables and views that the sink needs, and brings older ones up to date. */
+/** Creates the tables and views that the sink needs, and brings older ones up to date. */
 
 export interface Warehouse extends Viewed {
   db: Database;
@@ -27,7 +27,7 @@ export interface Warehouse extends Viewed {
   indexes: readonly IndexName[];
 }
 
-/** The tables that are the same whatever the streams are, in the order in which they are made. */
+/** The tables that do not depend on a stream's columns, in the order of creation. */
 const tablesBeside = ({ isStateHere, partition }: Warehouse): Table[] => [
   ...(isStateHere ? [] : [cursorCopy, columnsCopy]),
   daysTable,
@@ -40,7 +40,7 @@ export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
   return readShape(tx, warehouse.schema, [...STREAM_NAMES, ...others, ...(warehouse.isStateHere ? [] : [RECEIPTS])]);
 }
 
-/** All tables and views, the stream's in its present shape, and tables that not every config has. */
+/** Prepares all tables and views, with the stream's current columns, and `further` tables that not every config needs. */
 export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefined, further: readonly Table[] = []) {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
@@ -48,7 +48,7 @@ export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefine
     await ensureSchema(tx, schema);
     if (!isStateHere) await tx.query(createReceipts(schema));
     if (stream) await bringUpToDate(tx, schema, streamTable(stream, partition, indexes), evolvedNames(stream));
-    // The tables of other streams only have to exist, so that the views find their columns.
+    // The tables of other streams only have to exist with all columns, for the views.
     for (const name of STREAM_NAMES.filter((other) => other !== stream?.name)) {
       const table = streamTable(STREAMS[name], partition, indexes);
       const present = await describeTable(tx, schema, name);
@@ -60,7 +60,7 @@ export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefine
   });
 }
 
-/** Not `if not exists`: that asks for the right to create even where an administrator has made the schema for us. */
+/** Not `if not exists`: that requires the right to create even if an administrator has created the schema for us. */
 export async function ensureSchema(tx: Queryable, schema: string): Promise<void> {
   const there = await tx.query(sql`select from pg_namespace where nspname = ${schema}`);
   if (there.length === 0) await tx.query(raw(`create schema ${quoteIdent(schema)}`));
