@@ -15,7 +15,7 @@ import { funnelViews } from './views/funnel-views.ts';
 import type { Dialect } from './views/view.ts';
 
 /** DuckDB views over the files of a lake, with the names of the tables and views in Postgres. */
-export function duckdbViews(schema: string, lake: string, { isListed = false } = {}): string {
+export function duckdbViews(schema: string, lake: string, isListed: boolean): string {
   const view = (name: string, query: string): string =>
     `create or replace view ${nameIn(schema, name)} as ${query.trim()};`;
   const dialect = dialectOf(schema);

@@ -14,7 +14,7 @@ export type SchemaFormat = (typeof SCHEMA_FORMATS)[number];
 const SCHEMA = 'attribution';
 
 /** For DuckDB: the path of the Parquet files, and whether they include a listing of links. */
-export interface LakeShape {
+interface LakeShape {
   lake?: string;
   isListed?: boolean;
 }
@@ -33,7 +33,7 @@ const PRINTERS: Readonly<Record<SchemaFormat, (shape: LakeShape) => string>> = {
   markdown: toMarkdown,
   json: toJson,
   dbt: toDbt,
-  duckdb: ({ lake = './data/lake', isListed = false }) => duckdbViews(SCHEMA, lake, { isListed }),
+  duckdb: ({ lake = './data/lake', isListed = false }) => duckdbViews(SCHEMA, lake, isListed),
 };
 
 const VIEWS = viewsOf({ schema: SCHEMA, sink: 'warehouse', isStateHere: true });

@@ -1,4 +1,4 @@
-import type { Queryable, Transaction } from '../cursor/database/index.ts';
+import type { Database, Queryable, Transaction } from '../cursor/database/index.ts';
 import type { CountRows, RowChanges } from '../cursor/holdings/window-rows.ts';
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
@@ -225,13 +225,13 @@ export interface Stored extends RowChanges {
 
 /** Runs a transaction. If the connection breaks during COMMIT, `isThere` looks up the outcome, instead of a blind retry. */
 export async function resolveInDoubt<T>(
+  db: Database,
   work: (tx: Transaction) => Promise<T>,
-  run: (work: (tx: Transaction) => Promise<T>) => Promise<T>,
   isThere: () => Promise<boolean>,
 ): Promise<T> {
   let done: { result: T } | undefined;
   try {
-    return await run(async (tx) => {
+    return await db.transaction(async (tx) => {
       const result = await work(tx);
       done = { result };
       return result;

@@ -8,7 +8,7 @@ import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Batch, type Receipt, resolveInDoubt, type Stored } from '../sink.ts';
-import type { Change, Commit } from './change.ts';
+import type { Change } from './change.ts';
 
 /** The rows of a source, and how far they advance its ledger and cursor. */
 export interface Load {
@@ -54,10 +54,6 @@ export async function storeLoad(state: Queryable, change: Change, load: Load, me
 }
 
 export const commitOnce =
-  (state: Database, advance: Advance): Commit =>
-  (write) =>
-    resolveInDoubt(
-      write,
-      (attempt) => state.transaction(attempt),
-      async () => (await lastCommit(state, advance)) === advance.commitId,
-    );
+  (state: Database, advance: Advance) =>
+  <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
+    resolveInDoubt(state, work, async () => (await lastCommit(state, advance)) === advance.commitId);

@@ -93,7 +93,7 @@ export function createSqlCatalog(): Catalog {
     async replace(draft, table, before, metadata) {
       const { warehouse } = draft;
       const version = (versionOf(before.location) ?? 0) + 1;
-      const listed = await write(draft, table, nextVersion(metadata, before.location, Date.now()), version);
+      const listed = await write(draft, table, nextVersion(metadata, before.location), version);
       draft.later(async (tx) => {
         const swapped = await tx.query(swap(warehouse, table, listed, before.location));
         if (swapped.length === 0) throw changedMeanwhile(warehouse, table);

@@ -1,12 +1,13 @@
 import { storableText } from '../../cursor/database/sql.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
+import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { groupBy } from '../files/group-by.ts';
 import { idsIn, type LakeRow, type PartitionFile } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
-import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
+import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
 import type { NewFile } from './change-table.ts';
 import { notThere, openIfThere, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
@@ -14,7 +15,6 @@ import type { Snapshot } from './format/metadata.ts';
 import {
   type Draft,
   filesOf,
-  isNoFileOfOurs,
   OWN_SPEC,
   pathOf,
   type Table,
@@ -36,6 +36,7 @@ interface PlacedRow {
 }
 
 const IS_RUN = new RegExp(RUN_ID);
+const UNREADABLE = [UnreadableFile, StopStream, ConfigError, RangeError];
 
 /** Opens the foreign files among these. Files of one day are examined together: a row that is in two of them counts once. */
 export async function openForeignFiles(table: Table, files: readonly TableFile[]): Promise<ForeignFile[]> {
@@ -72,8 +73,8 @@ async function readForeignFile({ warehouse, design }: Table, entry: TableFile) {
       return { entry, file, rows };
     });
   } catch (error) {
-    // Recovery: the file counts as unreadable, and is reported.
-    if (!isNoFileOfOurs(error) && !(error instanceof RangeError)) throw error;
+    // Recovery: a file that is damaged, gone or out of reach counts as unreadable, and is reported.
+    if (!UNREADABLE.some((type) => error instanceof type)) throw error;
     return { entry, file: undefined, rows: [] };
   }
 }

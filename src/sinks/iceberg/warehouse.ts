@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Database } from '../../cursor/database/index.ts';
 import { sql } from '../../cursor/database/sql.ts';
-import { ConfigError, StopStream } from '../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
 import type { ReadAgainMs } from '../files/event-index.ts';
 import { fileName, readSmall, type Staged, type Store, writeSmall } from '../files/store/store.ts';
-import { type FileColumn, UnreadableFile } from '../parquet/format/index.ts';
+import type { FileColumn } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import type { Design } from '../table-columns.ts';
 import { decodeManifest, type Entry } from './format/manifest.ts';
@@ -201,10 +201,6 @@ export async function writtenSources({ warehouse: { name, state } }: Table): Pro
   );
   return new Set(found.map(({ source }) => source));
 }
-
-/** The file is damaged, gone or out of reach. */
-export const isNoFileOfOurs = (error: unknown): boolean =>
-  error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError;
 
 /** The files of a source and foreign files, which may hold its rows; limited to `days` if given. */
 export async function filesOf(table: Table, { source, days }: { source?: string; days?: readonly DayRange[] }) {

@@ -10,7 +10,7 @@ import type { Lake } from './lake.ts';
 import { writeNext } from './lake-files.ts';
 
 const FOLDER = 'links';
-const COLUMNS = entityDesign(LINKS).columns.map(({ doc, ...column }) => column);
+const COLUMNS = entityDesign(LINKS).columns;
 
 const pathOf = (source: string): string => `${FOLDER}/${fileName(source)}`;
 

@@ -8,9 +8,9 @@ import { quarantine } from '../../cursor/quarantine.ts';
 import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
-import { gather } from '../files/commit.ts';
+import { commitOnce, gather } from '../files/commit.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
-import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
+import { type Batch, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
 import { readReceipt, writeReceipt } from './beside.ts';
 import { picked, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy, encodeRows } from './copy-encoder.ts';
@@ -57,7 +57,7 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     };
     const isThere = async (): Promise<boolean> =>
       (await readReceipt(db, schema, advance))?.commitId === advance.commitId;
-    return resolveInDoubt(work, (attempt) => db.transaction(attempt), isThere);
+    return resolveInDoubt(db, work, isThere);
   };
 
   return gather(stream, async ({ rows, advance, rejected }) => {
@@ -71,7 +71,10 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     }
     const times = rows.map(({ at }) => at);
     if (partition === 'month') await ensureMonths(db, { schema, stream: stream.name }, times);
-    const work = async (tx: Transaction): Promise<Receipt> => {
+    return commitOnce(
+      state,
+      advance,
+    )(async (tx) => {
       // Checked before any row is written, and locked until the end: a writer without the lease must not change the data.
       const fence = await checkFence(tx, advance);
       const { source, runId } = advance;
@@ -81,14 +84,9 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
         ? await store(tx, load, advance.spans)
         : await storeElsewhere(load, advance, await lastCommit(tx, advance));
       if (isHere) await quarantine(tx, advance, rejected);
-      await applyAdvance(tx, fence, advance, {
-        ...stored,
-        count: countRows(isHere ? tx : db, load),
-      });
+      await applyAdvance(tx, fence, advance, { ...stored, count: countRows(isHere ? tx : db, load) });
       return stored.receipt;
-    };
-    const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
-    return resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
+    });
   });
 }
 

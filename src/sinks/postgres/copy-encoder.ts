@@ -255,7 +255,7 @@ function micros(instant: number): number | bigint {
 }
 
 /** A number in Postgres' binary `numeric`: groups of four decimal digits around the decimal point. */
-export function encodeNumeric(value: number | bigint): Buffer {
+function encodeNumeric(value: number | bigint): Buffer {
   const { isNegative, whole, fraction } = decimal(value);
   const wide = whole.padStart(Math.ceil(whole.length / 4) * 4, '0');
   const tail = fraction.padEnd(Math.ceil(fraction.length / 4) * 4, '0');

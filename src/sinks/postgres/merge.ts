@@ -61,7 +61,7 @@ export function mergeStage(target: Target, staged: Staged, known: readonly Known
   const names = rowColumns(stream);
   const isCustomers = names.includes('customer_id');
   const newValue = (name: string): string =>
-    isCustomers && name.startsWith('customer_') ? keepKnownCustomer('t', 's', name) : `s.${quoteIdent(name)}`;
+    isCustomers && name.startsWith('customer_') ? keepKnownCustomer(quoteIdent(name)) : `s.${quoteIdent(name)}`;
   const isNear = partition === 'none' ? '' : ` and (${isWithin('t."timestamp"', monthsOfKnown(known))})`;
   return sql`
     update ${nameIn(schema, stream.name)} as t
@@ -95,10 +95,11 @@ export const entityStage = ({ name, columns }: Entity): Stage => ({ name: `stage
  * The value of a link's or customer's column after another read. The newest read wins, except that a link has its own `updatedAt`: only
  * counters are taken from a read with an older one. `iceberg/merge/entities.ts` and `files/merge-link.ts` implement the same rule.
  */
-export const mergedValue = (entity: Entity, name: string, stored = 't', read = 'excluded'): string =>
-  entity.name !== 'links' || LINK_COUNTERS.has(name)
-    ? `${read}.${quoteIdent(name)}`
-    : `case when ${read}.link_updated_at < ${stored}.link_updated_at then ${stored}.${quoteIdent(name)} else ${read}.${quoteIdent(name)} end`;
+export function mergedValue(entity: Entity, name: string): string {
+  const column = quoteIdent(name);
+  if (entity.name !== 'links' || LINK_COUNTERS.has(name)) return `excluded.${column}`;
+  return `case when excluded.link_updated_at < t.link_updated_at then t.${column} else excluded.${column} end`;
+}
 
 /** Does not write unchanged rows; an empty value never overwrites a known one. */
 export function mergeEntity({ schema, source }: Of, entity: Entity, staged: Staged): Sql {
@@ -118,8 +119,7 @@ export function mergeEntity({ schema, source }: Of, entity: Entity, staged: Stag
 export const isKnown = (row: string, knowledge: readonly string[]): string =>
   `num_nonnulls(${knowledge.map((name) => `nullif(${row}.${quoteIdent(name)}, '')`).join(', ')}) > 0`;
 
-/** The new value of a customer's column, unless a placeholder would overwrite what is known of the same customer. */
-export const keepKnownCustomer = (stored: string, read: string, column: string): string =>
-  `case when ${isKnown(read, CUSTOMER_KNOWLEDGE)} or not (${isKnown(stored, CUSTOMER_KNOWLEDGE)})` +
-  ` or ${stored}.customer_id is distinct from ${read}.customer_id` +
-  ` then ${read}.${quoteIdent(column)} else ${stored}.${quoteIdent(column)} end`;
+/** The new value of a customer's column, unless a placeholder would overwrite a known value of the same customer. */
+const keepKnownCustomer = (column: string): string =>
+  `case when ${isKnown('s', CUSTOMER_KNOWLEDGE)} or not (${isKnown('t', CUSTOMER_KNOWLEDGE)})` +
+  ` or t.customer_id is distinct from s.customer_id then s.${column} else t.${column} end`;

@@ -23,7 +23,7 @@ export const sendStage = async (tx: Transaction, stage: Stage, rows: readonly St
 
 type StagedRow = readonly Value[];
 
-export async function asTable(tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> {
+async function asTable(tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> {
   await tx.query(raw(`create temp table ${stage.name} (${definitions(stage)}) on commit drop`));
   const kinds = stage.columns.map(({ kind }) => kind);
   await tx.copyIn(`copy ${stage.name} from stdin (format binary)`, encodeCopy(kinds, rows));

@@ -97,8 +97,8 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       } while (token);
     },
     head,
-    async read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array> {
-      const range = { Range: `bytes=${start}-${end - 1}`, ...(identity !== undefined && { IfMatch: identity }) };
+    async read(key: string, start: number, end: number, identity: string): Promise<Uint8Array> {
+      const range = { Range: `bytes=${start}-${end - 1}`, IfMatch: identity };
       const answer = await asFault(client.send(new GetObjectCommand({ ...at(key), ...range })));
       const bytes = await asFault(answer.Body?.transformToByteArray() ?? Promise.resolve(new Uint8Array()));
       if (bytes.length !== end - start) throw s3Fault(new Error(`${key} gave ${bytes.length} bytes`), name);
@@ -199,14 +199,14 @@ function s3Fault(error: unknown, bucket: string): Fault {
       next: 'run again; what was committed is safe',
       cause: error,
     });
-  const said = lineSays(error as S3Error);
-  return new RetryLater(`${place}: ${said ?? `${name}: ${message}`}`, {
+  const explanation = networkExplanation(error as S3Error);
+  return new RetryLater(`${place}: ${explanation ?? `${name}: ${message}`}`, {
     next: 'check the network, AWS_ENDPOINT_URL_S3 and AWS_REGION; then run again: what was committed is safe',
     cause: error,
   });
 }
 
-function lineSays({ name, code = '' }: S3Error): string | undefined {
+function networkExplanation({ name, code = '' }: S3Error): string | undefined {
   if (name === 'TimeoutError') return 'it does not answer';
   const meaning = meaningOf(code);
   return meaning && `${meaning.what} (${code})`;

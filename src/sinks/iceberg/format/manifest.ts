@@ -1,6 +1,7 @@
 import { decodeAvro, encodeAvro, field, type Long, optional } from './avro.ts';
 import type { Manifest } from './manifest-list.ts';
-import type { PartitionSpec, Schema } from './metadata.ts';
+import type { PartitionSpec } from './metadata.ts';
+import type { Schema } from './schema.ts';
 
 /** A data file, as a manifest describes it. Column metrics are by field id, with bounds in Iceberg's binary form. */
 export interface DataFile {

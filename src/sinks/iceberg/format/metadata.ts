@@ -4,8 +4,6 @@ import type { Design } from '../../table-columns.ts';
 import type { Long } from './avro.ts';
 import { type Evolved, evolveSchema, type Present, type Schema } from './schema.ts';
 
-export type { Schema } from './schema.ts';
-
 /** The metadata of a table, format version 2, with the fields of the specification that we use. */
 export interface Metadata {
   'format-version': number;
@@ -34,7 +32,7 @@ export interface PartitionSpec {
   fields: ReadonlyArray<{ 'source-id': number; 'field-id': number; name: string; transform: string }>;
 }
 
-export interface SortOrder {
+interface SortOrder {
   'order-id': number;
   fields: ReadonlyArray<{ transform: string; 'source-id': number; direction: string; 'null-order': string }>;
 }
@@ -146,14 +144,14 @@ export function withoutSnapshots(metadata: Metadata, isExpired: (snapshot: Snaps
   return { ...metadata, snapshots, 'snapshot-log': metadata['snapshot-log'].slice(gap + 1) };
 }
 
-export function nextVersion(metadata: Metadata, before: string, now: number): Metadata {
+export function nextVersion(metadata: Metadata, before: string): Metadata {
   const log = [
     ...metadata['metadata-log'],
     { 'metadata-file': before, 'timestamp-ms': metadata['last-updated-ms'] },
   ].slice(-VERSIONS_NAMED);
   return {
     ...metadata,
-    'last-updated-ms': Math.max(now, metadata['last-updated-ms'] + 1),
+    'last-updated-ms': Math.max(Date.now(), metadata['last-updated-ms'] + 1),
     'metadata-log': log,
   };
 }

@@ -15,6 +15,5 @@ export {
   MAGIC,
   type ParquetFile,
   type PlacedGroup,
-  type Range,
   type StoredGroup,
 } from './types.ts';

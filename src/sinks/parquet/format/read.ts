@@ -198,22 +198,20 @@ function restoreEnd(type: LeafType, value: unknown): Value {
 /** A damaged or foreign file, which we do not replace, because that could lose its rows. Once it is gone, the next run succeeds. */
 export class UnreadableFile extends RetryLater {}
 
-function torn(source: ByteSource, why: string, cause?: unknown): UnreadableFile {
-  return new UnreadableFile(`${nameOf(source)} is not a whole Parquet file: ${why}`, {
+function torn({ name }: ByteSource, why: string, cause?: unknown): UnreadableFile {
+  return new UnreadableFile(`${name} is not a whole Parquet file: ${why}`, {
     kept: 'the file as it is',
     next: 'move it away and run again, or run verify --repair: what it held is read again',
     ...(cause !== undefined && { cause }),
   });
 }
 
-function foreign(source: ByteSource, why: string): UnreadableFile {
-  return new UnreadableFile(`${nameOf(source)} was not written by Tributary: ${why}`, {
+function foreign({ name }: ByteSource, why: string): UnreadableFile {
+  return new UnreadableFile(`${name} was not written by Tributary: ${why}`, {
     kept: 'the file as it is',
     next: 'move it out of the lake and run again, or run verify --repair, which removes it',
   });
 }
-
-const nameOf = ({ name }: ByteSource): string => name ?? 'a file of the lake';
 
 /** From this many columns on, the row group is read in one request: in a bucket every column would be a request of its own. */
 const MANY = 4;
@@ -223,7 +221,7 @@ export async function readGroup(source: ByteSource, file: ReadableFile, group: S
   const kinds = new Map(file.columns.map(({ name, kind }) => [name, kind]));
   const wanted = (names ?? [...kinds.keys()]).map((name) => {
     const kind = kinds.get(name);
-    if (kind === undefined) throw new Error(`${source.name ?? 'the file'} has no column ${name}`);
+    if (kind === undefined) throw new Error(`${source.name} has no column ${name}`);
     return { name, kind };
   });
   const isWhole = !names || names.length >= MANY;

@@ -69,7 +69,7 @@ export interface ParquetFile {
 
 /** Random access to bytes: a file, or an object in S3. */
 export interface ByteSource {
-  readonly name?: string;
+  readonly name: string;
   readonly size: number;
   read(start: number, end: number): Promise<Uint8Array>;
 }
