@@ -15,22 +15,20 @@ export interface Incoming {
 }
 
 /** A stored row that changes: the event came with other values, or with another time, which may belong to another row group. */
-export interface Changed extends Incoming {
+export interface Changed extends Incoming, Position {
   kind: 'changed' | 'moved';
-  place: Place;
   /** The time stored in the file. */
   was: Instant;
   columns: readonly string[];
 }
 
 /** A stored row whose event the service no longer shows, or a duplicate of an earlier row of the file. */
-interface Surplus extends Pick<Incoming, 'id' | 'at'> {
+interface Surplus extends Pick<Incoming, 'id' | 'at'>, Position {
   kind: 'missing' | 'doubled';
-  place: Place;
 }
 
 /** `n` is the row's number within its row group. */
-interface Place {
+interface Position {
   group: number;
   n: number;
 }
@@ -70,7 +68,7 @@ export async function compareRows(
   const examine = async (group: number, from: StoredGroup): Promise<void> => {
     const rows = await partition.rows(from, names);
     rows.forEach((narrow, n) => {
-      const [stored, place] = [spread(narrow), { group, n }];
+      const stored = spread(narrow);
       const id = String(stored[idAt]);
       const at = Number(stored[timeAt] ?? 0);
       const incoming = sought.get(id);
@@ -79,10 +77,10 @@ export async function compareRows(
         sought.delete(id);
         const columns = rule.differing(stored, incoming.row);
         const kind = incoming.at === at ? 'changed' : 'moved';
-        if (columns.length > 0) notes.push({ ...incoming, kind, place, was: at, columns });
-      } else if (found.has(id)) notes.push({ kind: 'doubled', place, id, at });
+        if (columns.length > 0) notes.push({ ...incoming, kind, group, n, was: at, columns });
+      } else if (found.has(id)) notes.push({ kind: 'doubled', group, n, id, at });
       else if ((stored[missingAt] ?? null) === null && fullWindows.some((window) => holds(window, at)))
-        notes.push({ kind: 'missing', place, id, at });
+        notes.push({ kind: 'missing', group, n, id, at });
     });
   };
 
@@ -102,8 +100,8 @@ export async function compareRows(
 /** Expands rows of some columns to rows of all columns, with nulls in the others. */
 function createSpread(all: readonly string[], some: readonly string[]): (row: LakeRow) => LakeRow {
   if (all.length === some.length) return (row) => row;
-  const places = all.map((name) => some.indexOf(name));
-  return (row) => places.map((at) => (at < 0 ? null : (row[at] ?? null)));
+  const indexes = all.map((name) => some.indexOf(name));
+  return (row) => indexes.map((at) => (at < 0 ? null : (row[at] ?? null)));
 }
 
 const mayHold = (
@@ -117,7 +115,7 @@ const mayHold = (
 export function editsOf({ notes }: Findings, rule: MergeRule, columns: readonly FileColumn[], now: Instant) {
   const missingAt = columns.findIndex(({ name }) => name === '_missing_since');
   const editOf = (inGroup: Findings['notes']): Edit => {
-    const byRow = new Map(inGroup.map((note) => [note.place.n, note]));
+    const byRow = new Map(inGroup.map((note) => [note.n, note]));
     return (rows) =>
       rows.flatMap((row, n) => {
         const note = byRow.get(n);
@@ -126,7 +124,7 @@ export function editsOf({ notes }: Findings, rule: MergeRule, columns: readonly 
         return note ? [] : [row];
       });
   };
-  return new Map([...groupBy(notes, ({ place }) => place.group)].map(([group, inGroup]) => [group, editOf(inGroup)]));
+  return new Map([...groupBy(notes, ({ group }) => group)].map(([group, inGroup]) => [group, editOf(inGroup)]));
 }
 
 /** Merges the events whose time has changed. They leave their row group and are inserted by their new time. */
@@ -138,9 +136,9 @@ export async function extractMoved(
 ): Promise<Incoming[]> {
   const reshape = createReshape(present.file.columns, columns);
   const extracted: Incoming[] = [];
-  for (const [i, moved] of groupBy(movedIn(findings), ({ place }) => place.group)) {
+  for (const [i, moved] of groupBy(movedIn(findings), ({ group }) => group)) {
     const rows = await present.rows(present.file.groups[i] as StoredGroup);
-    for (const one of moved) extracted.push({ ...one, row: rule.merge(reshape(rows[one.place.n] ?? []), one.row) });
+    for (const one of moved) extracted.push({ ...one, row: rule.merge(reshape(rows[one.n] ?? []), one.row) });
   }
   return extracted;
 }

@@ -38,7 +38,7 @@ function layoutAround(kept: readonly ByteRange[]) {
     /** Ranges copied from the current file at the same offset. */
     kept: kept.map(({ start, end: last }) => ({ start, end: last })),
     /** Allocates this many bytes and returns their offset. */
-    place(length: number): number {
+    allocate(length: number): number {
       const gap = gaps.find((room) => room.end - room.start >= length);
       if (!gap) {
         end += length;

@@ -21,8 +21,8 @@ export function createEntityRow(
   from: readonly Pick<FileColumn, 'name'>[],
   own: Readonly<Record<string, Value>>,
 ): (values: readonly Value[]) => LakeRow {
-  const places = columns.map(({ name }) => from.findIndex((column) => column.name === name));
-  return (values) => places.map((at, i) => (at < 0 ? (own[columns[i]?.name ?? ''] ?? null) : (values[at] ?? null)));
+  const indexes = columns.map(({ name }) => from.findIndex((column) => column.name === name));
+  return (values) => indexes.map((at, i) => (at < 0 ? (own[columns[i]?.name ?? ''] ?? null) : (values[at] ?? null)));
 }
 
 const OWN: ReadonlySet<string> = new Set(entityBookkeeping(LINKS).map(({ name }) => name));
@@ -85,9 +85,9 @@ function mergeListing(
   snapshot: LinksSnapshot,
   now: Instant,
 ): { rows: LakeRow[]; receipt: Receipt } {
-  const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const [id, created, observed] = [place(LINKS.key), place('link_created_at'), place('_observed_at')];
-  const [listed, missing] = [place('_listed_at'), place('_missing_since')];
+  const indexOf = (name: string): number => columns.findIndex((column) => column.name === name);
+  const [id, created, observed] = [indexOf(LINKS.key), indexOf('link_created_at'), indexOf('_observed_at')];
+  const [listed, missing] = [indexOf('_listed_at'), indexOf('_missing_since')];
   const merge = createMergeLink(columns);
   const compared = columns.flatMap(({ name, kind }, i) => (OWN.has(name) ? [] : [{ i, kind }]));
   const sanitizer = createSanitizer(LINKS, UTF8_TEXT);

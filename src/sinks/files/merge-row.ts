@@ -20,14 +20,14 @@ export interface MergeRule {
 export function createMergeRule(stream: Stream, columns: readonly FileColumn[]): MergeRule {
   const own = ownColumns(stream);
   const deciding = [...own.map(({ name }) => name), '_extra', '_missing_since', '_run_id'];
-  const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const ownPlaces = own.map(({ name, kind }, i) => ({
+  const indexOf = (name: string): number => columns.findIndex((column) => column.name === name);
+  const ownIndexes = own.map(({ name, kind }, i) => ({
     name,
     stored: i,
-    read: place(name),
+    read: indexOf(name),
     isSame: SAME[kind] ?? isSame,
   }));
-  const both = (name: string) => ({ stored: deciding.indexOf(name), read: place(name) });
+  const both = (name: string) => ({ stored: deciding.indexOf(name), read: indexOf(name) });
   const [time, extra, run] = [both('timestamp'), both('_extra'), both('_run_id')];
   const missing = deciding.indexOf('_missing_since');
   const readingOf = (row: LakeRow, of: 'stored' | 'read') => ({
@@ -39,8 +39,8 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
   known.add('_missing_since');
   const kept = columns.flatMap(({ name }, i) => (known.has(name) ? [] : [i]));
   const customer = columns.flatMap(({ name }, i) => (name.startsWith('customer_') ? [i] : []));
-  const customerId = place('customer_id');
-  const knowledge = CUSTOMER_KNOWLEDGE.map(place).filter((i) => i >= 0);
+  const customerId = indexOf('customer_id');
+  const knowledge = CUSTOMER_KNOWLEDGE.map(indexOf).filter((i) => i >= 0);
   const knows = (row: LakeRow): boolean => knowledge.some((i) => (row[i] ?? '') !== '');
 
   return {
@@ -50,7 +50,7 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
       const isMissing = (stored[missing] ?? null) !== null;
       if (outdates({ ...readingOf(stored, 'stored'), isMissing }, readingOf(read, 'read'))) return [];
       const found: string[] = [];
-      for (const at of ownPlaces) {
+      for (const at of ownIndexes) {
         if (!at.isSame(stored[at.stored] ?? null, read[at.read] ?? null)) found.push(at.name);
       }
       if (!isDeepStrictEqual(ownExtra(stored[extra.stored]), ownExtra(read[extra.read]))) found.push('_extra');

@@ -138,21 +138,21 @@ export function unitedColumns(stream: Stream, present: readonly FileColumn[]): F
 
 /** Converts rows to other columns: new columns are null, widened ones are converted. */
 export function createReshape(from: readonly FileColumn[], to: readonly FileColumn[]): (row: LakeRow) => LakeRow {
-  const places = to.map(({ name, kind }) => {
+  const mappings = to.map(({ name, kind }) => {
     const at = from.findIndex((column) => column.name === name);
-    return { at, carry: at < 0 ? undefined : carrier(from[at]?.kind ?? kind, kind) };
+    return { at, convert: at < 0 ? undefined : converter(from[at]?.kind ?? kind, kind) };
   });
-  const isSame = from.length === to.length && places.every(({ at, carry }, i) => at === i && !carry);
+  const isSame = from.length === to.length && mappings.every(({ at, convert }, i) => at === i && !convert);
   if (isSame) return (row) => row;
   return (row) =>
-    places.map(({ at, carry }) => {
+    mappings.map(({ at, convert }) => {
       const value = at < 0 ? null : (row[at] ?? null);
-      return carry && value !== null ? carry(value) : value;
+      return convert && value !== null ? convert(value) : value;
     });
 }
 
 /** Converts values to a wider kind without loss, as Postgres does; undefined if no conversion is needed. */
-function carrier(from: Kind, to: Kind): ((value: Value) => Value) | undefined {
+function converter(from: Kind, to: Kind): ((value: Value) => Value) | undefined {
   if (from === to || (from === 'integer' && to === 'number')) return undefined;
   const asText = (value: Value): string => (from === 'timestamp' ? microIso(value as number) : String(value));
   if (to === 'text') return asText;

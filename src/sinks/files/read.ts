@@ -82,8 +82,8 @@ const GROUPS_KEPT = 2;
 function openRows(partition: PartitionFile, stream: Stream): (window: Window) => Promise<Row[]> {
   const columns = columnsOf(stream);
   const reshape = createReshape(partition.file.columns, columns);
-  const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const [extra, missing] = [place('_extra'), place('_missing_since')];
+  const indexOf = (name: string): number => columns.findIndex((column) => column.name === name);
+  const [extra, missing] = [indexOf('_extra'), indexOf('_missing_since')];
   const decoded = new Map<StoredGroup, Row[]>();
 
   const toRow = (values: readonly Value[]): Row => {
@@ -94,8 +94,8 @@ function openRows(partition: PartitionFile, stream: Stream): (window: Window) =>
     });
     const rest = values[extra] ?? null;
     return {
-      id: String(values[place('event_id')]),
-      at: Number(values[place('timestamp')]),
+      id: String(values[indexOf('event_id')]),
+      at: Number(values[indexOf('timestamp')]),
       values: own,
       extra: rest === null ? null : (parseJson(String(rest)) as JsonObject),
       contradictions: [],

@@ -27,7 +27,7 @@ export interface Rework {
   deleted?: readonly Instant[];
 }
 
-export type Visit<Wish = Rework> = (file: PartitionFile) => Promise<Wish | 'leave'>;
+export type Visit<Decision = Rework> = (file: PartitionFile) => Promise<Decision | 'leave'>;
 
 /** A crash before this leaves a correct index: it only says where to search, and no event is new. */
 export function recordRework(
@@ -57,8 +57,8 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
 
 export async function eraseIn({ file, rows }: PartitionFile, { column, id, empties }: Victim, now: Instant) {
   const { columns } = file;
-  const place = (name: string): number => columns.findIndex((one) => one.name === name);
-  const [at, syncedAt] = [place(column), place('_synced_at')];
+  const indexOf = (name: string): number => columns.findIndex((one) => one.name === name);
+  const [at, syncedAt] = [indexOf(column), indexOf('_synced_at')];
   const isGone = columns.map(({ name }) => !KEPT.has(name) && (empties?.(name) ?? false));
   const isIt = (value: Value | undefined): boolean => typeof value === 'string' && storableText(value) === id;
   const edit: Edit = (all) => all.flatMap((row) => (isIt(row[at]) ? (empties ? [emptied(row)] : []) : [row]));
@@ -66,7 +66,7 @@ export async function eraseIn({ file, rows }: PartitionFile, { column, id, empti
 
   const edits = new Map<number, Edit>();
   // The table of customers has no times and needs none.
-  const names = place('timestamp') < 0 ? [column] : [column, 'timestamp'];
+  const names = indexOf('timestamp') < 0 ? [column] : [column, 'timestamp'];
   const found: Instant[] = [];
   for (const [i, group] of at < 0 ? [] : file.groups.entries()) {
     const hits = (await rows(group, names)).filter(([value]) => isIt(value));

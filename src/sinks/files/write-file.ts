@@ -52,21 +52,21 @@ export async function writeFile(
   for await (const piece of pieces) {
     if ('copy' in piece) {
       const { rows, length, chunks } = piece.copy;
-      const start = isKept ? piece.copy.start : layout.place(length);
+      const start = isKept ? piece.copy.start : layout.allocate(length);
       if (!isKept) await copy(piece.from, piece.copy, start);
       written.push({ rows, length, chunks, start });
       continue;
     }
     for (const part of evenParts(piece.rows)) {
       const { bytes, rows, length, chunks } = await encodeGroup(columns, part, compression);
-      const start = layout.place(length);
+      const start = layout.allocate(length);
       await staged.write(bytes, start);
       written.push({ rows, length, chunks, start });
     }
   }
   if (written.length === 0) return undefined;
-  const places = { starts: written.map(({ start }) => start), footerAt: layout.end() };
-  await staged.write(encodeFooter(columns, written, metadata, places), places.footerAt);
+  const offsets = { starts: written.map(({ start }) => start), footerAt: layout.end() };
+  await staged.write(encodeFooter(columns, written, metadata, offsets), offsets.footerAt);
   const rows = written.reduce((sum, group) => sum + group.rows, 0);
   return whileOpen(await staged.finish(), async (open) => {
     const found = await readFooter(open);
@@ -111,7 +111,7 @@ export function editedPieces(present: PartitionFile, columns: readonly FileColum
 
 /** By time, then by id, so that the same rows give the same file. */
 export function inOrder(columns: readonly FileColumn[]): (a: LakeRow, b: LakeRow) => number {
-  const place = (wanted: string): number => columns.findIndex(({ name }) => name === wanted);
-  const [time, id] = [place('timestamp'), place('event_id')];
+  const indexOf = (wanted: string): number => columns.findIndex(({ name }) => name === wanted);
+  const [time, id] = [indexOf('timestamp'), indexOf('event_id')];
   return (a, b) => Number(a[time]) - Number(b[time]) || (String(a[id]) < String(b[id]) ? -1 : 1);
 }

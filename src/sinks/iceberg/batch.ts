@@ -11,7 +11,7 @@ import { checkShape, eventFiles, indexTable } from './table-files.ts';
 import { createTableWriter, type TableWriter, writableTable } from './table-writer.ts';
 import { type Draft, inDraft, preparedTable, tableLock, type Warehouse } from './warehouse.ts';
 
-interface Waiting extends Load {
+interface QueuedLoad extends Load {
   done(receipt: Receipt): void;
   failed(error: unknown): void;
 }
@@ -21,9 +21,9 @@ const MOST_ROWS = 20_000;
 
 /** Sources that commit to a table during another commit share its next version, so that many sources do not make many snapshots. */
 export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Receipt> {
-  const queues = new Map<StreamName, Waiting[]>();
+  const queues = new Map<StreamName, QueuedLoad[]>();
 
-  const commit = async (loads: readonly Waiting[]): Promise<void> => {
+  const commit = async (loads: readonly QueuedLoad[]): Promise<void> => {
     try {
       const receipts = await commitLoads(warehouse, loads);
       for (const [i, load] of loads.entries()) load.done(receipts[i] as Receipt);
@@ -34,7 +34,7 @@ export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Rece
     }
   };
 
-  const work = async (queue: Waiting[]): Promise<void> => {
+  const work = async (queue: QueuedLoad[]): Promise<void> => {
     while (queue.length > 0) {
       let [count, rows] = [0, 0];
       for (const load of queue) {

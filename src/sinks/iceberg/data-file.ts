@@ -43,11 +43,11 @@ export const compareValues = (a: Value, b: Value): number =>
   typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);
 
 export function orderOf({ columns, design }: Table): (a: LakeRow, b: LakeRow) => number {
-  const place = columns.findIndex(({ name }) => name === design.sortedBy);
-  return (a, b) => compareValues(a[place] ?? null, b[place] ?? null);
+  const index = columns.findIndex(({ name }) => name === design.sortedBy);
+  return (a, b) => compareValues(a[index] ?? null, b[index] ?? null);
 }
 
-export const openIfThere = (warehouse: Warehouse, data: DataFile) =>
+export const openDataFile = (warehouse: Warehouse, data: DataFile) =>
   openParquet(warehouse.store, pathOf(warehouse, data.path), (file) => {
     const json = new Set(file.metadata[JSON_COLUMNS]?.split(','));
     const columns = file.columns.map((column) =>
@@ -56,7 +56,7 @@ export const openIfThere = (warehouse: Warehouse, data: DataFile) =>
     return { ...file, columns };
   });
 
-export const notThere = (location: string): StopStream =>
+export const missingDataFile = (location: string): StopStream =>
   new StopStream(`${location} belongs to an Iceberg table and is not there`, {
     kept: 'the catalog as it is',
     next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',

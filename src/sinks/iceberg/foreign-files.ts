@@ -9,7 +9,7 @@ import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
 import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
 import type { NewFile } from './change-table.ts';
-import { notThere, openIfThere, writeDataFile } from './data-file.ts';
+import { missingDataFile, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
 import {
@@ -81,7 +81,7 @@ async function readForeignFile({ warehouse, design }: Table, entry: TableFile) {
 
 async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: AnyFile) => Promise<T>): Promise<T> {
   const open = await warehouse.store.open(pathOf(warehouse, file.path));
-  if (!open) throw notThere(file.path);
+  if (!open) throw missingDataFile(file.path);
   return whileOpen(open, async () => work(await readAny(open)));
 }
 
@@ -93,7 +93,7 @@ async function ownIds(table: Table, rows: readonly PlacedRow[]): Promise<Map<str
   for (const { file, source } of await filesOf(table, table.design.isByDay ? { days } : {})) {
     const ids = source === undefined ? undefined : seen.get(source);
     // A file that somebody deleted has no ids; `attestTable` accounts for it.
-    const present = ids && (await openIfThere(table.warehouse, file));
+    const present = ids && (await openDataFile(table.warehouse, file));
     if (!present) continue;
     for (const id of await whileOpen(present, () => idsIn(present, table.design.key[1]))) ids.add(id);
   }

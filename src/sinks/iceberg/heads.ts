@@ -3,7 +3,7 @@ import { type Nulled, type Sql, sql } from '../../cursor/database/sql.ts';
 import { inChange } from '../files/change.ts';
 import { NO_TABLE, UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
-import { CATALOG, type Listed, tableLock, type Warehouse } from './warehouse.ts';
+import { CATALOG, tableLock, type Version, type Warehouse } from './warehouse.ts';
 
 /** The last version of a table that we committed. While the catalog names it, nobody else changed the table, and no file is read. */
 interface Head {
@@ -24,18 +24,18 @@ const idOf = (metadata: Metadata): string | null => {
   return id === undefined ? null : String(id);
 };
 
-const writeHead = ({ name }: Warehouse, table: string, { location, metadata }: Listed, newChanges: Sql): Sql => sql`
+const writeHead = ({ name }: Warehouse, table: string, { location, metadata }: Version, newChanges: Sql): Sql => sql`
   insert into tributary.iceberg_heads as h (sink, table_name, table_uuid, snapshot, location)
   values (${name}, ${table}, ${metadata['table-uuid']}, ${idOf(metadata)}, ${location})
   on conflict (sink, table_name) do update set table_uuid = excluded.table_uuid, snapshot = excluded.snapshot,
     location = excluded.location, changes = h.changes + ${newChanges}`;
 
 /** Records our own commit. If it was based on a version other than our last, another program committed in between. */
-export const recordHead = (warehouse: Warehouse, table: string, listed: Listed, before: string | null): Sql =>
+export const recordHead = (warehouse: Warehouse, table: string, listed: Version, before: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`case when h.location = ${before} then 0 else 1 end`);
 
 /** Moves the head from our last version to one that another program committed. */
-export const moveHead = (warehouse: Warehouse, table: string, listed: Listed, by: 0 | 1, from: string | null): Sql =>
+export const moveHead = (warehouse: Warehouse, table: string, listed: Version, by: 0 | 1, from: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`${by} where h.location = ${from}`);
 
 const identityOf = ({ uuid, changes }: Head): string => `${uuid}, changed by others ${changes} times`;
@@ -89,7 +89,7 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ou
 }
 
 /** Moves the head to a version: the table's identity changes, for every source, and the index is rebuilt where rows may have moved. */
-export async function settleHead(warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
+export async function settleHead(warehouse: Warehouse, table: string, listed: Version): Promise<void> {
   const { state } = warehouse;
   const head = await readHead(warehouse, table);
   if (head?.location === listed.location) return;

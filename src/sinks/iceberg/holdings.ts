@@ -13,7 +13,7 @@ import { ownFile, partsOf } from './table-files.ts';
 import { changeIfThere } from './table-writer.ts';
 import {
   type DayRange,
-  daysOf,
+  dayRangeOf,
   type EventsOf,
   filesOf,
   loadTable,
@@ -35,7 +35,7 @@ export async function holdingsOf(
   isThere: (file: DataFile) => boolean = () => true,
 ): Promise<Held[]> {
   const gone = new Set(removed.map(({ file }) => file.path));
-  const parts = (await partsOf(table, { source, days: windows.map(daysOf) })).filter(
+  const parts = (await partsOf(table, { source, days: windows.map(dayRangeOf) })).filter(
     ({ entry: { file } }) => !gone.has(file.path) && isThere(file),
   );
   const newParts = added.filter((one) => one.source === source).map((one) => ownFile(table, one, source));
@@ -51,7 +51,7 @@ function describeForeign(
   table: Table,
   { source, window, foreignFiles }: { source: string; window: Window; foreignFiles: readonly ForeignFile[] },
 ): string | undefined {
-  const { first, last } = daysOf(window);
+  const { first, last } = dayRangeOf(window);
   const found: string[] = [];
   for (const foreign of foreignFiles) {
     const { day } = foreign.entry.file;
@@ -98,7 +98,7 @@ export async function attestTable(warehouse: Warehouse, of: EventsOf, windows: r
 /** Removes other writers' rows and deletes on the days of these windows; our rows in foreign files move into files of ours. */
 export async function removeForeign(warehouse: Warehouse, stream: Stream, windows: readonly Window[]): Promise<void> {
   const design = streamDesign(stream);
-  const days = windows.map(daysOf);
+  const days = windows.map(dayRangeOf);
   await changeIfThere(warehouse, design, async ({ table, takeOver, publish }) => {
     const foreignFiles = await openForeignFiles(table, await filesOf(table, { days }));
     const unwanted = foreignFiles.filter(({ isCompaction }) => !isCompaction);

@@ -26,10 +26,10 @@ import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { eventFiles, openPart, ownFile, partsOf } from './table-files.ts';
 import { createTableWriter } from './table-writer.ts';
 import { publishProgress } from './upkeep/progress.ts';
-import { olderThanTable } from './upkeep/versions.ts';
+import { staleCatalog } from './upkeep/versions.ts';
 import {
   type Draft,
-  daysOf,
+  dayRangeOf,
   type EventsOf,
   filesOf,
   inDraft,
@@ -113,7 +113,7 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
     for (const { name } of designs()) {
       await warehouse.catalog.load(warehouse, name);
       const newer = await warehouse.catalog.findNewer?.(warehouse, name);
-      if (newer) throw olderThanTable(warehouse, name, newer);
+      if (newer) throw staleCatalog(warehouse, name, newer);
     }
     return found;
   } catch (error) {
@@ -175,6 +175,6 @@ async function* readTable(warehouse: Warehouse, { stream, source }: EventsOf, wi
   const table = await loadTable(warehouse, streamDesign(stream));
   if (!table) return;
   yield* readFiles(stream, window, async (day) =>
-    (await partsOf(table, { source, days: [daysOf(day)] })).map((part) => ({ open: () => openPart(part) })),
+    (await partsOf(table, { source, days: [dayRangeOf(day)] })).map((part) => ({ open: () => openPart(part) })),
   );
 }

@@ -2,7 +2,7 @@ import type { Instant } from '../../model/instant.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { dropFile, findFeed } from '../files/event-index.ts';
-import type { Listed as Stored } from '../files/store/store.ts';
+import type { ListedFile } from '../files/store/store.ts';
 import type { Maintained, MaintainOptions } from '../sink.ts';
 import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { decodeManifestList } from './format/manifest-list.ts';
@@ -14,12 +14,12 @@ import {
   type EventsOf,
   filesOf,
   isBelow,
-  type Listed,
   loadTable,
   manifestFiles,
   pathOf,
   readBytes,
   tableFolder,
+  type Version,
   type Warehouse,
 } from './warehouse.ts';
 
@@ -96,7 +96,7 @@ export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Ins
 }
 
 async function removeOrphans(warehouse: Warehouse, design: Design, { orphanMs, versionsMs }: Maintenance) {
-  const isOld = ({ path, modifiedAt }: Stored): boolean =>
+  const isOld = ({ path, modifiedAt }: ListedFile): boolean =>
     modifiedAt < Date.now() - (path.endsWith('.metadata.json') ? versionsMs : orphanMs);
   const old = await storedFiles(warehouse, design, isOld);
   // References are read after the listing, so that a file committed in between does not count as an orphan.
@@ -108,7 +108,7 @@ async function removeOrphans(warehouse: Warehouse, design: Design, { orphanMs, v
 export async function storedFiles(
   warehouse: Warehouse,
   { name }: Design,
-  isWanted: (file: Stored) => boolean = () => true,
+  isWanted: (file: ListedFile) => boolean = () => true,
 ): Promise<string[]> {
   const folder = tableFolder(warehouse, name);
   await warehouse.store.removeLeftovers(folder);
@@ -117,14 +117,14 @@ export async function storedFiles(
   return paths;
 }
 
-export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths: readonly string[]): Promise<number> {
+export async function removeUnnamed(warehouse: Warehouse, listed: Version, paths: readonly string[]): Promise<number> {
   const named = await referencedFiles(warehouse, listed);
   const orphans = paths.filter((path) => !named.has(path));
   for (const path of orphans) await warehouse.store.remove(path);
   return orphans.length;
 }
 
-async function referencedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
+async function referencedFiles(warehouse: Warehouse, { location, metadata }: Version): Promise<Set<string>> {
   const named = new Set([location, ...metadata['metadata-log'].map((entry) => entry['metadata-file'])]);
   for (const snapshot of metadata.snapshots) {
     const list = snapshot['manifest-list'];

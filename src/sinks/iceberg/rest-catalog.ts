@@ -3,7 +3,7 @@ import { parseJson, stringifyJson } from '../../model/json.ts';
 import { changedMeanwhile } from './catalog.ts';
 import { currentSnapshot, type Metadata, newMetadata } from './format/metadata.ts';
 import { recordHead } from './heads.ts';
-import { type Catalog, type Listed, locationOf, tableFolder, type Warehouse } from './warehouse.ts';
+import { type Catalog, locationOf, tableFolder, type Version, type Warehouse } from './warehouse.ts';
 
 export interface RestCatalogOptions {
   uri: string;
@@ -59,7 +59,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
     }
   };
 
-  const load = async (warehouse: Warehouse, table: string): Promise<Listed | undefined> => {
+  const load = async (warehouse: Warehouse, table: string): Promise<Version | undefined> => {
     const { status, body } = await ask('GET', await pathTo('namespaces', warehouse.namespace, 'tables', table));
     if (status === 404) return undefined;
     if (status !== 200) throw refused(base, status, `${warehouse.namespace}.${table}`);
@@ -111,7 +111,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
   };
 }
 
-const listedOf = (body: unknown): Listed => {
+const listedOf = (body: unknown): Version => {
   const { 'metadata-location': location, metadata } = body as { 'metadata-location': string; metadata: Metadata };
   // Servers omit empty fields.
   const full = { ...metadata, snapshots: metadata.snapshots ?? [], refs: metadata.refs ?? {} };

@@ -3,15 +3,15 @@ import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import type { Incoming } from '../files/compare-rows.ts';
 import { insertKeys, keysIn, type Partition } from '../files/event-index.ts';
-import { type Files, homesOf, seek } from '../files/merge.ts';
+import { addSought, type Files, locateEvents } from '../files/merge.ts';
 import { type PartitionFile, unitedColumns } from '../files/partition-file.ts';
 import type { Counted } from '../files/read.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { ShapeChanged } from '../sink.ts';
-import { notThere, openIfThere } from './data-file.ts';
+import { missingDataFile, openDataFile } from './data-file.ts';
 import { type ForeignFile, openForeignFiles } from './foreign-files.ts';
 import type { DataFile } from './format/manifest.ts';
-import { type DayRange, daysOf, filesOf, type Table, type TableFile } from './warehouse.ts';
+import { type DayRange, dayRangeOf, filesOf, type Table, type TableFile } from './warehouse.ts';
 
 interface TableFeed {
   table: Table;
@@ -23,14 +23,14 @@ interface TableFeed {
 export const eventFiles = ({ table, feed, source }: TableFeed): Files<Part> => ({
   columns: table.columns,
   async find(incoming, fullWindows) {
-    const { sought, others, from } = await homesOf(table.warehouse.state, feed, incoming);
+    const { sought, others, from } = await locateEvents(table.warehouse.state, feed, incoming);
     for (const one of others) {
       const partition = partitionOf(Math.floor(one.at / DAY_MS));
-      if (partition < from) seek(sought, partition, [one]);
+      if (partition < from) addSought(sought, partition, [one]);
     }
     const days = [
       ...[...sought.keys()].map((partition) => ({ first: partition / 24, last: partition / 24 })),
-      ...fullWindows.map(daysOf),
+      ...fullWindows.map(dayRangeOf),
     ];
     if (days.length === 0) return [];
     const soughtIn = (day: number | undefined): Map<string, Incoming> =>
@@ -42,10 +42,10 @@ export const eventFiles = ({ table, feed, source }: TableFeed): Files<Part> => (
       const within = fullWindows.filter(({ start, end }) => start <= newest && end > oldest);
       // A file with rows that are not ours is not rewritten before a repair.
       const isFixed = foreign !== undefined && !foreign.isCompaction;
-      return { hits: foreign ? -1 : hits, place: { file, sought: here, fullWindows: within, open, isFixed } };
+      return { hits: foreign ? -1 : hits, target: { file, sought: here, fullWindows: within, open, isFixed } };
     });
     // Most events come again with an unchanged time, so the files that cover those times are read first and usually suffice.
-    return parts.sort((a, b) => b.hits - a.hits).map(({ place }) => place);
+    return parts.sort((a, b) => b.hits - a.hits).map(({ target }) => target);
   },
 });
 
@@ -97,7 +97,7 @@ export function ownFile<E extends { file: DataFile }>(table: Table, entry: E, so
     rows: file.rows,
     oldest: instant(lower) ?? Number.NEGATIVE_INFINITY,
     newest: instant(upper) ?? Number.POSITIVE_INFINITY,
-    open: () => openIfThere(table.warehouse, file),
+    open: () => openDataFile(table.warehouse, file),
   };
 }
 
@@ -125,6 +125,6 @@ export async function partsOf(table: Table, of: { source: string; days?: readonl
 
 export async function openPart({ entry, open }: Part): Promise<PartitionFile> {
   const file = await open();
-  if (!file) throw notThere(entry.file.path);
+  if (!file) throw missingDataFile(entry.file.path);
   return file;
 }

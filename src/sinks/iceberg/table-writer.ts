@@ -63,11 +63,11 @@ export function createTableWriter(draft: Draft, table: Table) {
     async rework(part: Part, visit: Visit): Promise<void> {
       const feed = { sink: draft.warehouse.name, stream: table.design.name as StreamName, source: part.source };
       await whileOpen(await openPart(part), async (present) => {
-        const wish = await visit(present);
-        if (wish === 'leave') return;
-        await replace(part, present, wish.edits);
+        const decision = await visit(present);
+        if (decision === 'leave') return;
+        await replace(part, present, decision.edits);
         const id = await findFeed(draft.warehouse.state, feed);
-        recordRework(draft, feed, { id, partition: partitionOf(part.entry.file.day ?? 0) }, wish);
+        recordRework(draft, feed, { id, partition: partitionOf(part.entry.file.day ?? 0) }, decision);
       });
     },
     /** Removes a part. Rows of other sources in a foreign file are rewritten into files of ours. */
@@ -95,8 +95,8 @@ export const writableTable = (
     for (const part of gone) await writer.drop(part);
     const fresh = [...newEvents];
     const inOrder = orderOf(table);
-    for (const { place, findings } of works) {
-      const { file } = place;
+    for (const { target, findings } of works) {
+      const { file } = target;
       await whileOpen(await openPart(file), async (present) => {
         fresh.push(...(await extractMoved(present, findings, rule, table.columns)));
         await writer.replace(file, present, editsOf(findings, rule, table.columns, now));

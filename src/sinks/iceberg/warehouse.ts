@@ -34,7 +34,7 @@ export interface Warehouse {
 export const CATALOG = 'tributary';
 
 /** A version of a table, as the catalog returns it. */
-export interface Listed {
+export interface Version {
   /** The location of the metadata file, which is new with every change. */
   location: string;
   metadata: Metadata;
@@ -44,12 +44,12 @@ export interface Listed {
 export interface Catalog {
   /** Whether the catalog changes in the state's transactions. If not, a table may be ahead of the state. */
   readonly isInState: boolean;
-  load(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
-  create(draft: Draft, design: Design): Promise<Listed>;
+  load(warehouse: Warehouse, table: string): Promise<Version | undefined>;
+  create(draft: Draft, design: Design): Promise<Version>;
   /** Replaces the version `before`. Throws, and changes nothing, if another version is current by now. */
-  replace(draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
+  replace(draft: Draft, table: string, before: Version, metadata: Metadata): Promise<Version>;
   /** The newest version in the table's folder, if the catalog's version is gone or older, because catalog or folder was restored. */
-  findNewer?(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
+  findNewer?(warehouse: Warehouse, table: string): Promise<Version | undefined>;
   /** Moves the catalog to that version. Returns whether there is one. */
   recover?(warehouse: Warehouse, table: string): Promise<boolean>;
 }
@@ -135,7 +135,7 @@ export async function readBytes(warehouse: Warehouse, location: string): Promise
 export const readIfThere = async (warehouse: Warehouse, location: string): Promise<Buffer | undefined> =>
   (await readSmall(warehouse.store, pathOf(warehouse, location)))?.bytes;
 
-export interface Table extends Listed {
+export interface Table extends Version {
   warehouse: Warehouse;
   design: Design;
   columns: readonly FileColumn[];
@@ -241,7 +241,7 @@ export async function manifestFiles(warehouse: Warehouse, metadata: Metadata, ma
   return live.map((entry) => ({ ...entry, file: { ...entry.file, day: undefined } }));
 }
 
-export const daysOf = ({ start, end }: Window): DayRange => ({
+export const dayRangeOf = ({ start, end }: Window): DayRange => ({
   first: Math.floor(start / DAY_MS),
   last: Math.floor((end - 1) / DAY_MS),
 });

@@ -19,7 +19,7 @@ import {
 } from '../files/event-index.ts';
 import { groupBy } from '../files/group-by.ts';
 import { createLayout, freshLayout, planSegments, type Segment } from '../files/layout.ts';
-import { compareFiles, type Files, type Homes, homesOf, seek, type WritableFiles } from '../files/merge.ts';
+import { addSought, compareFiles, type Files, type Located, locateEvents, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import {
   columnsOf,
@@ -48,16 +48,16 @@ type Open = (partition: Partition) => Promise<PartitionFile | undefined>;
 const filesOf = ({ scheme, state }: Lake, feed: number, stream: Stream, open: Open): Files<Partition> => ({
   columns: columnsOf(stream),
   async find(incoming, fullWindows) {
-    const homes = await homesOf(state, feed, incoming);
-    await seekBeforeIndex(state, scheme, feed, homes);
-    for (const { partition } of await filesWithin(state, feed, fullWindows)) seek(homes.sought, partition, []);
-    return [...homes.sought].map(([file, sought]) => ({ file, sought, fullWindows, open: () => open(file) }));
+    const located = await locateEvents(state, feed, incoming);
+    await addBeforeIndex(state, scheme, feed, located);
+    for (const { partition } of await filesWithin(state, feed, fullWindows)) addSought(located.sought, partition, []);
+    return [...located.sought].map(([file, sought]) => ({ file, sought, fullWindows, open: () => open(file) }));
   },
 });
 
 /** Finds events older than the index by time: in the file of their day, and in files that also hold moved events of other days. */
-async function seekBeforeIndex(db: Queryable, scheme: Scheme, feed: number, homes: Homes): Promise<void> {
-  const { sought, others, from } = homes;
+async function addBeforeIndex(db: Queryable, scheme: Scheme, feed: number, located: Located): Promise<void> {
+  const { sought, others, from } = located;
   // A millisecond more on both sides: times have microseconds, and a file's bounds are rounded by the database.
   const window = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
   for (const { at } of others) {
@@ -71,7 +71,7 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, feed: number, home
     const isOfOneDay = oldest >= start && newest < end;
     const moved = isOfOneDay ? [] : others.filter(({ at }) => at >= oldest - 1 && at <= newest + 1);
     const events = [...(byPartition.get(partition) ?? []), ...moved];
-    if (events.length > 0) seek(sought, partition, events);
+    if (events.length > 0) addSought(sought, partition, events);
   }
 }
 
@@ -128,7 +128,7 @@ export async function indexLake(of: Writing, from: Partition, end: Partition): P
 export const writableLake = (change: Change, of: Writing): WritableFiles<Partition> => ({
   ...filesOf(of.lake, of.feed, of.stream, (partition) => openKnown(of, partition)),
   async write({ works, newEvents, now }) {
-    const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
+    const nexts = new Map<Partition, Next>(works.map(({ target, findings }) => [target.file, { findings, added: [] }]));
     for (const one of newEvents) {
       const partition = partitionOf(of.lake.scheme, one.at);
       const next = nexts.get(partition) ?? { findings: undefined, added: [] };

@@ -40,12 +40,12 @@ async function visitFiles(lake: Lake, feed: Feed, visit: Visit<Rework | 'remove'
 async function visitFile(lake: Lake, feed: Feed, partition: Partition, visit: Visit<Rework | 'remove'>) {
   const { state, store } = lake;
   const work = async (change: Change, present: PartitionFile): Promise<void> => {
-    const wish = await visit(present);
-    if (wish === 'leave') return;
+    const decision = await visit(present);
+    if (decision === 'leave') return;
     const id = await findFeed(state, feed);
     const { path, identity } = present;
     const { columns, metadata } = present.file;
-    const next = wish !== 'remove' && { columns, ...wish, path, present, isFresh: true, metadata };
+    const next = decision !== 'remove' && { columns, ...decision, path, present, isFresh: true, metadata };
     const made = next ? await writeNext(lake, next) : undefined;
     if (made) {
       const published = await whileStaged(made.staged, () => made.staged.publish(identity));
@@ -54,7 +54,7 @@ async function visitFile(lake: Lake, feed: Feed, partition: Partition, visit: Vi
       await store.remove(path, identity);
       if (id !== undefined) change.later(dropFile(id, partition));
     }
-    if (wish !== 'remove') recordRework(change, feed, { id, partition }, wish);
+    if (decision !== 'remove') recordRework(change, feed, { id, partition }, decision);
   };
   await inChange(state, feedLock(feed), async (change) =>
     whileOpen(await openOf(lake, feed, partition), async (file) => file && work(change, file)),

@@ -10,7 +10,7 @@ import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Receipt, Sink } from '../sink.ts';
 import { prepareLake, showCoverage } from './catalog.ts';
-import { attestLake, identifyLake, type Listings, pruneLake, reconcile, removeStrays } from './holdings.ts';
+import { attestLake, identifyLake, type Listings, pruneLake, reconcile, removeForeignFiles } from './holdings.ts';
 import type { Lake } from './lake.ts';
 import { compareLake, countLake, indexLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
 import { replaceLinks } from './links.ts';
@@ -47,7 +47,7 @@ export function createParquetSink(lake: Lake) {
     isInState: true,
     identify: (tx, { source, stream }) => identifyLake(tx, lake, { source, stream, sink: lake.name }, listings),
     attest: (stream, source, windows) => attestLake(lake, feed(stream, source), windows, listings),
-    removeForeign: (stream, source, windows) => removeStrays(lake, feed(stream, source), windows),
+    removeForeign: (stream, source, windows) => removeForeignFiles(lake, feed(stream, source), windows),
     removeMoved: (stream, source, window) => removeMovedRows(lake, feed(stream, source), window),
     prune: (stream, source, before) => pruneLake(lake, feed(stream, source), before),
     read: (stream, source, window) => readLake(lake, stream, source, window),

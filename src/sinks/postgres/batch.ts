@@ -12,7 +12,7 @@ import { commitOnce, gather } from '../files/commit.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
 import { type Batch, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
 import { readReceipt, writeReceipt } from './beside.ts';
-import { picked, selectChanged, sendSeen } from './compare.ts';
+import { pickValues, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy, encodeRows } from './copy-encoder.ts';
 import { countRows, isMissing } from './holdings.ts';
 import {
@@ -139,8 +139,8 @@ async function storeEntity(tx: Transaction, load: PostgresLoad, entity: Entity):
   const { stream, rows } = load;
   const newest = newestEntities(entity, stream, rows, POSTGRES_TEXT);
   if (newest.length === 0) return;
-  const places = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
-  const values = picked(createSanitizer(stream, POSTGRES_TEXT).all(newest), places);
+  const indexes = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
+  const values = pickValues(createSanitizer(stream, POSTGRES_TEXT).all(newest), indexes);
   await tx.query(mergeEntity(load, entity, await sendStage(tx, entityStage(entity), values)));
 }
 
@@ -172,8 +172,8 @@ async function storeKnown(tx: Transaction, load: PostgresLoad, known: readonly K
   const changed = rows.filter(({ id }) => ids.has(storableText(id)));
   const values = [...createSanitizer(stream, POSTGRES_TEXT).all(changed)];
   const staged = await sendStage(tx, changedStage(stream), values);
-  const places = known.filter(({ event_id }) => ids.has(event_id));
-  await tx.query(mergeStage(load, staged, places));
+  const changedKnown = known.filter(({ event_id }) => ids.has(event_id));
+  await tx.query(mergeStage(load, staged, changedKnown));
   if (partition === 'month') await tx.query(followStage(load, staged));
   return changed;
 }

@@ -27,20 +27,20 @@ const EXTRA = { name: '_extra', kind: 'json' } as const;
 
 /** The compared columns, with the index of each in a row of `createSanitizer`. */
 const comparedColumns = (stream: Stream) => [
-  ...ownColumns(stream).map((column) => ({ ...column, place: stream.columns.indexOf(column) })),
-  { ...EXTRA, place: stream.columns.length },
+  ...ownColumns(stream).map((column) => ({ ...column, index: stream.columns.indexOf(column) })),
+  { ...EXTRA, index: stream.columns.length },
 ];
 
 export const seenStage = (stream: Stream): Stage => ({ name: 'seen', columns: comparedColumns(stream) });
 
 /** Sends the compared columns of rows from `createSanitizer`. */
 export function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonly Value[]>): Promise<Staged> {
-  const places = comparedColumns(stream).map(({ place }) => place);
-  return sendStage(tx, seenStage(stream), picked(rows, places));
+  const indexes = comparedColumns(stream).map(({ index }) => index);
+  return sendStage(tx, seenStage(stream), pickValues(rows, indexes));
 }
 
-export const picked = (rows: Iterable<readonly Value[]>, places: readonly number[]): Value[][] =>
-  Array.from(rows, (values) => places.map((place) => values[place] ?? null));
+export const pickValues = (rows: Iterable<readonly Value[]>, indexes: readonly number[]): Value[][] =>
+  Array.from(rows, (values) => indexes.map((index) => values[index] ?? null));
 
 /** Rows that differ, that somebody else wrote, or that were missing and are back; unless this run has already read a newer version. */
 export function selectChanged(target: Target, staged: Staged, known: readonly Known[]): Sql {

@@ -39,7 +39,7 @@ function joinedEnds(stream: Stream): number[] {
   const keys = entitiesOf(stream).map(({ key }) => key);
   const ends: number[] = [];
   stream.columns.forEach(({ name }, i, columns) => {
-    const end = columns.findIndex((column, place) => place > i && !column.volatile);
+    const end = columns.findIndex((column, at) => at > i && !column.volatile);
     if (keys.includes(name)) ends[i + 1] = end < 0 ? columns.length : end;
   });
   return ends;

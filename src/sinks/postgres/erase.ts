@@ -8,7 +8,7 @@ import type { Erasure } from '../sink.ts';
 import { KEPT } from '../table-columns.ts';
 import type { Of } from './holdings.ts';
 import { HISTORY } from './links.ts';
-import { keysName, keysPlace, monthsOf, monthTable } from './months.ts';
+import { keysName, monthsOf, monthTable, qualifiedKeys } from './months.ts';
 import { describeTable, lockSchema, type Partition } from './table.ts';
 
 type Touched = Record<string, number>;
@@ -17,8 +17,8 @@ type Touched = Record<string, number>;
 export async function erase(db: Database, schema: string, erasure: Erasure) {
   const clicks: Instant[] = [];
   const touched = await db.transaction((tx) =>
-    eachTable(tx, schema, erasure, async (change, place, columns) => {
-      const done = await tx.query<{ at?: Instant }>(sqlOf(change, place, columns));
+    eachTable(tx, schema, erasure, async (change, relation, columns) => {
+      const done = await tx.query<{ at?: Instant }>(sqlOf(change, relation, columns));
       if (change.table === 'clicks') clicks.push(...done.flatMap(({ at }) => at ?? []));
       return done.length;
     }),
@@ -27,8 +27,8 @@ export async function erase(db: Database, schema: string, erasure: Erasure) {
 }
 
 export const countErased = (db: Queryable, schema: string, erasure: Erasure): Promise<Touched> =>
-  eachTable(db, schema, erasure, async ({ where }, place) => {
-    const [found] = await db.query<{ rows: number }>(sql`select count(*)::int as rows from ${place} where ${where}`);
+  eachTable(db, schema, erasure, async ({ where }, relation) => {
+    const [found] = await db.query<{ rows: number }>(sql`select count(*)::int as rows from ${relation} where ${where}`);
     return found?.rows ?? 0;
   });
 
@@ -37,7 +37,7 @@ async function eachTable(
   db: Queryable,
   schema: string,
   erasure: Erasure,
-  work: (change: Change, place: Sql, columns: readonly string[]) => Promise<number>,
+  work: (change: Change, relation: Sql, columns: readonly string[]) => Promise<number>,
 ): Promise<Touched> {
   const touched: Touched = {};
   for (const change of changesFor(erasure)) {
@@ -79,16 +79,16 @@ function changesFor(erasure: Erasure): Change[] {
   ];
 }
 
-function sqlOf({ where, empties }: Change, place: Sql, columns: readonly string[]): Sql {
+function sqlOf({ where, empties }: Change, relation: Sql, columns: readonly string[]): Sql {
   if (!empties) {
     const time = columns.includes('timestamp') ? sql`${instantOf('"timestamp"')} as at` : raw('1');
-    return sql`delete from ${place} where ${where} returning ${time}`;
+    return sql`delete from ${relation} where ${where} returning ${time}`;
   }
   // By the columns of the actual table: evolved columns may hold personal data, too.
   const sets = columns
     .filter((column) => !KEPT.has(column) && empties(column))
     .map((column) => `${quoteIdent(column)} = null`);
-  return sql`update ${place} set ${raw([...sets, '_synced_at = now()'].join(', '))} where ${where} returning 1`;
+  return sql`update ${relation} set ${raw([...sets, '_synced_at = now()'].join(', '))} where ${where} returning 1`;
 }
 
 /** Rows that one statement deletes, in about ten milliseconds. */
@@ -99,18 +99,18 @@ export async function prune(db: Database, of: Of, partition: Partition, before: 
   const { schema, stream, source } = of;
   const tables = await tablesBefore(db, of, partition, before);
   for (const { name, to } of tables) {
-    const place = nameIn(schema, name);
-    if (to !== undefined && to <= before && (await dropIfAlone(db, of, place))) continue;
-    if ((await deleteStep(db, place, source, before)) === STEP) return true;
+    const relation = nameIn(schema, name);
+    if (to !== undefined && to <= before && (await dropIfAlone(db, of, relation))) continue;
+    if ((await deleteStep(db, relation, source, before)) === STEP) return true;
   }
-  return partition !== 'none' && (await deleteStep(db, keysPlace(schema, stream), source, before)) === STEP;
+  return partition !== 'none' && (await deleteStep(db, qualifiedKeys(schema, stream), source, before)) === STEP;
 }
 
-async function deleteStep(db: Queryable, place: Sql, source: string, before: Instant): Promise<number> {
+async function deleteStep(db: Queryable, relation: Sql, source: string, before: Instant): Promise<number> {
   const [done] = await db.query<{ rows: number }>(sql`
     with deleted as (
-      delete from ${place} where ctid = any(array(
-        select ctid from ${place} where _source || '' = ${source} and "timestamp" < ${toIso(before)} limit ${raw(STEP)})) returning 1)
+      delete from ${relation} where ctid = any(array(
+        select ctid from ${relation} where _source || '' = ${source} and "timestamp" < ${toIso(before)} limit ${raw(STEP)})) returning 1)
     select count(*)::int as rows from deleted`);
   return done?.rows ?? 0;
 }
@@ -132,12 +132,12 @@ async function tablesBefore(db: Queryable, { schema, stream }: Of, partition: Pa
   });
 }
 
-async function dropIfAlone(db: Database, { schema, source }: Of, place: Sql): Promise<boolean> {
+async function dropIfAlone(db: Database, { schema, source }: Of, relation: Sql): Promise<boolean> {
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
-    const others = await tx.query(sql`select from ${place} where _source <> ${source} limit 1`);
+    const others = await tx.query(sql`select from ${relation} where _source <> ${source} limit 1`);
     if (others.length > 0) return false;
-    await tx.query(sql`drop table ${place}`);
+    await tx.query(sql`drop table ${relation}`);
     return true;
   });
 }

@@ -7,7 +7,7 @@ import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/s
 import type { Window } from '../../model/window.ts';
 import { type Asked, type Held, NO_TABLE } from '../sink.ts';
 import { RECEIPTS } from './beside.ts';
-import { keysPlace } from './months.ts';
+import { qualifiedKeys } from './months.ts';
 import { isThere } from './table.ts';
 import type { Viewed } from './views.ts';
 
@@ -139,7 +139,7 @@ export async function removeOthers(db: Database, of: Of, windows: readonly Windo
 /** Deletes keys whose rows are gone: they outlive rows that somebody deleted, truncated or dropped with their partition. */
 export async function releaseKeys(db: Database, of: Of, windows: readonly Window[]): Promise<void> {
   const { schema, stream, source } = of;
-  const [table, keys] = [nameIn(schema, stream.name), keysPlace(schema, stream)];
+  const [table, keys] = [nameIn(schema, stream.name), qualifiedKeys(schema, stream)];
   const isLeft = await isThere(db, schema, stream.name);
   const isGone = isLeft
     ? sql`not exists (select from ${table} t where (t._source, t.event_id, t."timestamp") = (k._source, k.event_id, k."timestamp"))`

@@ -4,7 +4,7 @@ import { toIso } from '../../model/instant.ts';
 import { LINK_COUNTERS, LINKS, SOURCE } from '../../model/streams.ts';
 import { createSanitizer, POSTGRES_TEXT } from '../merge-rule.ts';
 import type { LinksSnapshot, Receipt } from '../sink.ts';
-import { picked } from './compare.ts';
+import { pickValues } from './compare.ts';
 import { entityStage, mergedValue } from './merge.ts';
 import { type Staged, sendStage } from './staged.ts';
 import { type Table, type TableColumn, toTableColumn } from './table.ts';
@@ -14,7 +14,7 @@ export async function replaceLinks(tx: Transaction, schema: string, snapshot: Li
   const { rows } = snapshot;
   const sanitizer = createSanitizer(LINKS, POSTGRES_TEXT);
   // Without `_extra`, which the table of links does not have.
-  const values = picked(sanitizer.all(rows), [...LINKS.columns.keys()]);
+  const values = pickValues(sanitizer.all(rows), [...LINKS.columns.keys()]);
   const staged = await sendStage(tx, entityStage(LINKS), values);
   const [done] = await tx.query<{ new: number; changed: number }>(mergeListing(schema, staged, snapshot));
   const missing = snapshot.isProven ? await tx.query(markMissing(schema, snapshot)) : [];

@@ -3,7 +3,7 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import { CUSTOMER_KNOWLEDGE, type Entity, LINK_COUNTERS, type Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { isOurs, type Of } from './holdings.ts';
-import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
+import { isWithin, type Month, monthsOf, qualifiedKeys } from './months.ts';
 import type { Stage, Staged } from './staged.ts';
 import type { Partition } from './table.ts';
 
@@ -29,7 +29,7 @@ export interface Known {
 
 export const selectKnown = ({ schema, stream, partition, source }: Target, ids: readonly string[]): Sql => sql`
   select event_id, ${instantOf('"timestamp"')} as at
-  from ${partition === 'month' ? keysPlace(schema, stream) : nameIn(schema, stream.name)}
+  from ${partition === 'month' ? qualifiedKeys(schema, stream) : nameIn(schema, stream.name)}
   where _source = ${source} and event_id = any(${ids})`;
 
 /**
@@ -45,7 +45,7 @@ export function joinKnown(target: Target, known: readonly Known[], columns: stri
   const table = nameIn(schema, stream.name);
   if (partition === 'none') return sql`${row(table, columns)} t`;
   const isThere = ` and r."timestamp" = k."timestamp" and (${isWithin('r."timestamp"', monthsOfKnown(known))})`;
-  return sql`${row(keysPlace(schema, stream), '"timestamp"')} k ${row(table, columns, isThere)} t`;
+  return sql`${row(qualifiedKeys(schema, stream), '"timestamp"')} k ${row(table, columns, isThere)} t`;
 }
 
 const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.map(({ at }) => at));
@@ -75,7 +75,7 @@ export function mergeStage(target: Target, staged: Staged, known: readonly Known
 
 /** After the merge, updates the keys of events whose time changed. */
 export const followStage = ({ schema, stream, source }: Of, staged: Staged): Sql => sql`
-  insert into ${keysPlace(schema, stream)} as k (_source, event_id, "timestamp")
+  insert into ${qualifiedKeys(schema, stream)} as k (_source, event_id, "timestamp")
   select ${source}, s.event_id, s."timestamp" from ${staged('s')}
   on conflict (_source, event_id) do update set "timestamp" = excluded."timestamp" where k."timestamp" <> excluded."timestamp"`;
 

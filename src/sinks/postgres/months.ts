@@ -7,7 +7,7 @@ import type { Stream, StreamName } from '../../model/streams.ts';
 import { POSTGRES_TYPES } from '../table-columns.ts';
 import { lockSchema, type Table } from './table.ts';
 
-interface Whole {
+interface StreamTable {
   schema: string;
   stream: StreamName;
 }
@@ -57,7 +57,7 @@ export const isWithin = (column: string, months: readonly Month[]): string =>
 export const monthTable = (stream: StreamName, { suffix }: Month): string => `${stream}_${suffix}`;
 
 /** Created first, then attached: `create table … partition of` would wait for every reader of the stream and block new ones. */
-function createMonth({ schema, stream }: Whole, month: Month): Sql {
+function createMonth({ schema, stream }: StreamTable, month: Month): Sql {
   const [whole, part] = [nameIn(schema, stream), nameIn(schema, monthTable(stream, month))];
   const [from, to] = [month.from && quoteLiteral(month.from), month.to && quoteLiteral(month.to)];
   return raw(`
@@ -67,17 +67,17 @@ function createMonth({ schema, stream }: Whole, month: Month): Sql {
 }
 
 /** Runs before the rows' own transaction, so that the locks end at once. A partition that stays empty does no harm. */
-export async function ensureMonths(db: Database, whole: Whole, instants: readonly Instant[]): Promise<void> {
+export async function ensureMonths(db: Database, table: StreamTable, instants: readonly Instant[]): Promise<void> {
   const needed = monthsOf(instants);
-  if (needed.length === 0 || (await missing(db, whole, needed)).length === 0) return;
+  if (needed.length === 0 || (await missingMonths(db, table, needed)).length === 0) return;
   await db.transaction(async (tx) => {
-    await tx.query(lockSchema(whole.schema));
+    await tx.query(lockSchema(table.schema));
     // Checked again under the lock, because another process may have created them in between.
-    for (const month of await missing(tx, whole, needed)) await tx.query(createMonth(whole, month));
+    for (const month of await missingMonths(tx, table, needed)) await tx.query(createMonth(table, month));
   });
 }
 
-async function missing(db: Queryable, { schema, stream }: Whole, needed: readonly Month[]): Promise<Month[]> {
+async function missingMonths(db: Queryable, { schema, stream }: StreamTable, needed: readonly Month[]) {
   const wanted = needed.map((month) => monthTable(stream, month));
   const found = await db.query<{ name: string; attached: boolean }>(sql`
     select c.relname::text as name, coalesce(i.inhparent = p.oid, false) as attached
@@ -85,9 +85,9 @@ async function missing(db: Queryable, { schema, stream }: Whole, needed: readonl
     left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = p.oid
     where p.relnamespace = (select oid from pg_namespace where nspname = ${schema}) and p.relname = ${stream}
       and c.relname = any(${wanted})`);
-  const astray = found.find(({ attached }) => !attached)?.name;
-  if (astray !== undefined) {
-    throw new ConfigError(`${schema}.${astray} is in the way: it is a table, and no partition of ${stream}`, {
+  const detached = found.find(({ attached }) => !attached)?.name;
+  if (detached !== undefined) {
+    throw new ConfigError(`${schema}.${detached} is in the way: it is a table, and no partition of ${stream}`, {
       kept: 'nothing was written; the cursor stays where it was',
       next: `if it was detached, attach it again or rename it; then run again`,
     });
@@ -115,7 +115,7 @@ export const keysTable = ({ name }: Stream): Table => ({
   indexes: [],
 });
 
-export const keysPlace = (schema: string, { name }: Stream): Sql => nameIn(schema, keysName(name));
+export const qualifiedKeys = (schema: string, { name }: Stream): Sql => nameIn(schema, keysName(name));
 
 export const copyIntoKeys = (schema: string, stream: Stream): string =>
-  `copy ${keysPlace(schema, stream)} (${COLUMNS.map(({ name }) => quoteIdent(name)).join(', ')}) from stdin (format binary)`;
+  `copy ${qualifiedKeys(schema, stream)} (${COLUMNS.map(({ name }) => quoteIdent(name)).join(', ')}) from stdin (format binary)`;

@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
 import { onDisk } from '../../../model/io-errors.ts';
 import { holdName, identityOf, isAbandoned, isLeft, isLock, openFile, whileLocked, writeAt } from './folder-file.ts';
-import { type Listed, ReplacedMeanwhile, type Store } from './store.ts';
+import { type ListedFile, ReplacedMeanwhile, type Store } from './store.ts';
 
 /** A lake in a folder. A rename within one directory is atomic: readers see either the complete old file or the complete new one. */
 export function createFolderStore(path: string, { fileMode }: { fileMode?: number | undefined } = {}): Store {
@@ -70,7 +70,7 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
         if (!found.startsWith(`${folder}/${beginning}`)) continue;
         const stats = await lstat(join(root, found), { bigint: true }).catch(ifAbsent);
         if (!stats?.isFile()) continue;
-        yield { path: found, identity: identityOf(stats), modifiedAt: Number(stats.mtimeMs) } satisfies Listed;
+        yield { path: found, identity: identityOf(stats), modifiedAt: Number(stats.mtimeMs) } satisfies ListedFile;
       }
     },
     async open(file) {

@@ -7,7 +7,7 @@ export interface Store {
   /** Listing files costs requests. */
   readonly isRemote: boolean;
   /** Every file below a folder, at any depth; with `beginning`, only files whose path within the folder starts with it. */
-  list(folder: string, beginning?: string): AsyncIterable<Listed>;
+  list(folder: string, beginning?: string): AsyncIterable<ListedFile>;
   open(path: string): Promise<OpenFile | undefined>;
   stage(path: string): Promise<Staged>;
   /** Deletes a file; with an identity, throws unless it is still that file. */
@@ -17,7 +17,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-export interface Listed {
+export interface ListedFile {
   path: string;
   identity: string;
   modifiedAt: number;

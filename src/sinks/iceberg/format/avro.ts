@@ -64,11 +64,11 @@ export function decodeAvro<T>(bytes: Buffer) {
     const end = size.offset + size.value;
     if (count.offset < 0 || size.offset < 0 || end + SYNC_BYTES > bytes.length) throw new RangeError('it is cut short');
     const block = unpack(bytes.subarray(size.offset, end));
-    for (let i = 0, place = 0; i < count.value; i++) {
-      const record = type.decode(block, place) as { value: T; offset: number };
+    for (let i = 0, offset = 0; i < count.value; i++) {
+      const record = type.decode(block, offset) as { value: T; offset: number };
       if (record.offset < 0) throw new RangeError('a record is cut short');
       records.push(record.value);
-      place = record.offset;
+      offset = record.offset;
     }
     at = end + SYNC_BYTES;
   }

@@ -93,8 +93,8 @@ async function joinFiles(writer: TableWriter, files: readonly TableFile[]): Prom
 /** Merges files in order, with only overlapping row groups in memory: a row waits until no later row group can hold a smaller one. */
 async function* joinedPieces(table: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
   const { design, columns } = table;
-  const place = columns.findIndex(({ name }) => name === design.sortedBy);
-  const key = (row: LakeRow): Value => row[place] ?? null;
+  const index = columns.findIndex(({ name }) => name === design.sortedBy);
+  const key = (row: LakeRow): Value => row[index] ?? null;
   const groups = files
     .flatMap((from) =>
       from.file.groups.map((group) => {

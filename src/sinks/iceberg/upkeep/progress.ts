@@ -21,7 +21,7 @@ const STATEMENTS = [SINCE, SET_ASIDE, FILTERS, THROUGH];
 const isStatement = (key: string): boolean => STATEMENTS.some((one) => key === one || key.startsWith(`${one}.`));
 
 /** How far a table's statement may lag behind the ledger. */
-const LATEST_MS = 15 * 60_000;
+const MAX_LAG_MS = 15 * 60_000;
 
 /** No completeness is stated for customers, which are as last seen. Links have a cursor, and so a statement, only if they are listed. */
 export const statesProgress = ({ isByDay, name }: Design): boolean => isByDay || name === LINKS.name;
@@ -72,11 +72,11 @@ export function withProgress(metadata: Metadata, proven: Proven): Metadata {
 function isDue({ properties }: Metadata, wanted: Proven): boolean {
   const keys = new Set([...Object.keys(properties).filter(isStatement), ...Object.keys(wanted)]);
   return [...keys].some((key) => {
-    const [stated, true_] = [properties[key], wanted[key]];
-    if (stated === true_) return false;
-    if (!key.startsWith(THROUGH) || stated === undefined || true_ === undefined) return true;
-    const behind = Date.parse(true_) - Date.parse(stated);
-    return behind < 0 || behind >= LATEST_MS;
+    const [stated, proven] = [properties[key], wanted[key]];
+    if (stated === proven) return false;
+    if (!key.startsWith(THROUGH) || stated === undefined || proven === undefined) return true;
+    const behind = Date.parse(proven) - Date.parse(stated);
+    return behind < 0 || behind >= MAX_LAG_MS;
   });
 }
 
@@ -84,14 +84,14 @@ function isDue({ properties }: Metadata, wanted: Proven): boolean {
 export async function publishProgress(warehouse: Warehouse, stream: StreamName): Promise<void> {
   const { state, catalog } = warehouse;
   const design = streamDesign(STREAMS[stream]);
-  const toSay = async () => {
+  const findDue = async () => {
     const listed = await catalog.load(warehouse, stream);
     const proven = listed && (await provenOf(state, warehouse, design));
     return proven && isDue(listed.metadata, proven) ? { listed, proven } : undefined;
   };
-  if (!(await toSay())) return;
+  if (!(await findDue())) return;
   await inDraft(warehouse, stream, async (draft) => {
-    const due = await toSay();
+    const due = await findDue();
     if (due) await catalog.replace(draft, stream, due.listed, withProgress(due.listed.metadata, due.proven));
   });
 }

@@ -43,7 +43,7 @@ export const bitsFor = (count: number): number => Math.max(1, 32 - Math.clz32(co
 
 export interface Dictionary {
   entries: Stored[];
-  places: Uint32Array;
+  indexes: Uint32Array;
 }
 
 /** If most of the first values are distinct, the column gets no dictionary. */
@@ -53,23 +53,23 @@ const MOST_ENTRIES = 2 ** 16;
 /** A dictionary stores each distinct value once. If half of the values are distinct (ids, times), it would only add to the size. */
 export function findDictionary(values: readonly Stored[]): Dictionary | undefined {
   const known = new Map<Stored, number>();
-  const places = new Uint32Array(values.length);
+  const indexes = new Uint32Array(values.length);
   const most = Math.min(values.length / 2, MOST_ENTRIES);
   let last: Stored | undefined;
-  let place = 0;
+  let index = 0;
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as Stored;
     if (value !== last) {
-      place = known.get(value) ?? known.size;
-      if (place === known.size) {
-        if (place >= most || (i === PROBE && place > PROBE * 0.8)) return undefined;
-        known.set(value, place);
+      index = known.get(value) ?? known.size;
+      if (index === known.size) {
+        if (index >= most || (i === PROBE && index > PROBE * 0.8)) return undefined;
+        known.set(value, index);
       }
       last = value;
     }
-    places[i] = place;
+    indexes[i] = index;
   }
-  return known.size === 0 ? undefined : { entries: [...known.keys()], places };
+  return known.size === 0 ? undefined : { entries: [...known.keys()], indexes };
 }
 
 /** Most characters of a text bound: longer ones enlarge the footer without helping readers. */

@@ -13,30 +13,30 @@ const VERSION = 1;
 const TYPE_ORDER = { field_1: {} };
 
 /** The metadata entry that repeats the offsets of row groups and footer, to detect a truncated or altered file. */
-export const PLACES = 'tributary.places';
+export const POSITIONS = 'tributary.places';
 
-export const placesText = (groups: ReadonlyArray<{ start: number; end: number }>, footerAt: number): string =>
+export const positionsText = (groups: ReadonlyArray<{ start: number; end: number }>, footerAt: number): string =>
   [...groups.map(({ start, end }) => `${start}-${end}`), footerAt].join();
 
-interface Places {
+interface Positions {
   /** The groups, none of them empty. */
   starts: readonly number[];
   footerAt: number;
 }
 
-/** Encodes the footer, its length and MAGIC. Without `places` the row groups follow one another. */
+/** Encodes the footer, its length and MAGIC. Without `positions` the row groups follow one another. */
 export function encodeFooter(
   columns: readonly FileColumn[],
   groups: readonly PlacedGroup[],
   metadata: Readonly<Record<string, string>>,
-  places?: Places,
+  positions?: Positions,
 ): Uint8Array {
   const leaves = leavesOf(columns);
   const filled = groups.filter(({ rows }) => rows > 0);
-  const { starts, footerAt } = places ?? oneAfterAnother(filled);
+  const { starts, footerAt } = positions ?? oneAfterAnother(filled);
   const placed = filled.map((group, i) => groupEntry(leaves, group, starts[i] as number));
   const ranges = filled.map(({ length }, i) => ({ start: starts[i] as number, end: (starts[i] as number) + length }));
-  const entries = Object.entries({ ...metadata, [PLACES]: placesText(ranges, footerAt) });
+  const entries = Object.entries({ ...metadata, [POSITIONS]: positionsText(ranges, footerAt) });
   const out = new Bytes();
   writeThrift(out, {
     field_1: VERSION,
@@ -52,7 +52,7 @@ export function encodeFooter(
   return out.getBytes();
 }
 
-function oneAfterAnother(groups: readonly PlacedGroup[]): Places {
+function oneAfterAnother(groups: readonly PlacedGroup[]): Positions {
   let footerAt = MAGIC.length;
   const starts = groups.map(({ length }) => {
     footerAt += length;

@@ -67,7 +67,7 @@ function writeChunk(
     const { entries } = dictionary;
     page(encodeEntries(leaf, dictionary), DICTIONARY_PAGE, { field_7: { field_1: entries.length, field_2: plain } });
     dataAt = out.offset;
-    dataPage(encodePlaces(leaf, stored, dictionary), rows.length, ENCODING.dictionary);
+    dataPage(encodeIndexes(leaf, stored, dictionary), rows.length, ENCODING.dictionary);
   } else {
     for (const { body, values } of plainPages(leaf, stored)) dataPage(body, values, plain);
   }
@@ -92,12 +92,12 @@ function encodeEntries({ type }: Leaf, { entries }: Dictionary): Uint8Array {
   return out.getBytes();
 }
 
-function encodePlaces(leaf: Leaf, { levels }: StoredLeaf, { entries, places }: Dictionary): Uint8Array {
+function encodeIndexes(leaf: Leaf, { levels }: StoredLeaf, { entries, indexes }: Dictionary): Uint8Array {
   const out = new Bytes();
   const width = bitsFor(entries.length);
   putLevels(out, leaf, levels);
   out.appendUint8(width);
-  writeRuns(out, places, width);
+  writeRuns(out, indexes, width);
   return out.getBytes();
 }
 

@@ -3,7 +3,7 @@ import { Fault, RetryLater } from '../../../model/errors.ts';
 import type { Compression } from './compression.ts';
 import { parseMetadata, readValues } from './decode.ts';
 import { PUT, plainBytes } from './encodings.ts';
-import { CREATED_BY, PLACES, placesText } from './footer.ts';
+import { CREATED_BY, POSITIONS, positionsText } from './footer.ts';
 import {
   type Bound,
   type ByteSource,
@@ -50,9 +50,9 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
   if (!metadata.created_by?.startsWith(WRITER)) throw foreign(source, `it says ${metadata.created_by ?? 'nothing'}`);
   const columns = readColumns(source, metadata);
   const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, metadata, group));
-  const { [PLACES]: places, ...entries } = readEntries(metadata);
-  if (places !== placesText(groups, footerAt)) throw torn(source, 'bytes are missing in it, or too many');
-  checkPlaces(source, groups, footerAt);
+  const { [POSITIONS]: positions, ...entries } = readEntries(metadata);
+  if (positions !== positionsText(groups, footerAt)) throw torn(source, 'bytes are missing in it, or too many');
+  checkPositions(source, groups, footerAt);
   const rows = groups.reduce((sum, group) => sum + group.rows, 0);
   if (rows !== Number(metadata.num_rows)) throw torn(source, 'its groups do not add up to its rows');
   return { footerAt, columns, rows, metadata: entries, groups, footer: metadata };
@@ -91,7 +91,7 @@ async function readEnding(source: ByteSource): Promise<Uint8Array> {
 const isMagic = (bytes: Uint8Array): boolean => Buffer.compare(bytes, MAGIC) === 0;
 
 /** Row groups lie between MAGIC and the footer, in any order and with gaps, but must not overlap. */
-function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {
+function checkPositions(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {
   let at = MAGIC.length;
   for (const { start, end } of [...groups].sort((a, b) => a.start - b.start)) {
     if (start < at) throw torn(source, 'its groups overlap');
