@@ -4,7 +4,7 @@ import { nameIn, quoteIdent, quoteLiteral, raw, type Sql, sql } from '../../../c
 import type { View } from '../../views/view.ts';
 
 /** A view that is out of date and could not be replaced. Nothing but the view itself is affected. */
-interface ViewFault {
+export interface ViewFault {
   view: string;
   says: string;
   fix: string;
