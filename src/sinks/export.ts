@@ -14,7 +14,7 @@ import { onDisk } from '../model/io-errors.ts';
 import { stringifyJson } from '../model/json.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
 import { createSanitizer, UTF8_TEXT } from './merge-rule.ts';
-import { encodeFooter, encodeGroup, type FileColumn, MAGIC, type PlacedGroup } from './parquet/format/index.ts';
+import { type EncodedGroup, encodeFooter, encodeGroup, type FileColumn, MAGIC } from './parquet/format/index.ts';
 
 /** An export file, written sequentially. */
 export type RowFile = ReturnType<typeof createRowFile>;
@@ -119,7 +119,7 @@ const quoted = (text: string): string =>
 const GROUP_ROWS = 20_000;
 
 function asParquet(columns: readonly FileColumn[]): Encoding {
-  const groups: PlacedGroup[] = [];
+  const groups: EncodedGroup[] = [];
   let waiting: (readonly Value[])[] = [];
   const flush = async (): Promise<Uint8Array> => {
     const { bytes, ...group } = await encodeGroup(columns, waiting, 'zstd');

@@ -108,7 +108,7 @@ const WITHOUT = {
   compare: 'cannot be compared with the service',
   identify: 'cannot identify itself',
   attest: 'cannot count its rows',
-  glance: 'cannot be looked at',
+  glance: 'cannot tell whether it has rows',
   removeForeign: 'cannot remove rows of other writers',
   prune: 'cannot delete old rows',
   read: 'cannot be read back',

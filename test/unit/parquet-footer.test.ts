@@ -69,7 +69,7 @@ describe('the footer', () => {
     const error = await readFooter(sourceOf(file.subarray(0, -1))).catch((e) => e);
     expect(error.describe()).toBe(
       [
-        'test.parquet is not a whole Parquet file: it does not begin and end as one',
+        'test.parquet is not a complete Parquet file: it lacks the magic bytes at its start or end',
         'kept: the file as it is',
         'next: move it away and run again, or run verify --repair: what it held is read again',
       ].join('\n'),

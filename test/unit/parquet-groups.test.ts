@@ -121,7 +121,7 @@ describe('groups', () => {
       rowsOf(0).map((row) => row.slice(1)),
       'zstd',
     );
-    expect(() => encodeFooter(COLUMNS, [group], {})).toThrow('cannot stand in a file');
+    expect(() => encodeFooter(COLUMNS, [group], {})).toThrow('does not fit a file');
   });
 
   it.each<Compression>(['zstd', 'snappy', 'gzip'])(

@@ -9,6 +9,17 @@ import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Batch, type Receipt, resolveInDoubt, type Stored } from '../sink.ts';
 import type { Change } from './change.ts';
+import type { ReadAgainMs } from './event-index.ts';
+import type { Store } from './store/store.ts';
+
+/** What the sinks that write files have in common. */
+export interface FileSink {
+  name: string;
+  store: Store;
+  /** The state database: cursors, and the index of the partition of each recent event. */
+  state: Database;
+  readAgainMs: ReadAgainMs;
+}
 
 /** The rows of a source, and how far they advance its ledger and cursor. */
 export interface Load {

@@ -32,7 +32,7 @@ export async function enterFeed(state: Queryable, { sink, stream, source }: Feed
     on conflict (sink, stream, source) do update set unsettled = t.unsettled or ${isMarked}
     returning id, coalesce((select unsettled from tributary.lake_tracks before where before.id = t.id), true) as "isUnsettled",
       ${instantOf('now()')} as now`);
-  if (!entered) throw new Error('the feed was written and did not come back');
+  if (!entered) throw new Error('the insert of the feed returned no row');
   return entered;
 }
 
@@ -176,6 +176,6 @@ export const dropFile = (feedId: number, partition: Partition): Sql => sql`
 
 export async function databaseNow(tx: Queryable): Promise<Instant> {
   const [row] = await tx.query<{ now: Instant }>(sql`select ${instantOf('now()')} as now`);
-  if (!row) throw new Error('the database does not know the time');
+  if (!row) throw new Error('select now() returned no row');
   return row.now;
 }

@@ -74,7 +74,8 @@ export async function openParquet(store: Store, path: string, accept: (file: Rea
 
 export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant } {
   const range = group.ranges.get('timestamp');
-  if (typeof range?.min !== 'number' || typeof range.max !== 'number') throw new Error('a group without times');
+  if (typeof range?.min !== 'number' || typeof range.max !== 'number')
+    throw new Error('a row group has no time bounds');
   return { oldest: range.min, newest: range.max };
 }
 

@@ -1,12 +1,12 @@
 import {
   type Compression,
+  type EncodedGroup,
   encodeFooter,
   encodeGroup,
   type FileColumn,
   fitsSchema,
   MAGIC,
   type ParquetFile,
-  type PlacedGroup,
   readFooter,
   type StoredGroup,
 } from '../parquet/format/index.ts';
@@ -39,7 +39,7 @@ export async function writeFile(
 ): Promise<(ParquetFile & { bytes: number }) | undefined> {
   const layout = around?.layout ?? freshLayout();
   const isKept = layout.kept.length > 0;
-  const written: Array<PlacedGroup & { start: number }> = [];
+  const written: Array<EncodedGroup & { start: number }> = [];
   const copy = async (from: PartitionFile, range: ByteRange, start: number): Promise<void> => {
     let at = start;
     for await (const bytes of from.bytes(range)) {

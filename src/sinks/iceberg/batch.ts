@@ -60,7 +60,7 @@ export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Rece
 function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Receipt[]> {
   const { state } = warehouse;
   const [first] = loads;
-  if (!first) throw new Error('something is committed');
+  if (!first) throw new Error('a commit needs at least one batch');
   return inDraft<Receipt[]>(
     warehouse,
     first.stream.name,

@@ -3,7 +3,7 @@ import { StopStream } from '../../model/errors.ts';
 import { type LakeRow, META, openParquet } from '../files/partition-file.ts';
 import { whileStaged } from '../files/store/store.ts';
 import { type Piece, writeFile } from '../files/write-file.ts';
-import { compareText, type FileColumn, leavesOf, type PlacedGroup } from '../parquet/format/index.ts';
+import { compareText, type EncodedGroup, type FileColumn, leavesOf } from '../parquet/format/index.ts';
 import type { NewFile } from './change-table.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
 import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, type Warehouse } from './warehouse.ts';
@@ -75,10 +75,10 @@ function compareBounds(type: string, a: Buffer, b: Buffer): number {
 }
 
 /** Column statistics of the whole file, from those of its row groups. Iceberg encodes bounds as Parquet does. */
-function metricsOf(columns: readonly FileColumn[], groups: readonly PlacedGroup[]): Map<number, ColumnMetrics> {
+function metricsOf(columns: readonly FileColumn[], groups: readonly EncodedGroup[]): Map<number, ColumnMetrics> {
   const metrics = new Map<number, ColumnMetrics>();
   for (const [i, { fieldId, type }] of leavesOf(columns).entries()) {
-    if (fieldId === undefined) throw new Error('a column of an Iceberg table has a number');
+    if (fieldId === undefined) throw new Error('a column of an Iceberg table has no field id');
     const chunks = groups.flatMap(({ chunks }) => chunks[i] ?? []);
     const sum = (pick: (chunk: (typeof chunks)[number]) => number): number =>
       chunks.reduce((all, chunk) => all + pick(chunk), 0);

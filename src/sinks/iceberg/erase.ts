@@ -50,7 +50,7 @@ export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure):
   }
   if (found.length === 0) return;
   throw new ConfigError(
-    `nothing is forgotten yet in the Iceberg tables: ${found.slice(0, 5).join('; ')} may hold it still`,
+    `nothing is forgotten yet in the Iceberg tables: ${found.slice(0, 5).join('; ')} may still hold it`,
     {
       where: { source: erasure.source, sink: warehouse.name },
       kept:

@@ -177,7 +177,7 @@ function slice(table: Table, data: DataFile, file: AnyFile | undefined, rows: re
       return (groups.get(start) ?? []).map(({ n }) => all[n] as LakeRow);
     },
     bytes() {
-      throw new Error('groups of another writer are not copied');
+      throw new Error('row groups of a foreign file are not copied');
     },
     async close() {},
   };

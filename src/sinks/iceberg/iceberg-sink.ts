@@ -1,14 +1,12 @@
-import type { Database } from '../../cursor/database/index.ts';
 import { type Finding, findingOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { entitiesOf, LINKS, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { gather } from '../files/commit.ts';
-import { findFeed, type ReadAgainMs } from '../files/event-index.ts';
+import { type FileSink, gather } from '../files/commit.ts';
+import { findFeed } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
 import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
-import type { Store } from '../files/store/store.ts';
 import type { Comparison, Difference, Sink } from '../sink.ts';
 import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { shareCommits } from './batch.ts';
@@ -40,14 +38,9 @@ import {
   warehouseUri,
 } from './warehouse.ts';
 
-interface IcebergSinkOptions {
-  name: string;
-  /** The state database: cursors, and the catalog. */
-  state: Database;
-  readAgainMs: ReadAgainMs;
+interface IcebergSinkOptions extends FileSink {
   /** A folder, or `s3://bucket/prefix`; `store` reads and writes the same place. */
   warehouse: string;
-  store: Store;
   namespace: string;
   maintenance?: Partial<Maintenance>;
   /** Default: a SQL catalog in the state's database. */

@@ -159,7 +159,7 @@ function refused(base: string, status: number | undefined, what: string): RetryL
   if (status === 401 || status === 403) {
     return new ConfigError(`the Iceberg catalog at ${base} refused ${what} (${status})`, {
       kept: 'everything; nothing was changed',
-      next: 'see that catalog.token is right and may read and write this namespace',
+      next: 'check that catalog.token is correct and may read and write this namespace',
     });
   }
   return new RetryLater(

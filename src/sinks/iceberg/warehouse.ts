@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { Database } from '../../cursor/database/index.ts';
 import { sql } from '../../cursor/database/sql.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
-import type { ReadAgainMs } from '../files/event-index.ts';
-import { fileName, readSmall, type Staged, type Store, writeSmall } from '../files/store/store.ts';
+import type { FileSink } from '../files/commit.ts';
+import { fileName, readSmall, type Staged, writeSmall } from '../files/store/store.ts';
 import type { FileColumn } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import type { Design } from '../table-columns.ts';
@@ -17,15 +16,10 @@ import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
 import { columnsIn } from './format/schema.ts';
 
-export interface Warehouse {
-  name: string;
-  store: Store;
+export interface Warehouse extends FileSink {
   /** The URL of the store's folder or bucket: `file:///…` or `s3://…`, without a trailing slash. */
   uri: string;
   namespace: string;
-  /** The state database: cursors, and the index of the day of each recent event. */
-  state: Database;
-  readAgainMs: ReadAgainMs;
   catalog: Catalog;
   manifests: ManifestCache;
 }

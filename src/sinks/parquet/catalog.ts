@@ -91,7 +91,7 @@ function parse(text: string): Catalog {
 /** In a lake with daily and hourly files, readers would count an event twice. */
 function checkScheme({ name, scheme, store }: Lake, present: Scheme | undefined): void {
   if (present === undefined || present === scheme) return;
-  throw new ConfigError(`sink "${name}" is set to a file each ${scheme}, and its lake has a file each ${present}`, {
+  throw new ConfigError(`sink "${name}" is set to one file per ${scheme}, but its lake has one file per ${present}`, {
     kept: `${store.place}, as they are`,
     next: `set partition of the sink to ${present} again, or give it a new path: it fills by itself`,
   });

@@ -148,10 +148,8 @@ interface Next {
   added: Incoming[];
 }
 
-type Nexts = ReadonlyMap<Partition, Next>;
-
 /** All new files are on disk before the first is published. After an error, the unpublished ones are removed. */
-async function replaceFiles(change: Change, of: Writing, nexts: Nexts, now: Instant): Promise<void> {
+async function replaceFiles(change: Change, of: Writing, nexts: Map<Partition, Next>, now: Instant): Promise<void> {
   const ready: Array<Awaited<ReturnType<typeof prepareFile>>> = [];
   try {
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, now));
@@ -180,7 +178,7 @@ async function prepareFile(of: Writing, partition: Partition, { findings, added 
       added: [...moved, ...added].map(({ row }) => row),
       metadata: metadataOf(advance, present),
     });
-    if (!made) throw new Error('a merge leaves every row');
+    if (!made) throw new Error('a merge must not remove the last row');
     return { ...made, partition, over: present?.identity };
   });
 }

@@ -87,7 +87,7 @@ async function missingMonths(db: Queryable, { schema, stream }: StreamTable, nee
       and c.relname = any(${wanted})`);
   const detached = found.find(({ attached }) => !attached)?.name;
   if (detached !== undefined) {
-    throw new ConfigError(`${schema}.${detached} is in the way: it is a table, and no partition of ${stream}`, {
+    throw new ConfigError(`${schema}.${detached} exists as a table, but is not a partition of ${stream}`, {
       kept: 'nothing was written; the cursor stays where it was',
       next: `if it was detached, attach it again or rename it; then run again`,
     });

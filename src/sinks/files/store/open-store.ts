@@ -10,8 +10,8 @@ export async function checkStore(store: Store, subject: string): Promise<Finding
     await writeSmall(await store.stage(path), path);
     const file = await readSmall(store, path);
     if (file?.bytes.toString() !== path) {
-      throw new StopStream(`${store.place} gave back something else than was written`, {
-        next: 'see what keeps copies or changes files there',
+      throw new StopStream(`${store.place} returned other content than was written`, {
+        next: 'check what caches or changes files there',
       });
     }
     await store.remove(path, file.identity);

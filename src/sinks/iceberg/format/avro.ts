@@ -51,7 +51,7 @@ export function encodeAvro(schema: unknown, metadata: Readonly<Record<string, st
 
 /** Decodes by the schema in the file: other writers' records have other fields under the same names. */
 export function decodeAvro<T>(bytes: Buffer) {
-  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw new RangeError('it does not begin as an Avro file');
+  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw new RangeError('it lacks the magic bytes of an Avro file');
   const head = HEADER.decode(bytes, MAGIC.length) as { value: Record<string, Buffer>; offset: number };
   const metadata = Object.fromEntries(Object.entries(head.value).map(([key, value]) => [key, value.toString('utf8')]));
   const type = typeOf(JSON.parse(metadata['avro.schema'] ?? 'null'));
@@ -78,5 +78,5 @@ export function decodeAvro<T>(bytes: Buffer) {
 function unpackerOf(codec: string): (bytes: Buffer) => Buffer {
   if (codec === 'null') return (bytes) => bytes;
   if (codec === 'deflate') return (bytes) => inflateRawSync(bytes);
-  throw new RangeError(`it is packed with ${codec}, which is not read here`);
+  throw new RangeError(`its codec ${codec} is not supported`);
 }

@@ -74,7 +74,7 @@ async function joinFiles(writer: TableWriter, files: readonly TableFile[]): Prom
   const { draft, table, added, removed, publish } = writer;
   const [first] = files;
   const source = first?.source;
-  if (source === undefined) throw new Error('files of one source');
+  if (source === undefined) throw new Error('the files to join have no source');
   const open: PartitionFile[] = [];
   try {
     for (const entry of files) open.push(await openPart(ownFile(table, entry, source)));

@@ -14,9 +14,8 @@ import { inDraft, type Warehouse } from '../warehouse.ts';
  */
 export type Proven = Readonly<Record<string, string>>;
 
-const [SINCE, SET_ASIDE, FILTERS, THROUGH] = ['since', 'set-aside', 'filters', 'complete-through'].map(
-  (name) => `tributary.${name}`,
-) as [string, string, string, string];
+const [SINCE, SET_ASIDE] = ['tributary.since', 'tributary.set-aside'];
+const [FILTERS, THROUGH] = ['tributary.filters', 'tributary.complete-through'];
 const STATEMENTS = [SINCE, SET_ASIDE, FILTERS, THROUGH];
 const isStatement = (key: string): boolean => STATEMENTS.some((one) => key === one || key.startsWith(`${one}.`));
 

@@ -62,14 +62,14 @@ async function isReadable(warehouse: Warehouse, { metadata }: Version): Promise<
   return !snapshot || (await readIfThere(warehouse, snapshot['manifest-list'])) !== undefined;
 }
 
-const GOES_ON = 'and reads again what that lacks';
+const READS_AGAIN = 'and reads again what is missing in it';
 
 export const missingMetadata = ({ name, namespace }: Warehouse, table: string, location: string, newest?: Version) =>
   new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
     where: { sink: name },
     kept: 'the catalog and the files as they are',
     next: newest
-      ? `run tributary sync: it goes on with the newest version that is there, ${newest.location}, ${GOES_ON}`
+      ? `run tributary sync: it continues with the newest version that exists, ${newest.location}, ${READS_AGAIN}`
       : 'bring the warehouse back from a backup; or drop the table from the catalog, and sync fills a new one',
   });
 
@@ -77,6 +77,6 @@ export const missingMetadata = ({ name, namespace }: Warehouse, table: string, l
 export const staleCatalog = ({ name, namespace }: Warehouse, table: string, { location }: Version): ConfigError =>
   new ConfigError(`the catalog names an earlier version of ${namespace}.${table} than the newest, ${location}`, {
     where: { sink: name },
-    kept: 'the catalog and the files as they are; the state was restored, or a commit was cut off',
-    next: `run tributary sync: it goes on with the newest version, ${GOES_ON}`,
+    kept: 'the catalog and the files as they are; the state was restored, or a commit was interrupted',
+    next: `run tributary sync: it continues with the newest version, ${READS_AGAIN}`,
   });

@@ -1,7 +1,7 @@
 import { Bytes, writeThrift } from './bytes.ts';
 import type { Compression } from './compression.ts';
 import { ENCODING } from './group.ts';
-import { type Chunk, type FileColumn, type Leaf, type LeafType, leavesOf, MAGIC, type PlacedGroup } from './types.ts';
+import { type Chunk, type EncodedGroup, type FileColumn, type Leaf, type LeafType, leavesOf, MAGIC } from './types.ts';
 
 /** The writer of the file. Readers use it to work around known bugs; we use it to recognize foreign files, which we do not replace. */
 export const CREATED_BY = 'tributary version 1';
@@ -27,7 +27,7 @@ interface Positions {
 /** Encodes the footer, its length and MAGIC. Without `positions` the row groups follow one another. */
 export function encodeFooter(
   columns: readonly FileColumn[],
-  groups: readonly PlacedGroup[],
+  groups: readonly EncodedGroup[],
   metadata: Readonly<Record<string, string>>,
   positions?: Positions,
 ): Uint8Array {
@@ -52,7 +52,7 @@ export function encodeFooter(
   return out.getBytes();
 }
 
-function oneAfterAnother(groups: readonly PlacedGroup[]): Positions {
+function oneAfterAnother(groups: readonly EncodedGroup[]): Positions {
   let footerAt = MAGIC.length;
   const starts = groups.map(({ length }) => {
     footerAt += length;
@@ -61,9 +61,9 @@ function oneAfterAnother(groups: readonly PlacedGroup[]): Positions {
   return { starts, footerAt };
 }
 
-function groupEntry(leaves: readonly Leaf[], { chunks, rows, length }: PlacedGroup, start: number) {
+function groupEntry(leaves: readonly Leaf[], { chunks, rows, length }: EncodedGroup, start: number) {
   if (chunks.length !== leaves.length)
-    throw new Error(`a group of ${chunks.length} columns cannot stand in a file of ${leaves.length}`);
+    throw new Error(`a row group of ${chunks.length} columns does not fit a file of ${leaves.length}`);
   return {
     field_1: leaves.map((leaf, i) => chunkEntry(leaf, chunks[i] as Chunk, start)),
     field_2: BigInt(chunks.reduce((sum, { unpacked }) => sum + unpacked, 0)),

@@ -5,10 +5,10 @@ import { type Compression, type Pack, packer } from './compression.ts';
 import { bitsFor, boundsOf, type Dictionary, findDictionary, PUT } from './encodings.ts';
 import {
   type Chunk,
+  type EncodedGroup,
   type FileColumn,
   type Leaf,
   leavesOf,
-  type PlacedGroup,
   type Stored,
   type StoredLeaf,
   storeLeaf,
@@ -19,7 +19,7 @@ export async function encodeGroup(
   columns: readonly FileColumn[],
   rows: ReadonlyArray<readonly Value[]>,
   compression: Compression,
-): Promise<PlacedGroup & { bytes: Uint8Array }> {
+): Promise<EncodedGroup & { bytes: Uint8Array }> {
   if (rows.length === 0) return { rows: 0, length: 0, chunks: [], bytes: new Uint8Array() };
   const pack = await packer(compression);
   const out = new Bytes();

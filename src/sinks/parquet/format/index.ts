@@ -10,10 +10,10 @@ export { type AnyFile, type ReadableFile, readAny, readFooter, readGroup, Unread
 export {
   type ByteSource,
   type Chunk,
+  type EncodedGroup,
   type FileColumn,
   leavesOf,
   MAGIC,
   type ParquetFile,
-  type PlacedGroup,
   type StoredGroup,
 } from './types.ts';

@@ -82,7 +82,8 @@ async function readEnding(source: ByteSource): Promise<Uint8Array> {
     source.read(0, MAGIC.length),
     source.read(Math.max(0, size - TAIL_BYTES), size),
   ]);
-  if (!isMagic(head) || !isMagic(tail.subarray(-MAGIC.length))) throw torn(source, 'it does not begin and end as one');
+  if (!isMagic(head) || !isMagic(tail.subarray(-MAGIC.length)))
+    throw torn(source, 'it lacks the magic bytes at its start or end');
   const length = new DataView(tail.buffer, tail.byteOffset + tail.length - ENDING).getUint32(0, true) + ENDING;
   if (length > size - MAGIC.length) throw torn(source, 'its footer would be longer than the file');
   return length <= tail.length ? tail.subarray(-length) : source.read(size - length, size);
@@ -199,7 +200,7 @@ function restoreEnd(type: LeafType, value: unknown): Value {
 export class UnreadableFile extends RetryLater {}
 
 function torn({ name }: ByteSource, why: string, cause?: unknown): UnreadableFile {
-  return new UnreadableFile(`${name} is not a whole Parquet file: ${why}`, {
+  return new UnreadableFile(`${name} is not a complete Parquet file: ${why}`, {
     kept: 'the file as it is',
     next: 'move it away and run again, or run verify --repair: what it held is read again',
     ...(cause !== undefined && { cause }),

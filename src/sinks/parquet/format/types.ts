@@ -37,7 +37,7 @@ export interface Chunk {
 }
 
 /** A row group as the footer describes it, without its position in the file. */
-export interface PlacedGroup {
+export interface EncodedGroup {
   rows: number;
   length: number;
   /** In the order of the leaves. */
@@ -51,7 +51,7 @@ export interface Range {
 }
 
 /** A row group of an existing file. Its bytes can be copied into another file with the same columns. */
-export interface StoredGroup extends PlacedGroup {
+export interface StoredGroup extends EncodedGroup {
   start: number;
   end: number;
   /** By name: columns of text, integers and instants with at least one value. */

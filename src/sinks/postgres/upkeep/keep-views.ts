@@ -36,8 +36,8 @@ export async function findViewFaults(db: Queryable, schema: string, views: reado
   return views.flatMap((view) => {
     const there = present.get(view.name);
     if (!there || isCurrent(view, there)) return [];
-    const says = `${schema}.${view.name} is not the view that this version makes`;
-    return [{ view: view.name, says, fix: 'the next sync puts it right, or says why it cannot' }];
+    const says = `${schema}.${view.name} differs from the view that this version creates`;
+    return [{ view: view.name, says, fix: 'the next sync replaces it, or reports why it cannot' }];
   });
 }
 
