@@ -13,10 +13,10 @@ import { toIso } from '../model/instant.ts';
 import { onDisk } from '../model/io-errors.ts';
 import { stringifyJson } from '../model/json.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
+import { GROUP_ROWS } from './files/layout.ts';
 import { createSanitizer, UTF8_TEXT } from './merge-rule.ts';
 import { type EncodedGroup, encodeFooter, encodeGroup, type FileColumn, MAGIC } from './parquet/format/index.ts';
 
-/** An export file, written sequentially. */
 export type RowFile = ReturnType<typeof createRowFile>;
 
 /** The target of an export: a file that appears complete or not at all, or standard output. */
@@ -115,9 +115,6 @@ const FORMULA = /^[\s\p{C}]*[=+\-@\uff1d\uff0b\uff0d\uff20]/u;
 const quoted = (text: string): string =>
   text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
-/** Rows per row group, which are in memory until it is full. */
-const GROUP_ROWS = 20_000;
-
 function asParquet(columns: readonly FileColumn[]): Encoding {
   const groups: EncodedGroup[] = [];
   let waiting: (readonly Value[])[] = [];
@@ -129,6 +126,7 @@ function asParquet(columns: readonly FileColumn[]): Encoding {
   };
   return {
     header: MAGIC,
+    // A row group is in memory until it is full.
     async *encode(rows) {
       for (const values of rows) {
         waiting.push(values);

@@ -15,7 +15,7 @@ export type Partition = number;
 
 /**
  * The index maps each event to the file that holds it, as far back as a stream is read again: an event may come again with a time on
- * another day. Older events are looked up in the file of their day. The files are authoritative.
+ * another day. Older events are searched for in the file of their day. The files are authoritative.
  */
 
 /** How far back a stream is read again. The index covers this and one more day, to find events that moved to another day. */

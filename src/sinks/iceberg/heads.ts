@@ -40,9 +40,6 @@ export const moveHead = (warehouse: Warehouse, table: string, listed: Version, b
 
 const identityOf = ({ uuid, changes }: Head): string => `${uuid}, changed by others ${changes} times`;
 
-/** An identity that ends with a question mark requests a check (see `sync/holdings/attest.ts`), which `settleHead` performs. */
-const unsettled = (location: string): string => `${location}${UNSETTLED}`;
-
 const selectHead = ({ name }: Warehouse, table: string): Sql => sql`
   select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = ${name} and table_name = ${table}`;
 
@@ -56,11 +53,12 @@ export async function identify(db: Queryable, warehouse: Warehouse, table: strin
   const [found] = await db.query<Nulled<Head> & { current: string | null }>(sql`
     select h.*, ${location} as current from (select) one left join (${selectHead(warehouse, table)}) h on true`);
   if (!found || found.current === null) return NO_TABLE;
-  if (found.location === null) return unsettled(found.current);
+  const unsettled = `${found.current}${UNSETTLED}`;
+  if (found.location === null) return unsettled;
   const head = found as Head;
   const change = elsewhere && changeSince(elsewhere.metadata, head);
   const isSame = head.location === found.current || change === 'none' || change === 'ours';
-  return isSame ? identityOf(head) : unsettled(found.current);
+  return isSame ? identityOf(head) : unsettled;
 }
 
 async function readHead(warehouse: Warehouse, table: string): Promise<Head | undefined> {

@@ -142,13 +142,8 @@ function updatesOf(before: Metadata, after: Metadata): object[] {
     ({ snapshots }) => new Set(snapshots.map((snapshot) => String(snapshot['snapshot-id']))),
   ) as [Set<string>, Set<string>];
   for (const snapshot of after.snapshots.filter((one) => !had.has(String(one['snapshot-id'])))) {
-    updates.push({ action: 'add-snapshot', snapshot });
-    updates.push({
-      action: 'set-snapshot-ref',
-      'ref-name': 'main',
-      type: 'branch',
-      'snapshot-id': snapshot['snapshot-id'],
-    });
+    const ref = { 'ref-name': 'main', type: 'branch', 'snapshot-id': snapshot['snapshot-id'] };
+    updates.push({ action: 'add-snapshot', snapshot }, { action: 'set-snapshot-ref', ...ref });
   }
   const gone = before.snapshots.map((one) => one['snapshot-id']).filter((id) => !has.has(String(id)));
   if (gone.length > 0) updates.push({ action: 'remove-snapshots', 'snapshot-ids': gone });

@@ -7,7 +7,6 @@ import { isWithin, type Month, monthsOf, qualifiedKeys } from './months.ts';
 import type { Stage, Staged } from './staged.ts';
 import type { Partition } from './table.ts';
 
-/** The target of a run's rows: a stream's table, partitioned or not. */
 export interface Target extends Of {
   partition: Partition;
   runId: string;

@@ -5,7 +5,6 @@ import { toIso } from '../../model/instant.ts';
 import { POSTGRES_TYPES } from '../table-columns.ts';
 import { encodeCopy } from './copy-encoder.ts';
 
-/** A staging table: its name and columns. */
 export interface Stage {
   name: string;
   columns: ReadonlyArray<{ name: string; kind: Kind }>;
@@ -18,19 +17,17 @@ export type Staged = (alias: string) => Sql;
 const FEW = 50;
 
 /** @param rows From `createSanitizer`. */
-export const sendStage = async (tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> =>
+export const sendStage = async (tx: Transaction, stage: Stage, rows: readonly Value[][]): Promise<Staged> =>
   rows.length <= FEW ? asParameter(stage, rows) : asTable(tx, stage, rows);
 
-type StagedRow = readonly Value[];
-
-async function asTable(tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> {
+async function asTable(tx: Transaction, stage: Stage, rows: readonly Value[][]): Promise<Staged> {
   await tx.query(raw(`create temp table ${stage.name} (${definitions(stage)}) on commit drop`));
   const kinds = stage.columns.map(({ kind }) => kind);
   await tx.copyIn(`copy ${stage.name} from stdin (format binary)`, encodeCopy(kinds, rows));
   return (alias) => raw(`${stage.name} ${alias}`);
 }
 
-export function asParameter(stage: Stage, rows: readonly StagedRow[]): Staged {
+export function asParameter(stage: Stage, rows: readonly Value[][]): Staged {
   const keys = stage.columns.map(({ name }) => JSON.stringify(name));
   const objects = rows.map((values) => {
     const fields = stage.columns.map(({ kind }, i) => `${keys[i]}:${jsonOf(kind, values[i] ?? null)}`);

@@ -112,7 +112,6 @@ function comments(schema: string, table: Table): string {
   ].join('\n');
 }
 
-/** The whole definition, to read or to run. */
 export const tableDefinition = (schema: string, table: Table): string =>
   [createTable(schema, table), createIndexes(schema, table), comments(schema, table)].filter(Boolean).join('\n');
 

@@ -4,7 +4,6 @@ import { COVERAGE } from '../../cursor/ledger.ts';
 export const completeRanges = (alsoComplete: string): string =>
   `${alsoComplete} + tstzmultirange(tstzrange(c.since, greatest(c.since, c.complete_through)))`;
 
-/** A UTC day as a range of instants. */
 export const dayRange = (date: string): string =>
   `tstzrange(${date}::timestamp at time zone 'UTC', (${date} + 1)::timestamp at time zone 'UTC')`;
 

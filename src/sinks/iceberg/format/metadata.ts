@@ -52,10 +52,6 @@ const JSON_COLUMNS = 'tributary.json-columns';
 
 /** How many earlier versions of the metadata each version lists. Their files are kept longer, and only `maintain` removes them. */
 const VERSIONS_NAMED = 20;
-const VERSIONS = {
-  'write.metadata.delete-after-commit.enabled': 'false',
-  'write.metadata.previous-versions-max': String(VERSIONS_NAMED),
-};
 
 const FIRST_PARTITION_ID = 1000;
 const SORTED = 1;
@@ -86,7 +82,8 @@ export function newMetadata(design: Design, location: string, now: number): Meta
     properties: {
       comment: design.doc,
       'write.format.default': 'parquet',
-      ...VERSIONS,
+      'write.metadata.delete-after-commit.enabled': 'false',
+      'write.metadata.previous-versions-max': String(VERSIONS_NAMED),
       [JSON_COLUMNS]: [...json].join(),
     },
     refs: {},

@@ -19,8 +19,6 @@ import {
 import { type Viewed, viewsOf } from '../views.ts';
 import { keepViews } from './keep-views.ts';
 
-/** Creates the tables and views that the sink needs, and brings older ones up to date. */
-
 export interface Warehouse extends Viewed {
   db: Database;
   partition: Partition;
@@ -40,7 +38,7 @@ export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
   return readShape(tx, warehouse.schema, [...STREAM_NAMES, ...others, ...(warehouse.isStateHere ? [] : [RECEIPTS])]);
 }
 
-/** Prepares all tables and views, with the stream's current columns, and `further` tables that not every config needs. */
+/** Creates or updates all tables and views, with the stream's current columns, and `further` tables that not every config needs. */
 export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefined, further: readonly Table[] = []) {
   const { db, schema, isStateHere, partition, indexes } = warehouse;
   return db.transaction(async (tx) => {
