@@ -150,7 +150,7 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
   }
   // An unpredictable name: in a shared folder, somebody else could have put a link or a file there.
   const partial = temporaryPath(path);
-  const file = await openOrSay(partial, path);
+  const file = await openPartial(partial, path);
   return onDisk<ByteTarget>(path, {
     async write(bytes) {
       await file.write(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
@@ -172,7 +172,7 @@ const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | const
 const temporaryPath = (path: string): string =>
   join(dirname(path), `.${basename(path).slice(0, 100)}.${randomBytes(8).toString('hex')}.partial`);
 
-async function openOrSay(partial: string, path: string): Promise<FileHandle> {
+async function openPartial(partial: string, path: string): Promise<FileHandle> {
   try {
     return await open(partial, NEW_FILE);
   } catch (cause) {

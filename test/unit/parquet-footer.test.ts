@@ -125,7 +125,7 @@ describe('the footer', () => {
     await refused('columns of a group do not follow', bytes, encodeFooter(COLUMNS, [swapped], {}));
     await refused('other columns or rows', bytes, encodeFooter(COLUMNS, [{ ...group, rows: 4 }], {}));
     const file = await encodeFile(COLUMNS, [ROWS]);
-    await expect(readFooter(sourceOf(Buffer.from(file).fill(0, 0, 1)))).rejects.toThrow('begin and end');
+    await expect(readFooter(sourceOf(Buffer.from(file).fill(0, 0, 1)))).rejects.toThrow('lacks the magic bytes');
   });
 
   it('with one wrong byte is refused, or tells the same of rows and places', async () => {

@@ -17,8 +17,6 @@ interface Head {
 
 export const OURS = { 'engine-name': 'tributary' };
 
-const isOurs = ({ summary }: Snapshot): boolean => summary['engine-name'] === OURS['engine-name'];
-
 const idOf = (metadata: Metadata): string | null => {
   const id = currentSnapshot(metadata)?.['snapshot-id'];
   return id === undefined ? null : String(id);
@@ -38,8 +36,6 @@ export const recordHead = (warehouse: Warehouse, table: string, listed: Version,
 export const moveHead = (warehouse: Warehouse, table: string, listed: Version, by: 0 | 1, from: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`${by} where h.location = ${from}`);
 
-const identityOf = ({ uuid, changes }: Head): string => `${uuid}, changed by others ${changes} times`;
-
 const selectHead = ({ name }: Warehouse, table: string): Sql => sql`
   select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = ${name} and table_name = ${table}`;
 
@@ -58,7 +54,7 @@ export async function identify(db: Queryable, warehouse: Warehouse, table: strin
   const head = found as Head;
   const change = elsewhere && changeSince(elsewhere.metadata, head);
   const isSame = head.location === found.current || change === 'none' || change === 'ours';
-  return isSame ? identityOf(head) : unsettled;
+  return isSame ? `${head.uuid}, changed by others ${head.changes} times` : unsettled;
 }
 
 async function readHead(warehouse: Warehouse, table: string): Promise<Head | undefined> {
@@ -81,7 +77,7 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ou
     at = parent === undefined || parent === null ? null : String(parent);
   }
   if (since.length === 0) return 'none';
-  const others = since.filter((one) => !isOurs(one));
+  const others = since.filter(({ summary }) => summary['engine-name'] !== OURS['engine-name']);
   if (others.length === 0) return 'ours';
   return others.every(({ summary }) => summary.operation === 'replace') ? 'compacted' : 'any';
 }

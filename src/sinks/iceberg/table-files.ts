@@ -89,7 +89,8 @@ export interface Part extends Counted {
 /** A file of ours, described by its manifest entry, without opening it. */
 export function ownFile<E extends { file: DataFile }>(table: Table, entry: E, source: string) {
   const { file } = entry;
-  const { lower, upper } = file.columns.get(timeIn(table)) ?? {};
+  const time = table.columns.find(({ name }) => name === 'timestamp');
+  const { lower, upper } = file.columns.get(time?.fieldIds?.[0] ?? 0) ?? {};
   const instant = (bytes?: Buffer): Instant | undefined => bytes && Number(bytes.readBigInt64LE()) / 1000;
   return {
     source,
@@ -100,8 +101,6 @@ export function ownFile<E extends { file: DataFile }>(table: Table, entry: E, so
     open: () => openDataFile(table.warehouse, file),
   };
 }
-
-const timeIn = ({ columns }: Table): number => columns.find(({ name }) => name === 'timestamp')?.fieldIds?.[0] ?? 0;
 
 /** Our own files first. */
 export async function partsOf(table: Table, of: { source: string; days?: readonly DayRange[] }): Promise<Part[]> {

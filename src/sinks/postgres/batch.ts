@@ -111,7 +111,7 @@ async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans'
   if (newRows.length > 0) {
     const chunks = encodeRows(stream, newRows, [source, runId], sanitizer);
     const written = await tx.copyIn(copyIntoTable(schema, stream), chunks);
-    if (written !== newRows.length) throw swallowed(schema, stream, newRows.length - written);
+    if (written !== newRows.length) throw droppedRows(schema, stream, newRows.length - written);
     const keys = newRows.map(({ id, at }) => [source, storableText(id), at]);
     if (partition === 'month') await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keys));
   }
@@ -129,7 +129,7 @@ async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans'
 }
 
 /** A trigger that drops rows must not make them count as stored. */
-const swallowed = (schema: string, { name }: Stream, rows: number): RetryLater =>
+const droppedRows = (schema: string, { name }: Stream, rows: number): RetryLater =>
   new RetryLater(`${rows} of the rows for ${schema}.${name} did not arrive: a trigger or a rule drops them`, {
     kept: 'everything committed before; nothing of this batch was written',
     next: 'remove what drops them (\\d+ of the table shows triggers and rules), and run again',

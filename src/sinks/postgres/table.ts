@@ -237,12 +237,12 @@ export async function bringUpToDate(tx: Queryable, schema: string, table: Table,
   try {
     await tx.query(raw([change, createIndexes(schema, table), comments(schema, table)].join('\n')));
   } catch (error) {
-    throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
+    throw /^ *alter column .* type /m.test(change) ? columnInUse(error, schema, table) : error;
   }
 }
 
 /** Explains the error if a view uses the column. Recognized by code, because the text is in the server's language. */
-function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
+function columnInUse(error: unknown, schema: string, { name }: Table): unknown {
   const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
   if (code !== '0A000') return error;
   const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];

@@ -50,7 +50,8 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
   if (!metadata.created_by?.startsWith(WRITER)) throw foreign(source, `it says ${metadata.created_by ?? 'nothing'}`);
   const columns = readColumns(source, metadata);
   const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, metadata, group));
-  const { [POSITIONS]: positions, ...entries } = readEntries(metadata);
+  const pairs = metadata.key_value_metadata?.map(({ key, value }) => [key, value ?? '']) ?? [];
+  const { [POSITIONS]: positions, ...entries }: Record<string, string> = Object.fromEntries(pairs);
   if (positions !== positionsText(groups, footerAt)) throw torn(source, 'bytes are missing in it, or too many');
   checkPositions(source, groups, footerAt);
   const rows = groups.reduce((sum, group) => sum + group.rows, 0);
@@ -127,9 +128,6 @@ function kindOf({ type, converted_type: meaning }: Element): Kind | undefined {
   if (type !== 'BYTE_ARRAY') return undefined;
   return meaning === 'UTF8' ? 'text' : meaning === 'JSON' ? 'json' : undefined;
 }
-
-const readEntries = ({ key_value_metadata: entries = [] }: Metadata): Record<string, string> =>
-  Object.fromEntries(entries.map(({ key, value }) => [key, value ?? '']));
 
 type GroupEntry = Metadata['row_groups'][number];
 type ChunkEntry = NonNullable<GroupEntry['columns'][number]['meta_data']>;

@@ -26,7 +26,7 @@ export interface Warehouse extends Viewed {
 }
 
 /** The tables that do not depend on a stream's columns, in the order of creation. */
-const tablesBeside = ({ isStateHere, partition }: Warehouse): Table[] => [
+const sharedTables = ({ isStateHere, partition }: Warehouse): Table[] => [
   ...(isStateHere ? [] : [cursorCopy, columnsCopy]),
   daysTable,
   ...(partition === 'none' ? [] : STREAM_NAMES.map((name) => keysTable(STREAMS[name]))),
@@ -34,7 +34,7 @@ const tablesBeside = ({ isStateHere, partition }: Warehouse): Table[] => [
 ];
 
 export function shapeOf(tx: Queryable, warehouse: Warehouse): Promise<string> {
-  const others = [...tablesBeside(warehouse), ...viewsOf(warehouse)].map(({ name }) => name);
+  const others = [...sharedTables(warehouse), ...viewsOf(warehouse)].map(({ name }) => name);
   return readShape(tx, warehouse.schema, [...STREAM_NAMES, ...others, ...(warehouse.isStateHere ? [] : [RECEIPTS])]);
 }
 
@@ -52,7 +52,7 @@ export function prepareWarehouse(warehouse: Warehouse, stream: Stream | undefine
       const present = await describeTable(tx, schema, name);
       if (!present || alterTable(schema, table, present) !== '') await bringUpToDate(tx, schema, table);
     }
-    for (const table of [...tablesBeside(warehouse), ...further]) await bringUpToDate(tx, schema, table);
+    for (const table of [...sharedTables(warehouse), ...further]) await bringUpToDate(tx, schema, table);
     const faults = await keepViews(tx, schema, viewsOf(warehouse));
     return { shape: await shapeOf(tx, warehouse), faults };
   });
