@@ -32,7 +32,7 @@ const writeHead = ({ name }: Warehouse, table: string, { location, metadata }: V
 export const recordHead = (warehouse: Warehouse, table: string, listed: Version, before: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`case when h.location = ${before} then 0 else 1 end`);
 
-/** Moves the head from our last version to one that another program committed. */
+/** Moves the head from `from`, our last known version, to a later one; `by` is 1 if another program changed the table. */
 export const moveHead = (warehouse: Warehouse, table: string, listed: Version, by: 0 | 1, from: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`${by} where h.location = ${from}`);
 

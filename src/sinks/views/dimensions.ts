@@ -54,7 +54,7 @@ export interface Shown {
   days: string;
 }
 
-/** A view with a row per source, day and value of the dimension: with the link, if that is the dimension, and whether the day is complete. */
+/** A view with a row per source, day and value of the dimension; with the columns of a link for links, and whether the day is complete. */
 export function viewBy(dialect: Dialect, { name, key, doc }: Dimension, { date, columns, from = {}, days }: Shown) {
   const byLink = name === 'link';
   const { join, is } = dialect.isComplete('d.source', 'd.date');
