@@ -18,11 +18,11 @@ import type { Kind, Value } from '../../src/model/columns.ts';
 import { packer } from '../../src/sinks/parquet/format/compression.ts';
 import {
   type Compression,
+  type EncodedGroup,
   encodeFooter,
   encodeGroup,
   type FileColumn,
   MAGIC,
-  type PlacedGroup,
 } from '../../src/sinks/parquet/format/index.ts';
 import type { Table } from './rows.ts';
 
@@ -35,7 +35,7 @@ const ours =
   (compression: Compression): Write =>
   async ({ columns, rows }, path) => {
     const file = await open(path, 'w');
-    const groups: PlacedGroup[] = [];
+    const groups: EncodedGroup[] = [];
     await file.write(MAGIC);
     for (let at = 0; at < rows.length; at += GROUP_ROWS) {
       const { bytes, ...group } = await encodeGroup(columns, rows.slice(at, at + GROUP_ROWS), compression);

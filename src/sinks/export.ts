@@ -13,13 +13,13 @@ import { toIso } from '../model/instant.ts';
 import { onDisk } from '../model/io-errors.ts';
 import { stringifyJson } from '../model/json.ts';
 import { STREAMS, type StreamName } from '../model/streams.ts';
+import { GROUP_ROWS } from './files/layout.ts';
 import { createSanitizer, UTF8_TEXT } from './merge-rule.ts';
-import { encodeFooter, encodeGroup, type FileColumn, MAGIC, type PlacedGroup } from './parquet/format/index.ts';
+import { type EncodedGroup, encodeFooter, encodeGroup, type FileColumn, MAGIC } from './parquet/format/index.ts';
 
-/** One file for an analyst, written row by row from the first to the last. */
 export type RowFile = ReturnType<typeof createRowFile>;
 
-/** The target of bytes: a file that appears complete or not at all, or standard output. */
+/** The target of an export: a file that appears complete or not at all, or standard output. */
 export interface ByteTarget {
   write(bytes: Uint8Array | string): Promise<void>;
   finish(): Promise<void>;
@@ -30,9 +30,9 @@ export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 export type Format = (typeof FORMATS)[number];
 
 interface RowFileOptions {
-  /** Undeclared fields that have columns in the tables get the same columns here. */
+  /** Columns of undeclared fields: the export gets them as the tables do. */
   evolved: readonly EvolvedColumn[];
-  /** In CSV, leaves cells that begin with = + - @ as they are. Spreadsheets run them as formulas. */
+  /** In CSV, does not escape cells that begin with = + - @, which spreadsheets run as formulas. */
   keepFormulas: boolean;
 }
 
@@ -62,7 +62,7 @@ export function createRowFile(
       await send(end(metadata));
       await target.finish();
     },
-    /** Leaves nothing behind. */
+    /** Removes the partial file. */
     abandon: () => target.abandon(),
   };
 }
@@ -95,31 +95,28 @@ function asNdjson(columns: readonly FileColumn[]): Encoding {
   });
 }
 
-/** RFC 4180: commas, quotes where needed, one header line. An empty cell is null; an empty text is "". */
+/** RFC 4180: commas, quotes where needed, a header line. An empty cell is null; an empty text is "". */
 function asCsv(columns: readonly FileColumn[], keepFormulas: boolean): Encoding {
   const cell = (value: Value, kind: Kind): string => {
     if (value === null) return '';
     if (kind === 'timestamp' && typeof value === 'number') return toIso(value);
     const text = String(value);
     // Numbers and times cannot be formulas; only text can.
-    const isStrangers = kind === 'text' || kind === 'json';
-    return quoted(isStrangers && !keepFormulas && FORMULA.test(text) ? `'${text}` : text);
+    const isText = kind === 'text' || kind === 'json';
+    return quoted(isText && !keepFormulas && FORMULA.test(text) ? `'${text}` : text);
   };
   const header = `${columns.map(({ name }) => quoted(name)).join(',')}\n`;
   return asText(header, (values) => columns.map(({ kind }, i) => cell(values[i] ?? null, kind)).join(','));
 }
 
-/** The start of a formula for spreadsheets, in full width too, and after blanks or characters that nobody sees. */
+/** The start of a spreadsheet formula, also in full-width characters, and after blanks or invisible characters. */
 const FORMULA = /^[\s\p{C}]*[=+\-@\uff1d\uff0b\uff0d\uff20]/u;
 
 const quoted = (text: string): string =>
   text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
-/** Rows that a group holds: they are in memory until it is full. */
-const GROUP_ROWS = 20_000;
-
 function asParquet(columns: readonly FileColumn[]): Encoding {
-  const groups: PlacedGroup[] = [];
+  const groups: EncodedGroup[] = [];
   let waiting: (readonly Value[])[] = [];
   const flush = async (): Promise<Uint8Array> => {
     const { bytes, ...group } = await encodeGroup(columns, waiting, 'zstd');
@@ -129,6 +126,7 @@ function asParquet(columns: readonly FileColumn[]): Encoding {
   };
   return {
     header: MAGIC,
+    // A row group is in memory until it is full.
     async *encode(rows) {
       for (const values of rows) {
         waiting.push(values);
@@ -142,7 +140,7 @@ function asParquet(columns: readonly FileColumn[]): Encoding {
   };
 }
 
-/** A file that appears complete or not at all: it is written beside its place and renamed at the end. */
+/** A file that appears complete or not at all: it is written under another name and renamed at the end. */
 export async function createFileTarget(path: string, { replace }: { replace: boolean }): Promise<ByteTarget> {
   const found = await lstat(path).catch(() => undefined);
   if (found?.isDirectory())
@@ -150,9 +148,9 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
   if (found && !replace) {
     throw new ConfigError(`${path} exists already`, { next: 'choose another --out, or add --force to replace it' });
   }
-  // A name that nobody can know before: in a folder of many, a link or a file of somebody else could lie there already.
-  const partial = besideOf(path);
-  const file = await openOrSay(partial, path);
+  // An unpredictable name: in a shared folder, somebody else could have put a link or a file there.
+  const partial = temporaryPath(path);
+  const file = await openPartial(partial, path);
   return onDisk<ByteTarget>(path, {
     async write(bytes) {
       await file.write(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
@@ -171,10 +169,10 @@ export async function createFileTarget(path: string, { replace }: { replace: boo
 
 const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
-const besideOf = (path: string): string =>
+const temporaryPath = (path: string): string =>
   join(dirname(path), `.${basename(path).slice(0, 100)}.${randomBytes(8).toString('hex')}.partial`);
 
-async function openOrSay(partial: string, path: string): Promise<FileHandle> {
+async function openPartial(partial: string, path: string): Promise<FileHandle> {
   try {
     return await open(partial, NEW_FILE);
   } catch (cause) {
@@ -184,7 +182,7 @@ async function openOrSay(partial: string, path: string): Promise<FileHandle> {
   }
 }
 
-/** Standard output, with backpressure; a closed pipe ends the writing quietly. */
+/** Standard output, with backpressure. After the pipe is closed, writes are ignored. */
 export function createStreamTarget(out: Writable): ByteTarget {
   let isGone = false;
   out.once('error', () => {
@@ -202,12 +200,12 @@ export function createStreamTarget(out: Writable): ByteTarget {
 
 const drained = (out: Writable): Promise<void> => new Promise((resolve) => void out.once('drain', () => resolve()));
 
-/** Rows buffered on disk, to be read once in the order in which they came. */
+/** Rows buffered on disk, to be read once in the order of writing. */
 export type Spool = Awaited<ReturnType<typeof createSpool>>;
 
-/** Beside the file that is to be made, where there is room for it. It has no name once it is open, so that a killed export leaves none. */
+/** In the folder of the export, which has room for it. The file is unlinked while open, so that a killed export leaves none behind. */
 export async function createSpool(beside: string) {
-  const path = besideOf(beside);
+  const path = temporaryPath(beside);
   const file = await open(path, NEW_FILE, 0o600);
   await rm(path);
   const lengths: number[] = [];

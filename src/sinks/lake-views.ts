@@ -14,8 +14,8 @@ import { eventsView } from './views/events-view.ts';
 import { funnelViews } from './views/funnel-views.ts';
 import type { Dialect } from './views/view.ts';
 
-/** The files of a lake as tables and views of DuckDB, under the names that they have in Postgres. */
-export function duckdbViews(schema: string, lake: string, { isListed = false } = {}): string {
+/** DuckDB views over the files of a lake, with the names of the tables and views in Postgres. */
+export function duckdbViews(schema: string, lake: string, isListed: boolean): string {
   const view = (name: string, query: string): string =>
     `create or replace view ${nameIn(schema, name)} as ${query.trim()};`;
   const dialect = dialectOf(schema);
@@ -43,7 +43,7 @@ export function duckdbViews(schema: string, lake: string, { isListed = false } =
 const dialectOf = (schema: string): Dialect => ({
   table: (name) => nameIn(schema, name),
   types: DUCKDB_TYPES,
-  // The folder says it: whole days are passed over without a look at their files.
+  // From the folder's name, so that DuckDB skips days without opening their files.
   utcDate: (alias) => `${alias}.date`,
   utcDay: (instant) => `(${instant} at time zone 'UTC')::date`,
   isComplete: (source, date) => ({
@@ -55,7 +55,7 @@ const dialectOf = (schema: string): Dialect => ({
   }),
 });
 
-/** Without a listing a lake has no table of links or customers: what their newest event says. A placeholder says nothing (see `Entity.knowledge`). */
+/** Without a listing, a lake has links and customers only in events: the newest event counts, placeholders do not (`Entity.knowledge`). */
 function lastSeen({ table }: Dialect, entity: Entity): string {
   const { columns, key, knowledge } = entity;
   const names = columns.map(({ name }) => quoteIdent(name)).join(', ');
@@ -74,7 +74,7 @@ function lastSeen({ table }: Dialect, entity: Entity): string {
 ) qualify row_number() over (partition by _source, ${quoteIdent(key)} order by _observed_at desc, seen_at desc) = 1`;
 }
 
-/** The last listing of all links; and links that were made since, as their events show them. */
+/** The last listing of all links, and links created since, as their events show them. */
 const listed = (dialect: Dialect, lake: string): string => `with listed as (
   select * from read_parquet(${quoteLiteral(`${lake}/${LINKS.name}/*.parquet`)}, union_by_name = true)
 )
@@ -90,7 +90,7 @@ from read_json(${quoteLiteral(`${lake}/_coverage.json`)}, columns = {
   source: 'varchar', stream: 'varchar', complete_through: 'timestamptz', newest_seen: 'timestamptz', updated_at: 'timestamptz',
   since: 'timestamptz', filters: 'varchar', set_aside: 'bigint', also_complete: 'struct("start" timestamptz, "end" timestamptz)[]'})`;
 
-/** Ranges never overlap, and may meet within a day: it is complete where they cover all of it. */
+/** Ranges never overlap but may meet within a day: a day is complete if they cover all of it. */
 const completeDays = ({ table }: Dialect): string => `
 with ranges as (
   select source, stream, unnest(list_append(also_complete, {'start': since, 'end': coalesce(complete_through, since)})) as r from ${table('coverage')} where stream <> 'links'

@@ -6,11 +6,11 @@ import type { Instant } from '../model/instant.ts';
 import { bare, renameFields, stringifyJson } from '../model/json.ts';
 import type { Entity, Stream } from '../model/streams.ts';
 
-/** What makes an event "changed", in every sink: links and customers are joined by the service at the time of reading. */
+/** The columns that make an event "changed", in every sink: not those of links and customers, which the service joins on each read. */
 export const ownColumns = (stream: Stream): Column[] =>
   stream.columns.filter((column) => !column.volatile && !column.deprecated);
 
-/** The keys of a record that hold what is joined: `link`, `customer`, and aliases such as `domain`. */
+/** The keys of a record with joined values: `link`, `customer`, and aliases such as `domain`. */
 export const joinedKeys = (stream: Stream): string[] => [
   ...new Set(
     stream.columns.filter((c) => c.volatile).flatMap((c) => c.from.map(({ path }) => path.split('.')[0] ?? '')),
@@ -18,23 +18,23 @@ export const joinedKeys = (stream: Stream): string[] => [
 ];
 
 /**
- * Which of two readings of an event counts, in every sink. Of two runs the later one: an event's time may move back. Within a run the
- * one with the newer time, and of equal times the last one: the service shows both, in any order.
+ * One of two reads of an event, of which every sink keeps the same one. Of two runs the later one: an event's time may move back. Within
+ * a run the one with the newer time, of equal times the last one: the service may show both versions, in any order.
  */
 interface Reading {
   at: Instant;
   runId: string | null;
 }
 
-/** Whether the stored row wins over the one that was just read. A row that is marked as missing never wins. */
+/** Whether the stored row wins over the row that was just read. A row that is marked as missing never wins. */
 export const outdates = (stored: Reading & { isMissing: boolean }, read: Reading): boolean =>
   !stored.isMissing && stored.runId === read.runId && stored.at > read.at;
 
-/** The same in SQL: `t` is stored, `s` was read by the run. */
+/** `outdates` in SQL: `t` is stored, `s` was read by the run. */
 export const outdatesSql = (runId: string): Sql =>
   sql`(t._missing_since is null and t._run_id = ${runId} and t."timestamp" > s."timestamp")`;
 
-/** The reading of each event that counts, within a batch of one run. By the id as it will be stored. */
+/** The winning row of each event in a batch of one run, by the id as it is stored. */
 export function newestById(rows: readonly Row[]): Map<string, Row> {
   const newest = new Map<string, Row>();
   for (const row of rows) {
@@ -58,7 +58,7 @@ export function newestEntities(entity: Entity, stream: Stream, rows: readonly Ro
   for (const row of rows) {
     const id = row.values[key];
     if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID) continue;
-    // Ids that are stored alike are one row.
+    // Ids that are stored as the same text are one row.
     const stored = rules.text(id);
     const before = newest.get(stored);
     if (!before || knows(row) || !knows(before)) newest.set(stored, row);
@@ -66,10 +66,10 @@ export function newestEntities(entity: Entity, stream: Stream, rows: readonly Ro
   return [...newest.values()];
 }
 
-/** The key of `_extra` that lists columns whose text was sanitized. It is part of the data: readers query it. */
+/** The key of `_extra` that lists the columns with sanitized text. Readers query it. */
 export const SANITIZED = '_mended';
 
-/** How a sink replaces characters that it cannot store, in text and in the text of JSON. */
+/** How a sink replaces characters that it cannot store, in text and in serialized JSON. */
 interface TextRules {
   text(text: string): string;
   json(text: string): string;
@@ -78,7 +78,7 @@ interface TextRules {
 /** Postgres refuses NUL and lone surrogates. */
 export const POSTGRES_TEXT: TextRules = { text: storableText, json: storableJson };
 
-/** UTF-8 has no lone surrogates; NUL is a character like any other. `JSON.stringify` writes a lone one as an escape. */
+/** UTF-8 has no lone surrogates, which `JSON.stringify` writes as an escape. NUL is an ordinary character. */
 export const UTF8_TEXT: TextRules = {
   text: (text) => (text.isWellFormed() ? text : text.toWellFormed()),
   json: (text) =>
@@ -90,22 +90,22 @@ export const UTF8_TEXT: TextRules = {
 export type Sanitizer = ReturnType<typeof createSanitizer>;
 
 /**
- * Rows as the sink can store them. Other characters become U+FFFD, and `_extra` names the columns where that happened, so that nobody
- * takes them for the service's text. An event's id is the same in every sink: it follows the rule of Postgres.
+ * Converts rows to values that the sink can store. Other characters become U+FFFD, and `_extra` lists the affected columns, so that
+ * nobody takes them for the service's text. An event's id follows the rule of Postgres, to be the same in every sink.
  */
 export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: TextRules) {
   let count = 0;
 
-  /** Characters are replaced in the text of JSON, which is fast; only where there are any, its names are looked at. */
+  /** Replaces characters in serialized JSON, which is fast. Only if there are any, field names are checked for collisions, too. */
   const fitJson = (value: unknown, text: string): string => {
     const fit = rules.json(text);
     return fit === text ? text : rules.json(stringifyJson(renameFields(value, rules.text)));
   };
 
-  /** The values in front, the stream's columns, `_extra`; JSON as text. */
+  /** The `front` values, then the stream's columns, then `_extra`; JSON as text. */
   const one = ({ values, extra }: Row, front: readonly Value[]): Value[] => {
     const first = front.length;
-    // In its full length at once: an array that grows value by value is copied several times.
+    // Allocated at full length: an array that grows value by value is copied several times.
     const stored = new Array<Value>(first + columns.length + 1).fill(null);
     for (let i = 0; i < first; i++) stored[i] = front[i] ?? null;
     const sanitized: string[] = [];
@@ -129,7 +129,7 @@ export function createSanitizer({ columns }: Pick<Stream, 'columns'>, rules: Tex
       stored[first + columns.length] = fitRest;
     } else {
       count++;
-      // A field of the service's that has our name moves aside.
+      // A field of the service with our name is renamed.
       const theirs = extra && SANITIZED in extra ? { [`${SANITIZED}_`]: extra[SANITIZED] } : {};
       const noted = Object.assign(bare(), extra, theirs, { [SANITIZED]: sanitized });
       stored[first + columns.length] = fitJson(noted, stringifyJson(noted));

@@ -7,14 +7,14 @@ import { viewDefinition } from './postgres/upkeep/keep-views.ts';
 import { viewsOf } from './postgres/views.ts';
 import type { View } from './views/view.ts';
 
-/** For a DBA, a person, a program, a dbt project, and DuckDB over a lake. */
+/** For a DBA, a reader, a program, a dbt project, and DuckDB over a lake. */
 export const SCHEMA_FORMATS = ['sql', 'markdown', 'json', 'dbt', 'duckdb'] as const;
 export type SchemaFormat = (typeof SCHEMA_FORMATS)[number];
 
 const SCHEMA = 'attribution';
 
-/** For DuckDB: where the Parquet files are, and whether a listing of links is among them. */
-export interface LakeShape {
+/** For DuckDB: the path of the Parquet files, and whether they include a listing of links. */
+interface LakeShape {
   lake?: string;
   isListed?: boolean;
 }
@@ -33,12 +33,12 @@ const PRINTERS: Readonly<Record<SchemaFormat, (shape: LakeShape) => string>> = {
   markdown: toMarkdown,
   json: toJson,
   dbt: toDbt,
-  duckdb: ({ lake = './data/lake', isListed = false }) => duckdbViews(SCHEMA, lake, { isListed }),
+  duckdb: ({ lake = './data/lake', isListed = false }) => duckdbViews(SCHEMA, lake, isListed),
 };
 
 const VIEWS = viewsOf({ schema: SCHEMA, sink: 'warehouse', isStateHere: true });
 
-/** They read the state to say what is complete. On a database without one they would fail, and abort the whole script. */
+/** The views read the state to tell what is complete. On a database without one they would fail and abort the whole script. */
 const VIEWS_WHERE_THE_STATE_IS = `-- The views read the cursors of the sink "warehouse". Where they are not in this database yet, the first sync makes them.
 do $do$ begin
 if to_regclass('tributary.cursors') is not null then execute $view$
@@ -64,7 +64,7 @@ in the service’s API. *joined*: the service looks the value up when an event i
 read, and a new value does not make the event count as changed. *Not in the contract*: deployed services send it, the contract does not
 name it. A field that nobody declared becomes a column of its own, listed in \`new_columns\`. This page is generated (\`npm run generate\`).`;
 
-/** Each column is described once; shared ones above the tables that share them. */
+/** Describes each column once; columns that tables share come before the others. */
 export function toMarkdown(): string {
   const streams = TABLES.filter(({ name }) => name in STREAMS);
   const shown = new Set<string>();
@@ -96,7 +96,7 @@ const COLUMNS: Readonly<Record<string, string>> = {
 
 const rowPer = (doc: string): string => doc.replace(/^One row per /, '').replace(/\.$/, '');
 
-/** Deprecated names repeat a column, so one line lists them all. */
+/** Rows of a table of columns. Deprecated names repeat a column, so one line lists them all. */
 function described(columns: Table['columns'], table: Described | undefined, shown: Set<string>): string[] {
   const own = columns.filter(({ name }) => !shown.has(name));
   for (const { name } of own) shown.add(name);
@@ -108,7 +108,7 @@ function described(columns: Table['columns'], table: Described | undefined, show
   const rows = own
     .filter(({ comment }) => !comment.startsWith('Deprecated, use'))
     .map((column) => rowOf(column, table));
-  // Four a line.
+  // Four per line.
   const list = aliases.map((alias, i) => (i === 0 ? alias : i % 4 === 0 ? `,\n${alias}` : `, ${alias}`)).join('');
   const last = list === '' ? [] : ['', `Deprecated names, filled too: ${list}.`];
   return ['| column | type | from | |', '|---|---|---|---|', ...rows, ...last];
@@ -120,21 +120,21 @@ function rowOf(column: Table['columns'][number], table: Described | undefined): 
   return `| \`${column.name}\` | ${column.type} | ${paths} | ${column.comment}${volatile ? ' *joined*' : ''} |`;
 }
 
-/** A column that a table or an earlier view has with the same words is only named, with where it stands. */
+/** A column with the same description as in a table or an earlier view is only listed, with a reference. */
 function markdownView(columns: ReadonlyArray<{ name: string; comment: string }>): (view: View) => string[] {
-  const homes = new Map(columns.map(({ name, comment }) => [`${name} ${comment}`, 'the tables']));
+  const describedIn = new Map(columns.map(({ name, comment }) => [`${name} ${comment}`, 'the tables']));
   return (view) => {
     const own: string[] = [];
     const elsewhere = new Map<string, string[]>();
     for (const [column, comment] of Object.entries(view.columns)) {
-      const home = homes.get(`${column} ${comment}`);
-      if (home) elsewhere.set(home, [...(elsewhere.get(home) ?? []), `\`${column}\``]);
+      const other = describedIn.get(`${column} ${comment}`);
+      if (other) elsewhere.set(other, [...(elsewhere.get(other) ?? []), `\`${column}\``]);
       else own.push(`| \`${column}\` | ${comment} |`);
-      if (!home) homes.set(`${column} ${comment}`, `\`${view.name}\``);
+      if (!other) describedIn.set(`${column} ${comment}`, `\`${view.name}\``);
     }
     return [
       `\n## ${view.name} (view)\n\n${view.doc}`,
-      ...[...elsewhere].map(([home, names]) => `\nAs in ${home}: ${names.join(', ')}.`),
+      ...[...elsewhere].map(([other, names]) => `\nAs in ${other}: ${names.join(', ')}.`),
       ...(own.length > 0 ? ['\n| column | |\n|---|---|', ...own] : []),
     ];
   };
@@ -155,8 +155,8 @@ function toJson(): string {
 }
 
 /**
- * dbt sources: descriptions, tests on the keys, and freshness where it is proven, on `coverage`. In the form of dbt 1.10, which later
- * versions ask for, and with tests of dbt's own: no package has to be declared. Names of sources hold no slash.
+ * dbt sources: descriptions, tests on the keys, and freshness on `coverage`, where it is proven. In the syntax of dbt 1.10, which later
+ * versions require, and with dbt's built-in tests, so that no package has to be declared. Names of sources contain no slash.
  */
 export function toDbt(): string {
   const where = `    schema: "{{ var('tributary_schema', '${SCHEMA}') }}"`;

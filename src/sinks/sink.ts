@@ -1,4 +1,4 @@
-import type { Queryable, Transaction } from '../cursor/database/index.ts';
+import type { Database, Queryable, Transaction } from '../cursor/database/index.ts';
 import type { CountRows, RowChanges } from '../cursor/holdings/window-rows.ts';
 import type { Advance } from '../cursor/ledger.ts';
 import type { Rejected } from '../cursor/quarantine.ts';
@@ -10,92 +10,94 @@ import type { Stream, StreamName } from '../model/streams.ts';
 import type { Window } from '../model/window.ts';
 
 /**
- * Where rows go. `commit` decides the order in which data and cursor are written: whatever happens in between,
- * a cursor never claims more than the sink holds. This is all that a sink must do; `Abilities` are what it may do besides.
+ * The target of rows. `commit` decides the order in which data and cursor are written: whatever happens in between,
+ * a cursor never claims more than the sink holds. `Sink` is what every sink must implement; `Abilities` are optional.
  */
 export interface Sink extends Partial<Abilities> {
   readonly name: string;
-  /** For people: where the data is. */
+  /** Where the data is, for display. */
   readonly place: string;
   /** Rows per commit: enough to load at full speed, few enough that two batches fit in memory. */
   readonly batchRows: number;
-  /** It keeps rows in order of time: a batch that is one stretch of it is cheaper than several pieces. */
+  /** The sink stores rows by time, so a batch of one contiguous range is cheaper than one of several ranges. */
   readonly isByTime?: boolean;
-  /** Rows that one run counts, where counting reads them: what the daily count costs a poll. Absent: all. */
+  /** Most rows that one run counts, if counting reads them: this bounds the cost of the daily count. Default: all. */
   readonly countedRows?: number;
-  /** How long rows are kept; absent: for ever. */
+  /** How long rows are kept. Default: for ever. */
   readonly keepMs?: number;
-  /** Its identity is read from the state database, in the transaction that takes the lease. */
+  /** Whether the identity is read from the state database, in the transaction that takes the lease. */
   readonly isInState?: boolean;
-  /** For people: the table or folder of a stream. */
+  /** The table or folder of a stream, for display. */
   tableOf?(stream: StreamName): string;
   /** Creates or migrates what the stream needs. Safe to call from several processes at once. */
   prepare(stream: Stream): Promise<void>;
   open(stream: Stream): Promise<Batch>;
-  /** Throws where `erase` could not reach everything: asked before cursors and ledger of a source are dropped. */
+  /** Throws if `erase` could not reach everything. Called before cursors and ledger of a source are dropped. */
   checkErasure?(erasure: Erasure): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What only some sinks can do. Callers that can do without write `sink.recover?.(…)`; others use `abilityOf`. */
+/** What only some sinks can do. Callers that can do without it write `sink.recover?.(…)`; others use `abilityOf`. */
 export interface Abilities {
-  /** After a crash between data and cursor: brings the cursor up to what the sink holds. Called with the lease, before reading. Returns whether it moved. */
+  /** After a crash between data and cursor: moves the cursor to what the sink holds; returns whether it moved. Called with the lease. */
   recover(feed: LeasedFeed): Promise<boolean>;
   /** After a run: publishes how far the stream is complete, beside the data. */
   publishProgress(feed: Omit<LeasedFeed, 'epoch'>, isReopened?: boolean): Promise<void>;
   /** Erases a customer, a click or a source. Returns the number of affected rows by place. */
   erase(erasure: Erasure): Promise<Record<string, number>>;
-  /** How many rows of which place `erase` would affect. Without it, the events are read and counted. */
+  /** Returns the number of rows that `erase` would affect, by place. Without it, the events are read and counted. */
   countErased(erasure: Erasure): Promise<Record<string, number>>;
-  /** For `doctor`: tests whether the sink can create, write and read, and leaves nothing behind. */
+  /** For `doctor`: tests whether the sink can create, write and read, and cleans up. */
   check(): Promise<readonly Finding[]>;
   /** Compares a window of the sink with the rows that it should hold. Changes nothing. */
   compare(comparison: Comparison): Promise<Difference[]>;
   /**
-   * A text that stays the same for as long as nobody else replaced, restored or wrote what the sink holds of the stream. Asked at the
-   * start of every run, so it has to be cheap: at most a statement. `lastCommit` is the one that the state knows.
+   * A text that does not change unless somebody else replaced, restored or changed what the sink holds of the stream. Called at the
+   * start of every run, so it has to be cheap: at most one statement. `lastCommit` is the state's last commit.
    */
   identify(state: Queryable, feed: Omit<LeasedFeed, 'epoch'>, lastCommit: string | undefined): Promise<string>;
-  /** What the sink holds of a source in each of these windows: counted, not looked up in what was written down. */
+  /** What the sink holds of a source in each window, counted in the data and not taken from records of earlier commits. */
   attest(stream: Stream, source: string, windows: readonly Asked[]): Promise<Held[]>;
-  /** Whether there is any row in each of these windows: where counting takes time, the first look at a sink that was replaced. */
+  /** Whether each window has any row: the first check of a replaced sink, if counting is slow. */
   glance(stream: Stream, source: string, windows: readonly Window[]): Promise<boolean[]>;
-  /** Before these windows are filled again: drops what is remembered of rows that are gone, so that they count as new. */
+  /** Before these windows are filled again: drops the keys of rows that are gone, so that they count as new. */
   releaseKeys(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
-  /** Removes rows of other writers from these windows, which `attest` names; where the two share a file, what is left is written anew. */
+  /** Removes the rows of other writers that `attest` reports in these windows. A file with rows of both is rewritten. */
   removeForeign(stream: Stream, source: string, windows: readonly Window[]): Promise<void>;
-  /** Removes rows of a window that are marked as missing because their events moved to another day, where the sink holds them, too. */
+  /** Removes rows of a window that are marked as missing because their events moved to another day, if the sink has them there. */
   removeMoved(stream: Stream, source: string, window: Window): Promise<void>;
-  /** Writes links and customers again that are gone, from the events; all that lack, or only where a source has none left. */
+  /** Restores missing links and customers from the events: all that are missing, or only if the source has none left. */
   refillEntities(source: string, isThorough: boolean): Promise<Refilled[]>;
-  /** Deletes a few thousand rows, or some files, of events before a moment. Returns whether there are more. */
+  /** Deletes a few thousand rows, or some files, of events before an instant. Returns whether there are more. */
   prune(stream: Stream, source: string, before: Instant): Promise<boolean>;
-  /** The rows of a window in order of time, a few thousand at a time: for comparing two sinks. */
+  /** Reads the rows of a window in time order, a few thousand at a time, to compare two sinks. */
   read(stream: Stream, source: string, window: Window): AsyncGenerator<Row[]>;
-  /** Rewrites files that were written with fewer columns. */
+  /** Rewrites files that lack current columns. */
   rewrite(streams: readonly StreamName[]): Promise<Rewrites>;
-  /** Takes over a listing of all links, in one step: readers see the one before or this one. Returns what it changed. */
+  /** Merges a listing of all links atomically: readers see the previous listing or this one. Returns what changed. */
   replaceLinks(snapshot: LinksSnapshot): Promise<Receipt>;
   /** Joins small files and removes those that no reader can use any more. */
   maintain(options?: MaintainOptions): Promise<Maintained>;
 }
 
-/** An identity that ends so asks for a close look, and is another one afterwards. */
+/** An identity with this ending requests an attestation, and changes afterwards. */
 export const UNSETTLED = '?';
+/** Unsettled, because a table that is gone must be looked for in every run. */
+export const NO_TABLE = `no table${UNSETTLED}`;
 
 export interface Asked extends Window {
-  /** As many rows as should be there: if there are more, the sink says whether events are there twice. */
+  /** The expected number of rows: if there are more, the sink tells whether events are there twice. */
   rows?: number;
 }
 
 export interface Held {
   /** Rows that Tributary wrote, vanished ones included. */
   rows: number;
-  /** Rows of another writer, in words: how many, where, whose, since when. Such a window is not complete, whatever was read. */
+  /** Describes rows of another writer: how many, where, whose, since when. Such a window is not complete, whatever was read. */
   foreign?: string | undefined;
 }
 
-/** Rows of a table that were gone and are there again. */
+/** Rows of a table that were missing and are restored. */
 export interface Refilled {
   table: string;
   rows: number;
@@ -106,7 +108,7 @@ const WITHOUT = {
   compare: 'cannot be compared with the service',
   identify: 'cannot identify itself',
   attest: 'cannot count its rows',
-  glance: 'cannot be looked at',
+  glance: 'cannot tell whether it has rows',
   removeForeign: 'cannot remove rows of other writers',
   prune: 'cannot delete old rows',
   read: 'cannot be read back',
@@ -132,9 +134,9 @@ export interface Comparison {
   stream: Stream;
   source: string;
   window: Window;
-  /** In the stream's columns. */
+  /** The expected rows, in the stream's columns. */
   rows: readonly Row[];
-  /** The rows are complete for the window, so any other row of the sink is extra. */
+  /** Whether the rows are complete for the window, so that any other row of the sink is extra. */
   isWhole: boolean;
 }
 
@@ -155,13 +157,13 @@ export interface LinksSnapshot {
   epoch: number;
   /** When the listing began, by the service's clock. */
   at: Instant;
-  /** The same by the clock of the state: what was observed since then is newer. */
+  /** The same by the clock of the state: rows that were observed since then are newer. */
   startedAt: Instant;
-  /** All links are in it: others are gone. */
+  /** Whether the listing is complete: links that it lacks are gone. */
   isProven: boolean;
-  /** Their values are in the order of the columns of `LINKS`. */
+  /** Values are in the order of the columns of `LINKS`. */
   rows: readonly Row[];
-  /** Also keep what each link was before. */
+  /** Whether to keep earlier versions of links. */
   keepHistory: boolean;
 }
 
@@ -169,13 +171,13 @@ export interface LinksSnapshot {
 export type Rewrites = Record<string, { files: number; rewritten: number; rows: number }>;
 
 export interface MaintainOptions {
-  /** Only what keeps the sink in good order: what a sync or a worker does by itself. */
+  /** Do only the steps that are due, as a sync or a worker does by itself. */
   isDueOnly?: boolean;
-  /** Ends it early, between two steps. */
+  /** Ends the maintenance early, between two steps. */
   signal?: AbortSignal;
 }
 
-/** By table: files joined, snapshots expired, files removed, and files that are left. */
+/** By table: files joined, snapshots expired, files removed, and files left. */
 export type Maintained = Record<string, { joined: number; expired: number; removed: number; files: number }>;
 
 export interface LeasedFeed {
@@ -184,7 +186,7 @@ export interface LeasedFeed {
   epoch: number;
 }
 
-/** Another process changed the columns meanwhile, and nothing was written: read them, prepare and write again. */
+/** Another process changed the columns and nothing was written: read the columns, prepare and write again. */
 export class ShapeChanged extends RetryLater {
   readonly wider: Readonly<Record<string, Kind>>;
 
@@ -200,7 +202,7 @@ export class ShapeChanged extends RetryLater {
 export const describeColumns = ({ columns }: Stream): string =>
   columns.map(({ name, kind }) => `${name} ${kind}`).join();
 
-/** Rows being written. Nothing is visible before `commit`, and nothing at all after `abort`. */
+/** Rows being written. Nothing is visible before `commit`, and nothing ever after `abort`. */
 export interface Batch {
   write(rows: readonly Row[]): Promise<void>;
   commit(advance: Advance, rejected?: readonly Rejected[]): Promise<Receipt>;
@@ -212,30 +214,30 @@ export interface Receipt {
   new: number;
   changed: number;
   unchanged: number;
-  /** Rows with characters that the sink cannot hold, which were replaced and flagged. */
+  /** Rows with characters that the sink cannot store, which were replaced and flagged. */
   sanitized: number;
 }
 
-/** A batch as it was written: the receipt, and what the ledger has to know to carry its numbers of rows on. */
+/** A written batch: the receipt, and the changes by which the ledger updates its numbers of rows. */
 export interface Stored extends RowChanges {
   receipt: Receipt;
 }
 
-/** If the connection breaks during COMMIT, the outcome is looked up, not blindly repeated. */
+/** Runs a transaction. If the connection breaks during COMMIT, `isThere` looks up the outcome, instead of a blind retry. */
 export async function resolveInDoubt<T>(
+  db: Database,
   work: (tx: Transaction) => Promise<T>,
-  run: (work: (tx: Transaction) => Promise<T>) => Promise<T>,
   isThere: () => Promise<boolean>,
 ): Promise<T> {
   let done: { result: T } | undefined;
   try {
-    return await run(async (tx) => {
+    return await db.transaction(async (tx) => {
       const result = await work(tx);
       done = { result };
       return result;
     });
   } catch (error) {
-    // Recovery: only a commit that was sent can be in doubt; anything earlier was rolled back.
+    // Recovery: only a COMMIT that was sent can be in doubt; anything earlier was rolled back.
     if (done && error instanceof RetryLater && (await isThere())) return done.result;
     throw error;
   }

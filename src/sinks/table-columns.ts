@@ -10,14 +10,14 @@ import {
 
 type Types = Readonly<Record<Kind, string>>;
 
-/** How each kind of value is stored. A number of the lake has a second column of text: see `Leaf` of the Parquet codec. */
+/** The type of each kind. A number in Parquet has a second column of text: see `Leaf` of the Parquet codec. */
 const TYPES: Readonly<Record<Kind, Readonly<Record<'postgres' | 'duckdb' | 'iceberg', string>>>> = {
   text: { postgres: 'text', duckdb: 'text', iceberg: 'string' },
   integer: { postgres: 'bigint', duckdb: 'bigint', iceberg: 'long' },
   number: { postgres: 'numeric', duckdb: 'numeric', iceberg: 'double' },
   boolean: { postgres: 'boolean', duckdb: 'boolean', iceberg: 'boolean' },
   timestamp: { postgres: 'timestamptz', duckdb: 'timestamptz', iceberg: 'timestamptz' },
-  // JSON is text to Iceberg; which columns hold it is a property of the table.
+  // Iceberg has no JSON type; a table property lists the columns with JSON.
   json: { postgres: 'jsonb', duckdb: 'json', iceberg: 'string' },
 };
 
@@ -28,7 +28,7 @@ export const POSTGRES_TYPES = typesOf('postgres');
 export const DUCKDB_TYPES = typesOf('duckdb');
 export const ICEBERG_TYPES = typesOf('iceberg');
 
-/** The columns of a table, in every sink and in this order: the source of the row, what the service sends, what Tributary adds. */
+/** The columns of a stream's table, in every sink and in this order: the source, what the service sends, what Tributary adds. */
 export const streamColumns = ({ columns }: Pick<Stream, 'columns'>): Bookkeeping[] =>
   [SOURCE, ...columns, ...BOOKKEEPING.filter((column) => column !== SOURCE)].map(described);
 
@@ -37,7 +37,7 @@ export interface Design {
   doc: string;
   key: readonly [source: string, id: string];
   columns: readonly Bookkeeping[];
-  /** The column that files are in the order of; a table of events is also partitioned by its day. */
+  /** The sort column of files. A table of events is also partitioned by its day. */
   sortedBy: string;
   isByDay: boolean;
 }
@@ -60,7 +60,7 @@ export function described(column: Column | Bookkeeping): Bookkeeping {
   return { name, kind, nullable, doc: 'deprecated' in column ? `Deprecated, use ${column.deprecated}. ${doc}` : doc };
 }
 
-/** Columns that stay when an event is emptied: our own, except `_extra`, which holds values of the service. */
+/** Columns that erasure does not clear: our own, except `_extra`, which holds values of the service. */
 export const KEPT: ReadonlySet<string> = new Set(
   BOOKKEEPING.map(({ name }) => name).filter((name) => name !== '_extra'),
 );

@@ -80,7 +80,7 @@ it('is not split by day and by hour at once', async () => {
   const hourly = createParquetSink({ ...lakeOf(place), scheme: 'hour' });
   await expect(hourly.prepare(STREAMS.leads)).rejects.toMatchObject({
     name: 'ConfigError',
-    message: expect.stringContaining('a file each day'),
+    message: expect.stringContaining('one file per day'),
     next: expect.stringContaining('set partition of the sink to day again'),
   });
 });

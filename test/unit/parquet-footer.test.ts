@@ -69,7 +69,7 @@ describe('the footer', () => {
     const error = await readFooter(sourceOf(file.subarray(0, -1))).catch((e) => e);
     expect(error.describe()).toBe(
       [
-        'test.parquet is not a whole Parquet file: it does not begin and end as one',
+        'test.parquet is not a complete Parquet file: it lacks the magic bytes at its start or end',
         'kept: the file as it is',
         'next: move it away and run again, or run verify --repair: what it held is read again',
       ].join('\n'),
@@ -125,7 +125,7 @@ describe('the footer', () => {
     await refused('columns of a group do not follow', bytes, encodeFooter(COLUMNS, [swapped], {}));
     await refused('other columns or rows', bytes, encodeFooter(COLUMNS, [{ ...group, rows: 4 }], {}));
     const file = await encodeFile(COLUMNS, [ROWS]);
-    await expect(readFooter(sourceOf(Buffer.from(file).fill(0, 0, 1)))).rejects.toThrow('begin and end');
+    await expect(readFooter(sourceOf(Buffer.from(file).fill(0, 0, 1)))).rejects.toThrow('lacks the magic bytes');
   });
 
   it('is refused with one wrong byte, or gives the same rows and offsets', async () => {

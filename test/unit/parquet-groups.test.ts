@@ -100,7 +100,7 @@ describe('groups', () => {
     const file = await encodeFile(COLUMNS, [rowsOf(0)]);
     const parsed = await readFooter(sourceOf(file));
     const cut = new RetryLater('the connection was cut');
-    const source = { size: file.length, read: () => Promise.reject(cut) };
+    const source = { ...sourceOf(file), read: () => Promise.reject(cut) };
     await expect(readGroup(source, parsed, groupAt(parsed, 0))).rejects.toBe(cut);
     await expect(readGroup(source, parsed, groupAt(parsed, 0), ['amount'])).rejects.toBe(cut);
     await expect(readFooter(source)).rejects.toBe(cut);
@@ -121,7 +121,7 @@ describe('groups', () => {
       rowsOf(0).map((row) => row.slice(1)),
       'zstd',
     );
-    expect(() => encodeFooter(COLUMNS, [group], {})).toThrow('cannot stand in a file');
+    expect(() => encodeFooter(COLUMNS, [group], {})).toThrow('does not fit a file');
   });
 
   it.each<Compression>(['zstd', 'snappy', 'gzip'])(

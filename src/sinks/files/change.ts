@@ -2,15 +2,15 @@ import type { Database, Queryable, Transaction } from '../../cursor/database/ind
 import type { Sql } from '../../cursor/database/sql.ts';
 import { type Lock, takeLock } from '../../cursor/locks.ts';
 
-/** Files first, behind locks and without a transaction: sending takes minutes; then the state, in a short one. */
+/** Writes files first, under locks but without a transaction, because uploads take minutes; then the state, in one short transaction. */
 export interface Change {
-  /** Waits until nobody else works on what has this name. Held until the state is written. */
+  /** Waits for the lock of this name. It is held until the state is written. */
   lock(name: string): Promise<void>;
-  /** Throws if a lock was lost: to be called when files are ready, before the first is published. */
+  /** Throws if a lock was lost. Call it when the files are ready, before the first one is published. */
   check(): Promise<void>;
-  /** What is written to the state at the end, in this order. What moves a cursor is also tried before: see `foresee`. */
+  /** Queues a write to the state. Writes run at the end, in this order; those that move a cursor also run, rolled back, in `foresee`. */
   later(write: Write | Sql, options?: { movesCursor?: boolean }): void;
-  /** Reads how far cursors will be once the state is written. */
+  /** Reads the state as it will be after the queued cursor moves. */
   foresee<T>(read: (db: Queryable) => Promise<T>): Promise<T>;
 }
 

@@ -8,9 +8,20 @@ import type { Row } from '../../model/flatten.ts';
 import type { Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { type Batch, type Receipt, resolveInDoubt, type Stored } from '../sink.ts';
-import type { Change, Commit } from './change.ts';
+import type { Change } from './change.ts';
+import type { ReadAgainMs } from './event-index.ts';
+import type { Store } from './store/store.ts';
 
-/** The rows of a source, and what they prove. */
+/** What the sinks that write files have in common. */
+export interface FileSink {
+  name: string;
+  store: Store;
+  /** The state database: cursors, and the index of the partition of each recent event. */
+  state: Database;
+  readAgainMs: ReadAgainMs;
+}
+
+/** The rows of a source, and how far they advance its ledger and cursor. */
 export interface Load {
   stream: Stream;
   rows: readonly Row[];
@@ -33,14 +44,14 @@ export function gather(stream: Stream, commit: (load: Load) => Promise<Receipt>)
 
 interface Merging {
   merge(rows: readonly Row[]): Promise<Stored & { isAfterCrash: boolean }>;
-  /** As the commit leaves them. */
+  /** Rows of each window, as the commit leaves them. */
   count(db: Queryable, windows: readonly Window[]): Promise<number[]>;
 }
 
-/** The files, behind a lock that the caller holds and `forget` waits for; and then what they prove. */
+/** Writes the files and queues the state's advance. The caller holds the lock, which `forget` waits for. */
 export async function storeLoad(state: Queryable, change: Change, load: Load, merging: Merging): Promise<Receipt> {
   const { stream, advance, rejected } = load;
-  // The check that counts is the one at the end; this one saves the files of a process that has lost its lease.
+  // Early exit for a process that lost its lease: it need not write files. The check that matters is the one at commit.
   await checkFence(state, advance);
   const rows = await withoutForgotten(state, advance.source, stream, load.rows);
   const { receipt, ...changes } = await merging.merge(rows);
@@ -54,10 +65,6 @@ export async function storeLoad(state: Queryable, change: Change, load: Load, me
 }
 
 export const commitOnce =
-  (state: Database, advance: Advance): Commit =>
-  (write) =>
-    resolveInDoubt(
-      write,
-      (attempt) => state.transaction(attempt),
-      async () => (await lastCommit(state, advance)) === advance.commitId,
-    );
+  (state: Database, advance: Advance) =>
+  <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
+    resolveInDoubt(state, work, async () => (await lastCommit(state, advance)) === advance.commitId);

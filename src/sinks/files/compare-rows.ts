@@ -6,7 +6,7 @@ import type { MergeRule } from './merge-row.ts';
 import { createReshape, type LakeRow, type PartitionFile, timesOf } from './partition-file.ts';
 import type { Edit } from './write-file.ts';
 
-/** An incoming event, link or customer, as a row of its file. The last two have no time and are in no index. */
+/** An incoming event, link or customer, as a row of its file. Links and customers have no time and are not indexed. */
 export interface Incoming {
   id: string;
   key: bigint;
@@ -14,23 +14,21 @@ export interface Incoming {
   row: LakeRow;
 }
 
-/** A stored row that is to change: the event was read with other values, or with another time, which may belong to another group. */
-export interface Changed extends Incoming {
+/** A stored row that changes: the event came with other values, or with another time, which may belong to another row group. */
+export interface Changed extends Incoming, Position {
   kind: 'changed' | 'moved';
-  place: Place;
-  /** Its time in the file. */
+  /** The time stored in the file. */
   was: Instant;
   columns: readonly string[];
 }
 
-/** A stored row of an event that was not shown, or that stands in the file already: once is enough. */
-interface Surplus extends Pick<Incoming, 'id' | 'at'> {
+/** A stored row whose event the service no longer shows, or a duplicate of an earlier row of the file. */
+interface Surplus extends Pick<Incoming, 'id' | 'at'>, Position {
   kind: 'missing' | 'doubled';
-  place: Place;
 }
 
-/** The number of the row is within its group. */
-interface Place {
+/** `n` is the row's number within its row group. */
+interface Position {
   group: number;
   n: number;
 }
@@ -44,11 +42,11 @@ export const movedIn = ({ notes }: Findings): Changed[] =>
   notes.filter((note): note is Changed => note.kind === 'moved');
 
 /**
- * Compares a batch with a file, without changing it. Only groups whose times can match are decoded, and of those only the columns that decide;
- * events that are not found there (their time has changed) are searched for by id in the other groups.
+ * Compares a batch with a file, without changing it. It decodes only the compared columns of row groups whose time range can match,
+ * and looks up events that are not found there (their time has changed) by id in the other row groups.
  *
  * @param candidates Events that may be in this file.
- * @param fullWindows Windows that were read completely: an event of theirs that is not among the candidates has vanished, or moved to another day.
+ * @param fullWindows Windows that were read completely: an event in one that is not a candidate has vanished or moved to another day.
  */
 export async function compareRows(
   partition: PartitionFile,
@@ -62,7 +60,7 @@ export async function compareRows(
   const [idAt, timeAt, missingAt] = [rule.key, 'timestamp', '_missing_since'].map((name) =>
     rule.deciding.indexOf(name),
   ) as [number, number, number];
-  // A file may be older than a column.
+  // An old file may lack a column.
   const here = new Set(partition.file.columns.map(({ name }) => name));
   const names = rule.deciding.filter((name) => here.has(name));
   const spread = createSpread(rule.deciding, names);
@@ -70,7 +68,7 @@ export async function compareRows(
   const examine = async (group: number, from: StoredGroup): Promise<void> => {
     const rows = await partition.rows(from, names);
     rows.forEach((narrow, n) => {
-      const [stored, place] = [spread(narrow), { group, n }];
+      const stored = spread(narrow);
       const id = String(stored[idAt]);
       const at = Number(stored[timeAt] ?? 0);
       const incoming = sought.get(id);
@@ -79,10 +77,10 @@ export async function compareRows(
         sought.delete(id);
         const columns = rule.differing(stored, incoming.row);
         const kind = incoming.at === at ? 'changed' : 'moved';
-        if (columns.length > 0) notes.push({ ...incoming, kind, place, was: at, columns });
-      } else if (found.has(id)) notes.push({ kind: 'doubled', place, id, at });
+        if (columns.length > 0) notes.push({ ...incoming, kind, group, n, was: at, columns });
+      } else if (found.has(id)) notes.push({ kind: 'doubled', group, n, id, at });
       else if ((stored[missingAt] ?? null) === null && fullWindows.some((window) => holds(window, at)))
-        notes.push({ kind: 'missing', place, id, at });
+        notes.push({ kind: 'missing', group, n, id, at });
     });
   };
 
@@ -99,11 +97,11 @@ export async function compareRows(
   return { found, notes };
 }
 
-/** Expands values of some columns to rows of all columns; the others are null. */
+/** Expands rows of some columns to rows of all columns, with nulls in the others. */
 function createSpread(all: readonly string[], some: readonly string[]): (row: LakeRow) => LakeRow {
   if (all.length === some.length) return (row) => row;
-  const places = all.map((name) => some.indexOf(name));
-  return (row) => places.map((at) => (at < 0 ? null : (row[at] ?? null)));
+  const indexes = all.map((name) => some.indexOf(name));
+  return (row) => indexes.map((at) => (at < 0 ? null : (row[at] ?? null)));
 }
 
 const mayHold = (
@@ -117,7 +115,7 @@ const mayHold = (
 export function editsOf({ notes }: Findings, rule: MergeRule, columns: readonly FileColumn[], now: Instant) {
   const missingAt = columns.findIndex(({ name }) => name === '_missing_since');
   const editOf = (inGroup: Findings['notes']): Edit => {
-    const byRow = new Map(inGroup.map((note) => [note.place.n, note]));
+    const byRow = new Map(inGroup.map((note) => [note.n, note]));
     return (rows) =>
       rows.flatMap((row, n) => {
         const note = byRow.get(n);
@@ -126,10 +124,10 @@ export function editsOf({ notes }: Findings, rule: MergeRule, columns: readonly 
         return note ? [] : [row];
       });
   };
-  return new Map([...groupBy(notes, ({ place }) => place.group)].map(([group, inGroup]) => [group, editOf(inGroup)]));
+  return new Map([...groupBy(notes, ({ group }) => group)].map(([group, inGroup]) => [group, editOf(inGroup)]));
 }
 
-/** Merged events whose time has changed: they leave their group and are inserted by their new time. */
+/** Merges the events whose time has changed. They leave their row group and are inserted by their new time. */
 export async function extractMoved(
   present: PartitionFile,
   findings: Findings,
@@ -138,9 +136,9 @@ export async function extractMoved(
 ): Promise<Incoming[]> {
   const reshape = createReshape(present.file.columns, columns);
   const extracted: Incoming[] = [];
-  for (const [i, moved] of groupBy(movedIn(findings), ({ place }) => place.group)) {
+  for (const [i, moved] of groupBy(movedIn(findings), ({ group }) => group)) {
     const rows = await present.rows(present.file.groups[i] as StoredGroup);
-    for (const one of moved) extracted.push({ ...one, row: rule.merge(reshape(rows[one.place.n] ?? []), one.row) });
+    for (const one of moved) extracted.push({ ...one, row: rule.merge(reshape(rows[one.n] ?? []), one.row) });
   }
   return extracted;
 }

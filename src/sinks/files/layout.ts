@@ -2,10 +2,10 @@ import type { Instant } from '../../model/instant.ts';
 import { MAGIC, type ParquetFile } from '../parquet/format/index.ts';
 
 /**
- * The layout of the next file. Some readers open a file twice: once to read its length and footer, and a moment
- * later, by its name, to read the rows; DuckDB and Spark do. For them the next file must contain the current one unchanged:
- * its groups and its footer stay where they are, replaced groups included, and new data goes after it, or where
- * the version before the current one had data. So each file holds two versions: the new one and the previous one.
+ * The layout of the next file. Some readers, such as DuckDB and Spark, open a file twice: once to read its length and footer, and a
+ * moment later, by name, to read the rows. For them the next file must contain the current one unchanged: its row groups and its footer
+ * keep their offsets, replaced row groups included, and new data goes after them or into gaps where the version before the current one
+ * had data. So each file holds two versions: the new one and the previous one.
  */
 export type Layout = ReturnType<typeof layoutAround>;
 
@@ -14,7 +14,7 @@ export interface ByteRange {
   end: number;
 }
 
-/** Unused space may be as large as used space; small files may have more of it. */
+/** Unused space may be as large as used space, or this large in small files. */
 const SPARE_BYTES = 4 * 1024 * 1024;
 
 export function createLayout(present: { file: ParquetFile; size: number }, isCopied: (group: number) => boolean) {
@@ -24,7 +24,7 @@ export function createLayout(present: { file: ParquetFile; size: number }, isCop
   return isWasteful ? freshLayout() : layoutAround([...groups, { start: footerAt, end: present.size }]);
 }
 
-/** A fresh layout without replaced data: nothing that was erased may stay in a file. */
+/** A layout without the previous version: erased data must not stay in a file. */
 export const freshLayout = (): Layout => layoutAround([]);
 
 function layoutAround(kept: readonly ByteRange[]) {
@@ -35,10 +35,10 @@ function layoutAround(kept: readonly ByteRange[]) {
     end = range.end;
   }
   return {
-    /** The parts copied from the current file, each to its old position. */
+    /** Ranges copied from the current file at the same offset. */
     kept: kept.map(({ start, end: last }) => ({ start, end: last })),
-    /** A position with room for this many bytes. */
-    place(length: number): number {
+    /** Allocates this many bytes and returns their offset. */
+    allocate(length: number): number {
       const gap = gaps.find((room) => room.end - room.start >= length);
       if (!gap) {
         end += length;
@@ -51,29 +51,29 @@ function layoutAround(kept: readonly ByteRange[]) {
   };
 }
 
-/** Large enough to compress well and to be skipped by readers, small enough to fit in memory. */
+/** Large enough that row groups compress well and readers can skip them, small enough that one fits in memory. */
 export const GROUP_ROWS = 20_000;
 
 export interface PresentGroup {
   rows: number;
   oldest: Instant;
   newest: Instant;
-  /** Some of its rows change, so its bytes cannot be copied. */
+  /** Some rows change, so the row group's bytes cannot be copied. */
   isTouched: boolean;
 }
 
-/** A piece of the new file: a copied group, or groups and new rows that are written together, in order of time. */
+/** A part of the new file: a copied row group, or row groups and new rows that are written together, sorted by time. */
 export type Segment<R> = { copy: number } | { groups: readonly number[]; added: readonly R[] };
 
 /**
- * How a partition's next file is made from the current one. New rows are inserted by time, so that the file stays sorted; groups
- * that they do not fall into are copied. Rows that follow all others form a new group, and four groups of like size are joined into
- * one: so a row is rewritten two or three times before it ends up in a large group, however small the batches are.
+ * Plans a partition's next file from the current one. New rows are inserted by time, so that the file stays sorted; row groups without
+ * new rows are copied. Rows after all others form a new row group, and four row groups of similar size are joined into one, so a row is
+ * rewritten two or three times before it ends up in a large row group, however small the batches are.
  */
 export function planSegments<R>(groups: readonly PresentGroup[], added: ReadonlyArray<{ at: Instant; row: R }>) {
   const pieces: Piece<R>[] = [];
   let next = 0;
-  /** The rows up to a time, in order. */
+  /** Takes the next rows before a time. */
   const takeBefore = (end: Instant): Added<R>[] => {
     const first = next;
     while (next < added.length && (added[next]?.at ?? end) < end) next++;
@@ -81,17 +81,17 @@ export function planSegments<R>(groups: readonly PresentGroup[], added: Readonly
   };
   groups.forEach((group, i) => {
     const between = takeBefore(group.oldest);
-    // A few rows before a group are added to it: a group of their own would cost every reader more.
+    // A few rows before a row group are added to it: a row group of their own would cost every reader more.
     const isFew = between.length * FEW < group.rows && between.length + group.rows <= GROUP_ROWS;
     if (!isFew) pieces.push(...runsOf(between));
-    const inside = [...(isFew ? between : []), ...takeBefore(group.newest)];
+    const inserted = [...(isFew ? between : []), ...takeBefore(group.newest)];
     pieces.push({
       groups: [i],
-      added: inside.map(({ row }) => row),
-      rows: group.rows + inside.length,
-      oldest: Math.min(group.oldest, inside[0]?.at ?? group.oldest),
+      added: inserted.map(({ row }) => row),
+      rows: group.rows + inserted.length,
+      oldest: Math.min(group.oldest, inserted[0]?.at ?? group.oldest),
       newest: group.newest,
-      isTouched: group.isTouched || inside.length > 0,
+      isTouched: group.isTouched || inserted.length > 0,
     });
   });
   pieces.push(...runsOf(takeBefore(Number.POSITIVE_INFINITY)));
@@ -110,17 +110,17 @@ interface Piece<R> extends PresentGroup {
   added: R[];
 }
 
-/** Less than this part of a group is few. */
+/** Fewer rows than an eighth of a row group are few. */
 const FEW = 8;
-/** Groups of like size that become one. */
+/** Row groups of similar size that are joined into one. */
 const MANY = 4;
 /** Fewer rows are never kept apart: rare events are hours apart, too. */
 const RUN_ROWS = 500;
-/** What eight stretches have at most, side by side, and what a file may have beyond that. With more groups none are kept apart. */
-const CROWD = 24;
-const CROWD_ROWS = 5000;
+/** Eight ranges written in parallel have at most 24 row groups; one more is allowed per 5000 rows. Beyond that none are kept apart. */
+const MOST_APART = 24;
+const ROWS_PER_EXTRA = 5000;
 
-/** A first sync reads several stretches of a day side by side: rows behind a longer pause are kept apart. */
+/** A first sync reads several ranges of a day in parallel, so rows after a gap longer than the run before it start a new run. */
 function runsOf<R>(rows: readonly Added<R>[]): Piece<R>[] {
   const runs: Piece<R>[] = [];
   for (const { at, row } of rows) {
@@ -139,21 +139,21 @@ function runsOf<R>(rows: readonly Added<R>[]): Piece<R>[] {
 const isApart = (a: PresentGroup, b: PresentGroup): boolean =>
   Math.min(a.rows, b.rows) >= RUN_ROWS && b.oldest - a.newest > Math.min(a.newest - a.oldest, b.newest - b.oldest);
 
-/** Joins pieces with those before them, up to the size of a group. */
+/** Joins pieces with the ones before them, up to the size of a row group. */
 function joined<R>(pieces: readonly Piece<R>[]): Piece<R>[] {
   const rows = pieces.reduce((sum, piece) => sum + piece.rows, 0);
-  // Events that come in bursts are apart for good.
-  const isCrowded = pieces.length > CROWD + rows / CROWD_ROWS;
+  // Events that come in bursts would stay apart for good.
+  const isTooMany = pieces.length > MOST_APART + rows / ROWS_PER_EXTRA;
   const done: Piece<R>[] = [];
   for (const piece of pieces) {
     done.push(piece);
-    for (let n = toJoin(done, isCrowded); n > 1; n = toJoin(done, isCrowded)) done.push(done.splice(-n).reduce(join));
+    for (let n = toJoin(done, isTooMany); n > 1; n = toJoin(done, isTooMany)) done.push(done.splice(-n).reduce(join));
   }
   return done;
 }
 
-/** How many of the last pieces become one; one, if none do. */
-function toJoin<R>(done: readonly Piece<R>[], isCrowded: boolean): number {
+/** How many of the last pieces to join into one; 1 for none. */
+function toJoin<R>(done: readonly Piece<R>[], isTooMany: boolean): number {
   let [n, rows, largest, isTouched, most] = [0, 0, 0, false, 1];
   for (let i = done.length - 1; i >= 0; i--) {
     const piece = done[i] as Piece<R>;
@@ -162,7 +162,7 @@ function toJoin<R>(done: readonly Piece<R>[], isCrowded: boolean): number {
     rows += piece.rows;
     largest = Math.max(largest, piece.rows);
     isTouched ||= piece.isTouched;
-    if (rows > GROUP_ROWS || (after && !isCrowded && isApart(piece, after))) break;
+    if (rows > GROUP_ROWS || (after && !isTooMany && isApart(piece, after))) break;
     if (n >= MANY && largest <= rows / 2 && isTouched) most = n;
   }
   return most;
@@ -177,7 +177,7 @@ const join = <R>(a: Piece<R>, b: Piece<R>): Piece<R> => ({
   isTouched: true,
 });
 
-/** Cuts rows that exceed one group into even parts: a full group and a tiny one would be rewritten sooner. */
+/** Splits rows that exceed one row group evenly: of a full row group and a tiny one, the tiny one would soon be rewritten. */
 export function evenParts<R>(rows: readonly R[]): R[][] {
   const parts = Math.ceil(rows.length / GROUP_ROWS);
   const size = Math.ceil(rows.length / Math.max(1, parts));

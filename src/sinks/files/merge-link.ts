@@ -15,19 +15,19 @@ import { createReshape, type LakeRow, type PartitionFile } from './partition-fil
 export const isSameValue = (kind: string, a: Value, b: Value): boolean =>
   a === b || (kind === 'timestamp' && isSameInstant(a, b));
 
-/** Makes rows of a table of links or customers from values of other columns, and of our own. */
+/** Builds rows of the table of links or customers from values of other columns; `own` gives our own columns. */
 export function createEntityRow(
   columns: readonly FileColumn[],
   from: readonly Pick<FileColumn, 'name'>[],
   own: Readonly<Record<string, Value>>,
 ): (values: readonly Value[]) => LakeRow {
-  const places = columns.map(({ name }) => from.findIndex((column) => column.name === name));
-  return (values) => places.map((at, i) => (at < 0 ? (own[columns[i]?.name ?? ''] ?? null) : (values[at] ?? null)));
+  const indexes = columns.map(({ name }) => from.findIndex((column) => column.name === name));
+  return (values) => indexes.map((at, i) => (at < 0 ? (own[columns[i]?.name ?? ''] ?? null) : (values[at] ?? null)));
 }
 
 const OWN: ReadonlySet<string> = new Set(entityBookkeeping(LINKS).map(({ name }) => name));
 
-/** By the rule of `postgres/merge.ts`: counters of the newest reading, all else of the newer `updatedAt`. */
+/** The rule of `postgres/merge.ts`: counters from the newest read, everything else from the read with the newer `updatedAt`. */
 export function createMergeLink(columns: readonly FileColumn[]): (stored: LakeRow, read: LakeRow) => LakeRow {
   const updated = columns.findIndex(({ name }) => name === 'link_updated_at');
   const [counters, listings] = [new Set<number>(), new Set<number>()];
@@ -48,11 +48,11 @@ export function createMergeLink(columns: readonly FileColumn[]): (stored: LakeRo
 interface LinkFiles {
   columns: readonly FileColumn[];
   read(show: (file: PartitionFile) => Promise<void>): Promise<void>;
-  /** Replaces all that was there, in one step for readers. */
+  /** Replaces all rows, atomically for readers. */
   replace(rows: readonly LakeRow[]): Promise<void>;
 }
 
-/** The files, behind a lock that the caller holds; and then what the listing proves. */
+/** Writes the files and queues the state's record of the listing. The caller holds the lock. */
 export async function storeListing(
   state: Queryable,
   change: Change,
@@ -78,16 +78,16 @@ export async function storeListing(
   return receipt;
 }
 
-/** All rows of a source after a listing, by what was stored, in order of their ids; and what that changed. */
+/** Merges a listing into the stored rows of a source. Returns all rows, sorted by id, and the receipt. */
 function mergeListing(
   columns: readonly FileColumn[],
   stored: ReadonlyMap<string, LakeRow>,
   snapshot: LinksSnapshot,
   now: Instant,
 ): { rows: LakeRow[]; receipt: Receipt } {
-  const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const [id, created, observed] = [place(LINKS.key), place('link_created_at'), place('_observed_at')];
-  const [listed, missing] = [place('_listed_at'), place('_missing_since')];
+  const indexOf = (name: string): number => columns.findIndex((column) => column.name === name);
+  const [id, created, observed] = [indexOf(LINKS.key), indexOf('link_created_at'), indexOf('_observed_at')];
+  const [listed, missing] = [indexOf('_listed_at'), indexOf('_missing_since')];
   const merge = createMergeLink(columns);
   const compared = columns.flatMap(({ name, kind }, i) => (OWN.has(name) ? [] : [{ i, kind }]));
   const sanitizer = createSanitizer(LINKS, UTF8_TEXT);
@@ -97,7 +97,7 @@ function mergeListing(
   for (const values of sanitizer.all(snapshot.rows)) {
     const read = toRow(values);
     const before = stored.get(String(read[id]));
-    // As in Postgres: an event that was read since the listing began has the newer counters.
+    // As in Postgres: an event that was read after the listing began has newer counters.
     const isNewer = before !== undefined && Number(before[observed]) > snapshot.startedAt;
     const after = before ? merge(before, isNewer ? withCounters(columns, read, before) : read) : read;
     const isChanged =

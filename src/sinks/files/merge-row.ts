@@ -7,12 +7,12 @@ import { joinedKeys, outdates, ownColumns, POSTGRES_TEXT, SANITIZED } from '../m
 import type { FileColumn } from '../parquet/format/index.ts';
 import type { LakeRow } from './partition-file.ts';
 
-/** The merge for rows in memory; `postgres/merge.ts` has the same in SQL. */
+/** The merge rule for rows in memory; `postgres/merge.ts` has it in SQL. */
 export interface MergeRule {
   readonly key: string;
-  /** The columns that decide; `differing` takes stored rows of these columns only. */
+  /** The compared columns: `differing` takes stored rows with only these. */
   readonly deciding: readonly string[];
-  /** The columns that a reading changes; none if it equals the stored row, or is older. */
+  /** The columns in which the row that was read differs; none if it is equal or older. */
   differing(stored: LakeRow, read: LakeRow): string[];
   merge(stored: LakeRow, read: LakeRow): LakeRow;
 }
@@ -20,14 +20,14 @@ export interface MergeRule {
 export function createMergeRule(stream: Stream, columns: readonly FileColumn[]): MergeRule {
   const own = ownColumns(stream);
   const deciding = [...own.map(({ name }) => name), '_extra', '_missing_since', '_run_id'];
-  const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const ownPlaces = own.map(({ name, kind }, i) => ({
+  const indexOf = (name: string): number => columns.findIndex((column) => column.name === name);
+  const ownIndexes = own.map(({ name, kind }, i) => ({
     name,
     stored: i,
-    read: place(name),
+    read: indexOf(name),
     isSame: SAME[kind] ?? isSame,
   }));
-  const both = (name: string) => ({ stored: deciding.indexOf(name), read: place(name) });
+  const both = (name: string) => ({ stored: deciding.indexOf(name), read: indexOf(name) });
   const [time, extra, run] = [both('timestamp'), both('_extra'), both('_run_id')];
   const missing = deciding.indexOf('_missing_since');
   const readingOf = (row: LakeRow, of: 'stored' | 'read') => ({
@@ -39,8 +39,8 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
   known.add('_missing_since');
   const kept = columns.flatMap(({ name }, i) => (known.has(name) ? [] : [i]));
   const customer = columns.flatMap(({ name }, i) => (name.startsWith('customer_') ? [i] : []));
-  const customerId = place('customer_id');
-  const knowledge = CUSTOMER_KNOWLEDGE.map(place).filter((i) => i >= 0);
+  const customerId = indexOf('customer_id');
+  const knowledge = CUSTOMER_KNOWLEDGE.map(indexOf).filter((i) => i >= 0);
   const knows = (row: LakeRow): boolean => knowledge.some((i) => (row[i] ?? '') !== '');
 
   return {
@@ -50,18 +50,18 @@ export function createMergeRule(stream: Stream, columns: readonly FileColumn[]):
       const isMissing = (stored[missing] ?? null) !== null;
       if (outdates({ ...readingOf(stored, 'stored'), isMissing }, readingOf(read, 'read'))) return [];
       const found: string[] = [];
-      for (const at of ownPlaces) {
+      for (const at of ownIndexes) {
         if (!at.isSame(stored[at.stored] ?? null, read[at.read] ?? null)) found.push(at.name);
       }
       if (!isDeepStrictEqual(ownExtra(stored[extra.stored]), ownExtra(read[extra.read]))) found.push('_extra');
-      // It is shown, so it has not vanished.
+      // The service shows the event, so it has not vanished.
       if (isMissing) found.push('_missing_since');
       return found;
     },
     merge(stored, read) {
       const merged = [...read];
       for (const i of kept) merged[i] = stored[i] ?? null;
-      // The placeholder of a deleted customer must not overwrite what is known of the same one.
+      // The placeholder of a deleted customer must not overwrite known values of the same customer.
       const isPlaceholder = !knows(read) && knows(stored) && stored[customerId] === read[customerId];
       if (customerId >= 0 && isPlaceholder) for (const i of customer) merged[i] = stored[i] ?? null;
       return merged;
@@ -75,7 +75,7 @@ const isSame: Same = (a, b) => a === b;
 
 const SAME: Partial<Record<FileColumn['kind'], Same>> = {
   timestamp: (a, b) => a === b || isSameInstant(a, b),
-  // As Postgres would store it: a text that one sink sanitizes and another keeps counts as equal.
+  // Compared as Postgres stores it: a text that one sink sanitizes and another keeps counts as equal.
   text: (a, b) =>
     a === b || (a !== null && b !== null && POSTGRES_TEXT.text(String(a)) === POSTGRES_TEXT.text(String(b))),
   json: (a, b) => a === b || (a !== null && b !== null && isDeepStrictEqual(parsed(a), parsed(b))),
@@ -83,10 +83,10 @@ const SAME: Partial<Record<FileColumn['kind'], Same>> = {
 
 const micros = (instant: Value): number => Math.round(Number(instant) * 1000);
 
-/** To the microsecond, which is the resolution of a file. */
+/** Equal to the microsecond, the resolution of the files. */
 export const isSameInstant: Same = (a, b) => a !== null && b !== null && micros(a) === micros(b);
 
-/** Unknown fields of link and customer are joined too. If nothing else was unknown, `{}` equals none. */
+/** `_extra` without unknown fields of link and customer, which are joined too. `{}` equals null. */
 function createOwnExtra(stream: Stream): (extra: Value | undefined) => unknown {
   const joined = new Set([...joinedKeys(stream), SANITIZED]);
   return (extra = null) => {
@@ -99,5 +99,5 @@ function createOwnExtra(stream: Stream): (extra: Value | undefined) => unknown {
 
 const parsed = (text: Value): unknown => parseJson(POSTGRES_TEXT.json(String(text)));
 
-/** Time and run are written into new and changed rows. */
+/** The bookkeeping values of new and changed rows: the times of writing, the run, and "not missing". */
 export const bookkeeping = (now: Instant, runId: string): Value[] => [now, now, runId, null];

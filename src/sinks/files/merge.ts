@@ -7,36 +7,36 @@ import type { FileColumn } from '../parquet/format/index.ts';
 import type { Comparison, Difference, Stored } from '../sink.ts';
 import type { Load } from './commit.ts';
 import { compareRows, type Findings, type Incoming, movedIn } from './compare-rows.ts';
-import { findHomes, indexedFrom, keyOf, type Partition } from './event-index.ts';
+import { findPartitions, indexedFrom, keyOf, type Partition } from './event-index.ts';
 import { bookkeeping, createMergeRule, type MergeRule } from './merge-row.ts';
 import { columnsOf, createReshape, type PartitionFile } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
 
-/** How files are found and published is the sink's own: by name, or by a commit to a catalog. */
+/** How a sink finds and publishes files: by name, or by a commit to a catalog. */
 export interface Files<F> {
   readonly columns: readonly FileColumn[];
-  /** The files that may hold these events, or any of these windows, which were read completely. Most promising first. */
-  find(incoming: readonly Incoming[], fullWindows: readonly Window[]): Promise<Place<F>[]>;
+  /** The files that may hold these events, or rows of these completely read windows; the most likely ones first. */
+  find(incoming: readonly Incoming[], fullWindows: readonly Window[]): Promise<SearchTarget<F>[]>;
 }
 
 export interface WritableFiles<F> extends Files<F> {
-  /** Rewrites files in which something differs, and writes new events. */
+  /** Rewrites the files in which rows differ, and writes new events. */
   write(changes: Changes<F>): Promise<void>;
 }
 
-export interface Place<F> {
+export interface SearchTarget<F> {
   file: F;
-  /** By id. Files that share this map hold an event once: what was found in one is not looked for in the next. */
+  /** By id. Files may share this map: an event that is found in one is not searched for in the next. */
   sought: Map<string, Incoming>;
   fullWindows: readonly Window[];
-  /** Undefined if it is gone. */
+  /** Undefined if the file is gone. */
   open(): Promise<PartitionFile | undefined>;
-  /** It is looked into, and stays as it is. */
+  /** The file is searched but not rewritten. */
   isFixed?: boolean;
 }
 
 export interface Work<F> {
-  place: Place<F>;
+  target: SearchTarget<F>;
   findings: Findings;
 }
 
@@ -51,24 +51,25 @@ export interface Changes<F> {
 /** The rows are in the order they were read. The same event may come twice. */
 type Batch = Pick<Load, 'stream' | 'rows' | 'advance'> & { now: Instant };
 
-export interface Homes {
-  /** By partition, what the index says. An event that comes again may have the time of another one. */
+export interface Located {
+  /** By the partition that the index names: an event that comes again may have a time in another partition. */
   sought: Map<Partition, Map<string, Incoming>>;
-  /** The others are new, or in a file before this partition, whose events are not in the index. */
+  /** Events that are not in the index: new ones, or in a file before `from`, where the index starts. */
   others: Incoming[];
   from: Partition;
 }
 
-export async function homesOf(db: Queryable, feed: number, incoming: readonly Incoming[]): Promise<Homes> {
+export async function locateEvents(db: Queryable, feedId: number, incoming: readonly Incoming[]): Promise<Located> {
   const keys = incoming.map(({ key }) => key);
-  const from = await indexedFrom(db, feed);
-  const homes = await findHomes(db, feed, from, keys);
-  const sought: Homes['sought'] = new Map();
-  for (const one of incoming) for (const { partition } of homes.get(one.key) ?? []) seek(sought, partition, [one]);
-  return { sought, others: incoming.filter(({ key }) => !homes.has(key)), from };
+  const from = await indexedFrom(db, feedId);
+  const located = await findPartitions(db, feedId, from, keys);
+  const sought: Located['sought'] = new Map();
+  for (const one of incoming)
+    for (const { partition } of located.get(one.key) ?? []) addSought(sought, partition, [one]);
+  return { sought, others: incoming.filter(({ key }) => !located.has(key)), from };
 }
 
-export function seek(sought: Homes['sought'], partition: Partition, events: readonly Incoming[]): void {
+export function addSought(sought: Located['sought'], partition: Partition, events: readonly Incoming[]): void {
   const there = sought.get(partition) ?? new Map<string, Incoming>();
   for (const one of events) there.set(one.id, one);
   sought.set(partition, there);
@@ -77,8 +78,8 @@ export function seek(sought: Homes['sought'], partition: Partition, events: read
 export async function mergeEvents<F>({ stream, rows, advance, now }: Batch, files: WritableFiles<F>): Promise<Stored> {
   const { source, runId, spans } = advance;
   const fullWindows = spans.filter((span) => span.whole);
-  const { look, sanitized } = lookFor(files, { stream, source, rows, fullWindows }, bookkeeping(now, runId));
-  const { works, stored, newEvents } = await mergeRows(files, look, now);
+  const { search, sanitized } = searchOf(files, { stream, source, rows, fullWindows }, bookkeeping(now, runId));
+  const { works, stored, newEvents } = await mergeRows(files, search, now);
   const moved = works.flatMap(({ findings }) => movedIn(findings));
   const notes = works.flatMap(({ findings }) => findings.notes);
   const changed = notes.filter(({ kind }) => kind === 'changed' || kind === 'moved').length;
@@ -89,23 +90,23 @@ export async function mergeEvents<F>({ stream, rows, advance, now }: Batch, file
   };
 }
 
-/** Rows of any kind: those that are stored with other values are changed, and the others are added. */
-export async function mergeRows<F>(files: WritableFiles<F>, look: Look, now: Instant) {
-  const { works, stored, gone } = await lookInto(files, look);
-  const newEvents = look.incoming.filter(({ id }) => !stored.has(id));
-  await files.write({ works, newEvents, gone, rule: look.rule, now });
+/** Merges events, links or customers: updates stored rows that differ and adds the others. */
+export async function mergeRows<F>(files: WritableFiles<F>, search: Search, now: Instant) {
+  const { works, stored, gone } = await searchFiles(files, search);
+  const newEvents = search.incoming.filter(({ id }) => !stored.has(id));
+  await files.write({ works, newEvents, gone, rule: search.rule, now });
   return { works, stored, newEvents };
 }
 
-/** Compares rows with the files by the merge rule, and changes nothing. */
+/** Compares rows with the files by the merge rule, without changing anything. */
 export async function compareFiles<F>(comparison: Comparison, present?: Files<F>): Promise<Difference[]> {
   const { stream, window, isWhole } = comparison;
   const files = present ?? { columns: columnsOf(stream), find: async () => [] };
   // The sink's own columns do not take part in the comparison.
-  const { look } = lookFor(files, { ...comparison, fullWindows: isWhole ? [window] : [] }, bookkeeping(0, ''));
-  const { works, stored } = await lookInto(files, look);
+  const { search } = searchOf(files, { ...comparison, fullWindows: isWhole ? [window] : [] }, bookkeeping(0, ''));
+  const { works, stored } = await searchFiles(files, search);
   const notes = works.flatMap(({ findings }) => findings.notes);
-  const missing = look.incoming.filter(({ id }) => !stored.has(id));
+  const missing = search.incoming.filter(({ id }) => !stored.has(id));
   const [different, extra]: [Difference[], Difference[]] = [[], []];
   for (const note of notes)
     if ('columns' in note) different.push({ kind: 'different', id: note.id, at: note.at, columns: note.columns });
@@ -117,45 +118,45 @@ export async function compareFiles<F>(comparison: Comparison, present?: Files<F>
   ];
 }
 
-interface Look {
+interface Search {
   rule: MergeRule;
   incoming: readonly Incoming[];
   fullWindows: readonly Window[];
 }
 
-async function lookInto<F>(files: Files<F>, { rule, incoming, fullWindows }: Look) {
+async function searchFiles<F>(files: Files<F>, { rule, incoming, fullWindows }: Search) {
   const [works, gone, stored]: [Work<F>[], F[], Set<string>] = [[], [], new Set()];
-  for (const place of await files.find(incoming, fullWindows)) {
-    if (place.sought.size === 0 && place.fullWindows.length === 0) continue;
-    const present = await place.open();
+  for (const target of await files.find(incoming, fullWindows)) {
+    if (target.sought.size === 0 && target.fullWindows.length === 0) continue;
+    const present = await target.open();
     if (!present) {
-      gone.push(place.file);
+      gone.push(target.file);
       continue;
     }
     await whileOpen(present, async () => {
-      const findings = await compareRows(present, rule, [...place.sought.values()], place.fullWindows);
+      const findings = await compareRows(present, rule, [...target.sought.values()], target.fullWindows);
       for (const id of findings.found) {
         stored.add(id);
-        place.sought.delete(id);
+        target.sought.delete(id);
       }
-      if (findings.notes.length > 0 && !place.isFixed) works.push({ place, findings });
+      if (findings.notes.length > 0 && !target.isFixed) works.push({ target, findings });
     });
   }
   return { works, gone, stored };
 }
 
-interface Wanted extends Pick<Comparison, 'stream' | 'source' | 'rows'> {
+interface Expected extends Pick<Comparison, 'stream' | 'source' | 'rows'> {
   fullWindows: readonly Window[];
 }
 
-/** What to look for in the files, with our own columns as they will be; and how many of the rows had to be sanitized. */
-function lookFor<F>({ columns }: Files<F>, { stream, source, rows, fullWindows }: Wanted, own: readonly Value[]) {
+/** The rows to search for, with the values of our own columns appended; and how many rows had to be sanitized. */
+function searchOf<F>({ columns }: Files<F>, { stream, source, rows, fullWindows }: Expected, own: readonly Value[]) {
   const sanitizer = createSanitizer(stream, UTF8_TEXT);
   const reshape = createReshape(columnsOf(stream), columns);
   const incoming = [...newestById(rows)].map(([id, row]): Incoming => {
     const values = [...sanitizer.one(row, [source]), ...own];
     return { id, key: keyOf(id), at: row.at, row: reshape(values) };
   });
-  const look: Look = { rule: createMergeRule(stream, columns), incoming, fullWindows };
-  return { look, sanitized: sanitizer.sanitized() };
+  const search: Search = { rule: createMergeRule(stream, columns), incoming, fullWindows };
+  return { search, sanitized: sanitizer.sanitized() };
 }

@@ -17,14 +17,14 @@ import { ShapeChanged } from '../sink.ts';
 import { streamColumns } from '../table-columns.ts';
 import type { Store } from './store/store.ts';
 
-/** Metadata of each of our files; its source decides whether we may touch it. */
+/** Metadata keys of our files. We only touch a file whose `source` is the one we write. */
 export const META = {
   source: 'tributary.source',
   stream: 'tributary.stream',
   schema: 'tributary.schema',
   run: 'tributary.run',
   window: 'tributary.window',
-  /** Whether the file still holds its previous version: see `layout.ts`. */
+  /** Whether the file still contains its previous version: see `layout.ts`. */
   before: 'tributary.before',
 } as const;
 
@@ -32,7 +32,7 @@ export interface PartitionFile {
   readonly path: string;
   readonly identity: string;
   readonly file: ParquetFile;
-  /** Rows of a group, or only some columns in the given order. JSON comes as text. */
+  /** The rows of a row group, with all columns or the named ones in that order. JSON is text. */
   rows(group: StoredGroup, names?: readonly string[]): Promise<LakeRow[]>;
   readonly size: number;
   bytes(range: { start: number; end: number }): AsyncIterable<Uint8Array>;
@@ -48,7 +48,7 @@ export const openPartition = (store: Store, path: string, { source, stream }: { 
     return file;
   });
 
-/** Undefined if it is gone. */
+/** Undefined if the file is gone. */
 export async function openParquet(store: Store, path: string, accept: (file: ReadableFile) => ReadableFile) {
   const open = await store.open(path);
   if (!open) return undefined;
@@ -74,7 +74,8 @@ export async function openParquet(store: Store, path: string, accept: (file: Rea
 
 export function timesOf(group: StoredGroup): { oldest: Instant; newest: Instant } {
   const range = group.ranges.get('timestamp');
-  if (typeof range?.min !== 'number' || typeof range.max !== 'number') throw new Error('a group without times');
+  if (typeof range?.min !== 'number' || typeof range.max !== 'number')
+    throw new Error('a row group has no time bounds');
   return { oldest: range.min, newest: range.max };
 }
 
@@ -88,7 +89,7 @@ export interface Extent {
   rows: number;
   oldest: Instant | undefined;
   newest: Instant | undefined;
-  /** It still holds its previous version: see `layout.ts`. */
+  /** The file still contains its previous version: see `layout.ts`. */
   holdsBefore: boolean;
 }
 
@@ -114,7 +115,7 @@ export type LakeRow = Value[];
 
 export const columnsOf = (stream: Stream): FileColumn[] => streamColumns(stream).map(({ doc, ...column }) => column);
 
-/** Each with the kind that holds both. A column that only the file has (the state was lost) stays, after the others. */
+/** The stream's columns, widened to hold the file's values. Columns that only the file has (the state was lost) come last. */
 export function widestColumns(stream: Stream, present: readonly FileColumn[]): FileColumn[] {
   const found = new Map(present.map((column) => [column.name, column]));
   const columns = columnsOf(stream).map((column) => {
@@ -125,7 +126,7 @@ export function widestColumns(stream: Stream, present: readonly FileColumn[]): F
   return [...columns, ...found.values()];
 }
 
-/** The same before writing: throws if the file has wider kinds than the stream, which must be evolved first. */
+/** `widestColumns` for a write: throws if the file has wider kinds than the stream, which must be evolved first. */
 export function unitedColumns(stream: Stream, present: readonly FileColumn[]): FileColumn[] {
   const columns = widestColumns(stream, present);
   const wider = stream.columns.flatMap(({ name, kind }): Array<[string, Kind]> => {
@@ -136,23 +137,23 @@ export function unitedColumns(stream: Stream, present: readonly FileColumn[]): F
   return columns;
 }
 
-/** Converts rows to other columns: new ones are null, and widened ones are converted. */
+/** Converts rows to other columns: new columns are null, widened ones are converted. */
 export function createReshape(from: readonly FileColumn[], to: readonly FileColumn[]): (row: LakeRow) => LakeRow {
-  const places = to.map(({ name, kind }) => {
+  const mappings = to.map(({ name, kind }) => {
     const at = from.findIndex((column) => column.name === name);
-    return { at, carry: at < 0 ? undefined : carrier(from[at]?.kind ?? kind, kind) };
+    return { at, convert: at < 0 ? undefined : converter(from[at]?.kind ?? kind, kind) };
   });
-  const isSame = from.length === to.length && places.every(({ at, carry }, i) => at === i && !carry);
+  const isSame = from.length === to.length && mappings.every(({ at, convert }, i) => at === i && !convert);
   if (isSame) return (row) => row;
   return (row) =>
-    places.map(({ at, carry }) => {
+    mappings.map(({ at, convert }) => {
       const value = at < 0 ? null : (row[at] ?? null);
-      return carry && value !== null ? carry(value) : value;
+      return convert && value !== null ? convert(value) : value;
     });
 }
 
-/** Converts a value to a wider kind without loss, as the warehouse does; undefined if no conversion is needed. */
-function carrier(from: Kind, to: Kind): ((value: Value) => Value) | undefined {
+/** Converts values to a wider kind without loss, as Postgres does; undefined if no conversion is needed. */
+function converter(from: Kind, to: Kind): ((value: Value) => Value) | undefined {
   if (from === to || (from === 'integer' && to === 'number')) return undefined;
   const asText = (value: Value): string => (from === 'timestamp' ? microIso(value as number) : String(value));
   if (to === 'text') return asText;
@@ -166,7 +167,7 @@ function microIso(instant: number): string {
   return iso.length === 24 ? `${iso.slice(0, -1)}000Z` : iso;
 }
 
-/** A short name for a set of columns, so that people can tell which files have which. */
+/** A short digest of the columns, to tell which files have the same ones. */
 export const schemaVersion = (columns: readonly FileColumn[]): string =>
   createHash('sha256')
     .update(columns.map(({ name, kind }) => `${name} ${kind}`).join())

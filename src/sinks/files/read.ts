@@ -8,7 +8,7 @@ import type { StoredGroup } from '../parquet/format/index.ts';
 import { columnsOf, createReshape, type PartitionFile, timesOf } from './partition-file.ts';
 import { whileOpen } from './store/store.ts';
 
-/** In order of time, an hour at a time; from every file that may hold some of it. Vanished rows are left out. */
+/** Yields a window's rows in time order, an hour at a time, from every file that may hold some. Vanished rows are left out. */
 export async function* readFiles(
   stream: Stream,
   window: Window,
@@ -33,11 +33,11 @@ export interface Counted {
   rows: number;
   oldest: Instant;
   newest: Instant;
-  /** Undefined if it is gone. */
+  /** Undefined if the file is gone. */
   open(): Promise<PartitionFile | undefined>;
 }
 
-/** The number of rows in each of these windows. A file is only opened if its times reach beyond a window; one that is gone has none then. */
+/** Counts the rows in each window. A file is opened only if its time range exceeds a window; if it is gone, it counts as empty. */
 export async function countRows(files: readonly Counted[], windows: readonly Window[]): Promise<number[]> {
   const counts = windows.map(() => 0);
   for (const { rows, oldest, newest, open } of files) {
@@ -53,7 +53,7 @@ export async function countRows(files: readonly Counted[], windows: readonly Win
   return counts;
 }
 
-/** The rows of a window in an open file: groups that reach beyond it are asked for their times. */
+/** Counts the rows of a window in an open file, reading the times of row groups that exceed it. */
 async function countIn(partition: PartitionFile, window: Window): Promise<number> {
   let count = 0;
   for (const group of partition.file.groups) {
@@ -76,26 +76,26 @@ async function* rowsInOrder(files: readonly PartitionFile[], stream: Stream, win
 
 const nextHour = (at: number): number => (Math.floor(at / HOUR_MS) + 1) * HOUR_MS;
 
-/** A group holds several hours, so the last decoded ones are kept. */
+/** A row group spans several hours, so the last decoded ones are kept. */
 const GROUPS_KEPT = 2;
 
 function openRows(partition: PartitionFile, stream: Stream): (window: Window) => Promise<Row[]> {
   const columns = columnsOf(stream);
   const reshape = createReshape(partition.file.columns, columns);
-  const place = (name: string): number => columns.findIndex((column) => column.name === name);
-  const [extra, missing] = [place('_extra'), place('_missing_since')];
+  const indexOf = (name: string): number => columns.findIndex((column) => column.name === name);
+  const [extra, missing] = [indexOf('_extra'), indexOf('_missing_since')];
   const decoded = new Map<StoredGroup, Row[]>();
 
   const toRow = (values: readonly Value[]): Row => {
     const own = stream.columns.map(({ kind }, i) => {
-      // Behind `_source`.
+      // Column 0 is `_source`.
       const value = values[1 + i] ?? null;
       return kind === 'json' && typeof value === 'string' ? (parseJson(value) as Value) : value;
     });
     const rest = values[extra] ?? null;
     return {
-      id: String(values[place('event_id')]),
-      at: Number(values[place('timestamp')]),
+      id: String(values[indexOf('event_id')]),
+      at: Number(values[indexOf('timestamp')]),
       values: own,
       extra: rest === null ? null : (parseJson(String(rest)) as JsonObject),
       contradictions: [],

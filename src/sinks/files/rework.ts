@@ -18,18 +18,18 @@ import { whileOpen } from './store/store.ts';
 import type { Edit, Edits } from './write-file.ts';
 
 export interface Rework {
-  /** Absent: its own. */
+  /** Default: the file's own columns. */
   columns?: readonly FileColumn[];
   edits?: Edits;
-  /** Keys of events that are removed from the file. */
+  /** Index keys of the events that are removed from the file. */
   dropped?: readonly bigint[];
-  /** Their times, where the ledger counts them. */
+  /** Times of removed events that the ledger counts. */
   deleted?: readonly Instant[];
 }
 
-export type Visit<Wish = Rework> = (file: PartitionFile) => Promise<Wish | 'leave'>;
+export type Visit<Decision = Rework> = (file: PartitionFile) => Promise<Decision | 'leave'>;
 
-/** An index without this is not wrong: it only says where to look, and no event is new. */
+/** A crash before this leaves a correct index: it only says where to search, and no event is new. */
 export function recordRework(
   change: Change,
   feed: Feed,
@@ -40,7 +40,7 @@ export function recordRework(
   if (id !== undefined && dropped.length > 0) change.later(dropKeys(id, partition, dropped));
 }
 
-/** Selects rows by the value of a column: the columns of `empties` are cleared, or the rows deleted. */
+/** The rows to erase, by the value of a column: `empties` says which columns to clear; without it, rows are deleted. */
 export interface Victim {
   column: string;
   id: string;
@@ -57,29 +57,29 @@ export function victimOf(erasure: Erasure, stream: StreamName): Victim | 'all' |
 
 export async function eraseIn({ file, rows }: PartitionFile, { column, id, empties }: Victim, now: Instant) {
   const { columns } = file;
-  const place = (name: string): number => columns.findIndex((one) => one.name === name);
-  const [at, syncedAt] = [place(column), place('_synced_at')];
+  const indexOf = (name: string): number => columns.findIndex((one) => one.name === name);
+  const [at, syncedAt] = [indexOf(column), indexOf('_synced_at')];
   const isGone = columns.map(({ name }) => !KEPT.has(name) && (empties?.(name) ?? false));
   const isIt = (value: Value | undefined): boolean => typeof value === 'string' && storableText(value) === id;
   const edit: Edit = (all) => all.flatMap((row) => (isIt(row[at]) ? (empties ? [emptied(row)] : []) : [row]));
   const emptied = (row: LakeRow): LakeRow => row.map((value, i) => (isGone[i] ? null : i === syncedAt ? now : value));
 
   const edits = new Map<number, Edit>();
-  // The table of customers has no times, and none is needed of it.
-  const names = place('timestamp') < 0 ? [column] : [column, 'timestamp'];
+  // The table of customers has no times and needs none.
+  const names = indexOf('timestamp') < 0 ? [column] : [column, 'timestamp'];
   const found: Instant[] = [];
   for (const [i, group] of at < 0 ? [] : file.groups.entries()) {
     const hits = (await rows(group, names)).filter(([value]) => isIt(value));
     if (hits.length > 0) edits.set(i, edit);
     for (const [, time] of hits) found.push(Number(time));
   }
-  // The file's previous version may hold anything, so the file is rewritten without it.
+  // The file's previous version may hold the erased values, so the file is rewritten without it.
   const isClean = found.length === 0 && file.metadata[META.before] !== 'yes';
   const rework: Rework = empties ? { edits } : { edits, dropped: [keyOf(id)], deleted: found.filter(Number.isFinite) };
   return { rework: isClean ? ('leave' as const) : rework, rows: found.length };
 }
 
-/** Beyond the index, an event that moves is written like a new one: its old row, marked as missing by then, is removed. */
+/** An event older than the index that moves to another day is written as a new one. Removes its old row, by then marked as missing. */
 export async function removeMoved<F extends Counted>(
   all: readonly F[],
   window: Window,
@@ -103,7 +103,7 @@ async function eachRow(files: readonly Counted[], look: (row: IdRow) => unknown)
 type IdRow = Awaited<ReturnType<typeof idRows>>[number];
 
 async function idRows({ file, rows }: PartitionFile) {
-  // A file may be older than the mark, which is the last of them.
+  // An old file may lack `_missing_since`, which comes last.
   const isThere = file.columns.some(({ name }) => name === '_missing_since');
   const names = ['event_id', 'timestamp', ...(isThere ? ['_missing_since'] : [])];
   const found = [];

@@ -1,12 +1,12 @@
 import {
   type Compression,
+  type EncodedGroup,
   encodeFooter,
   encodeGroup,
   type FileColumn,
   fitsSchema,
   MAGIC,
   type ParquetFile,
-  type PlacedGroup,
   readFooter,
   type StoredGroup,
 } from '../parquet/format/index.ts';
@@ -14,24 +14,24 @@ import { type ByteRange, evenParts, freshLayout, type Layout, type Segment } fro
 import { createReshape, type LakeRow, type PartitionFile } from './partition-file.ts';
 import { type Staged, whileOpen } from './store/store.ts';
 
-/** A piece of a new file: sorted rows, or a row group of another file whose bytes are copied. */
+/** A part of a new file: sorted rows, or a row group of another file whose bytes are copied. */
 export type Piece = { rows: readonly LakeRow[] } | { copy: StoredGroup; from: PartitionFile };
 
-/** Maps the rows of one group to the new columns. Rows that it omits are deleted. */
+/** Maps the rows of a row group to their new values. Rows that it omits are deleted. */
 export type Edit = (rows: readonly LakeRow[]) => LakeRow[];
 
-/** By the index of the group. */
+/** By the index of the row group. */
 export type Edits = ReadonlyMap<number, Edit>;
 
 interface NewFile {
   columns: readonly FileColumn[];
   compression: Compression;
   metadata: Readonly<Record<string, string>>;
-  /** Where groups go, if the file it replaces stays readable inside it. */
+  /** The layout, if the new file keeps the replaced one readable inside it. */
   around?: { layout: Layout; present: PartitionFile };
 }
 
-/** Synced and read back; only a group and its new rows are in memory. Without rows nothing is written. */
+/** Writes a file, syncs it and reads its footer back. Only one row group is in memory. Returns undefined without rows. */
 export async function writeFile(
   staged: Staged,
   { columns, compression, metadata, around }: NewFile,
@@ -39,7 +39,7 @@ export async function writeFile(
 ): Promise<(ParquetFile & { bytes: number }) | undefined> {
   const layout = around?.layout ?? freshLayout();
   const isKept = layout.kept.length > 0;
-  const written: Array<PlacedGroup & { start: number }> = [];
+  const written: Array<EncodedGroup & { start: number }> = [];
   const copy = async (from: PartitionFile, range: ByteRange, start: number): Promise<void> => {
     let at = start;
     for await (const bytes of from.bytes(range)) {
@@ -52,21 +52,21 @@ export async function writeFile(
   for await (const piece of pieces) {
     if ('copy' in piece) {
       const { rows, length, chunks } = piece.copy;
-      const start = isKept ? piece.copy.start : layout.place(length);
+      const start = isKept ? piece.copy.start : layout.allocate(length);
       if (!isKept) await copy(piece.from, piece.copy, start);
       written.push({ rows, length, chunks, start });
       continue;
     }
     for (const part of evenParts(piece.rows)) {
       const { bytes, rows, length, chunks } = await encodeGroup(columns, part, compression);
-      const start = layout.place(length);
+      const start = layout.allocate(length);
       await staged.write(bytes, start);
       written.push({ rows, length, chunks, start });
     }
   }
   if (written.length === 0) return undefined;
-  const places = { starts: written.map(({ start }) => start), footerAt: layout.end() };
-  await staged.write(encodeFooter(columns, written, metadata, places), places.footerAt);
+  const offsets = { starts: written.map(({ start }) => start), footerAt: layout.end() };
+  await staged.write(encodeFooter(columns, written, metadata, offsets), offsets.footerAt);
   const rows = written.reduce((sum, group) => sum + group.rows, 0);
   return whileOpen(await staged.finish(), async (open) => {
     const found = await readFooter(open);
@@ -81,7 +81,7 @@ interface Edited {
   edits?: Edits | undefined;
 }
 
-/** The pieces of a file's next version: untouched row groups are copied as they are, rows of several are put in order. */
+/** The pieces of a file's next version: untouched row groups are copied as bytes, rows of joined ones are sorted. */
 export async function* piecesOf({ present, columns, edits }: Edited, segments: readonly Segment<LakeRow>[]) {
   const reshape = createReshape(present?.file.columns ?? columns, columns);
   const group = (i: number): StoredGroup => present?.file.groups[i] as StoredGroup;
@@ -100,7 +100,7 @@ export async function* piecesOf({ present, columns, edits }: Edited, segments: r
   }
 }
 
-/** The same without new rows: every group stays by itself. */
+/** The pieces of a version without new rows: row groups are not joined. */
 export function editedPieces(present: PartitionFile, columns: readonly FileColumn[], edits?: Edits) {
   const isSameShape = fitsSchema(present.file, columns);
   const segments = [...present.file.groups.keys()].map((i) =>
@@ -109,9 +109,9 @@ export function editedPieces(present: PartitionFile, columns: readonly FileColum
   return piecesOf({ present, columns, edits }, segments);
 }
 
-/** By time, then by id: the same rows make the same file. */
+/** By time, then by id, so that the same rows give the same file. */
 export function inOrder(columns: readonly FileColumn[]): (a: LakeRow, b: LakeRow) => number {
-  const place = (wanted: string): number => columns.findIndex(({ name }) => name === wanted);
-  const [time, id] = [place('timestamp'), place('event_id')];
+  const indexOf = (wanted: string): number => columns.findIndex(({ name }) => name === wanted);
+  const [time, id] = [indexOf('timestamp'), indexOf('event_id')];
   return (a, b) => Number(a[time]) - Number(b[time]) || (String(a[id]) < String(b[id]) ? -1 : 1);
 }

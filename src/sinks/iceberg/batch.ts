@@ -11,30 +11,30 @@ import { checkShape, eventFiles, indexTable } from './table-files.ts';
 import { createTableWriter, type TableWriter, writableTable } from './table-writer.ts';
 import { type Draft, inDraft, preparedTable, tableLock, type Warehouse } from './warehouse.ts';
 
-interface Waiting extends Load {
+interface QueuedLoad extends Load {
   done(receipt: Receipt): void;
   failed(error: unknown): void;
 }
 
-/** Rows of several sources that are committed together; a batch of one may be larger. */
+/** Most rows of several sources in one commit; a single source's batch may be larger. */
 const MOST_ROWS = 20_000;
 
-/** Sources that commit to a table while it is being written share the next version of it: many sources do not make many snapshots. */
+/** Sources that commit to a table during another commit share its next version, so that many sources do not make many snapshots. */
 export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Receipt> {
-  const queues = new Map<StreamName, Waiting[]>();
+  const queues = new Map<StreamName, QueuedLoad[]>();
 
-  const commit = async (loads: readonly Waiting[]): Promise<void> => {
+  const commit = async (loads: readonly QueuedLoad[]): Promise<void> => {
     try {
       const receipts = await commitLoads(warehouse, loads);
       for (const [i, load] of loads.entries()) load.done(receipts[i] as Receipt);
     } catch (error) {
-      // Recovery: one of them cannot be written; each is tried by itself. An error of one alone is its caller's.
+      // Recovery: one of the batches cannot be written, so each is committed alone. The error of a single batch goes to its caller.
       if (loads.length === 1) loads[0]?.failed(error);
       else for (const load of loads) await commit([load]);
     }
   };
 
-  const work = async (queue: Waiting[]): Promise<void> => {
+  const work = async (queue: QueuedLoad[]): Promise<void> => {
     while (queue.length > 0) {
       let [count, rows] = [0, 0];
       for (const load of queue) {
@@ -56,11 +56,11 @@ export function shareCommits(warehouse: Warehouse): (load: Load) => Promise<Rece
     });
 }
 
-/** Files first, then one transaction: ledger, cursor, and last the catalog. A crash before COMMIT leaves orphans. */
+/** Writes files first, then in one transaction ledger, cursor and finally the catalog. A crash before COMMIT leaves orphan files. */
 function commitLoads(warehouse: Warehouse, loads: readonly Load[]): Promise<Receipt[]> {
   const { state } = warehouse;
   const [first] = loads;
-  if (!first) throw new Error('something is committed');
+  if (!first) throw new Error('a commit needs at least one batch');
   return inDraft<Receipt[]>(
     warehouse,
     first.stream.name,
@@ -91,13 +91,13 @@ function openTables(draft: Draft) {
       writers.set(design.name, writer);
       return writer;
     },
-    /** A file that another program joined has rows of several sources: the next one has to see what became of it. */
+    /** A file that another program compacted has rows of several sources, so the next source needs the table without it. */
     async publishShared(): Promise<void> {
       for (const [name, writer] of writers)
         if (writer.removed.some(({ source }) => source === undefined))
           writers.set(name, createTableWriter(draft, await writer.publish()));
     },
-    /** The table of the stream, which was opened first, last. */
+    /** Publishes the stream's table, which was opened first, last. */
     async publish(): Promise<void> {
       for (const writer of [...writers.values()].reverse()) await writer.publish();
     },
@@ -117,19 +117,19 @@ async function writeLoad(draft: Draft, load: Load, tables: OpenTables): Promise<
     async merge(rows) {
       const of = { table, feed, source };
       checkShape(stream, table);
-      // A sink that was renamed, a state that was lost, a table that others changed.
+      // After a renamed sink, a lost state, or changes to the table by others.
       if (isUnsettled) await emptyIndex(state, feed);
       const start = indexStart(now, warehouse.readAgainMs, advance);
       await moveIndex(state, draft, feed, start, (end) => indexTable(of, start, end));
       const merged = await mergeEvents({ stream, rows, advance, now }, writableTable(writer, eventFiles(of), of));
-      // Always in the same order, after the stream's own table, so that two commits cannot deadlock.
+      // Locked in a fixed order, after the stream's own table, so that two commits cannot deadlock.
       for (const entity of rows.length === 0 ? [] : entitiesOf(stream)) {
         await draft.lock(tableLock(warehouse, entity.name));
         await mergeEntity(await tables.writerOf(entityDesign(entity)), { entity, stream, source, rows, now });
       }
       return { ...merged, isAfterCrash: isUnsettled };
     },
-    // Asked for again when what was foreseen is written: files are read once.
+    // Called in `foresee` and again at commit; the cache avoids reading the files twice.
     async count(_, windows) {
       const asked = JSON.stringify(windows);
       const held = counted.get(asked) ?? (await holdingsOf(table, { source, windows, added, removed }));

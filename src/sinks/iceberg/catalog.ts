@@ -5,21 +5,21 @@ import { RetryLater } from '../../model/errors.ts';
 import { inChange } from '../files/change.ts';
 import { type Metadata, metadataText, newMetadata, nextVersion } from './format/metadata.ts';
 import { moveHead, recordHead, unsettleFeeds } from './heads.ts';
-import { findNewer, newestOf, readVersion, versionName, versionOf, withoutMetadata } from './upkeep/versions.ts';
+import { findNewer, missingMetadata, newestOf, readVersion, versionName, versionOf } from './upkeep/versions.ts';
 import {
   CATALOG,
   type Catalog,
   createFile,
   type Draft,
   isBelow,
-  type Listed,
   locationOf,
   tableFolder,
   tableLock,
+  type Version,
   type Warehouse,
 } from './warehouse.ts';
 
-/** As pyiceberg's SqlCatalog and Java's JdbcCatalog create and share them. */
+/** The tables of pyiceberg's SqlCatalog and Java's JdbcCatalog. */
 const TABLES = raw(`
   create table if not exists public.iceberg_tables (
     catalog_name varchar(255) not null, table_namespace varchar(255) not null, table_name varchar(255) not null,
@@ -31,26 +31,26 @@ const TABLES = raw(`
 
 /** The catalog in the state's own database: a table changes in the same transaction as ledger and cursor. */
 export function createSqlCatalog(): Catalog {
-  // A version never changes, so the last one of each table is cached.
-  const known = new Map<string, Listed>();
-  /** By table: a version that has no newer one beside it. */
+  // A version never changes, so the latest one of each table is cached.
+  const known = new Map<string, Version>();
+  /** By table: the location of a version that has no newer one beside it. */
   const checked = new Map<string, string>();
 
-  const write = async (draft: Draft, table: string, metadata: Metadata, version: number): Promise<Listed> => {
+  const write = async (draft: Draft, table: string, metadata: Metadata, version: number): Promise<Version> => {
     const path = `${tableFolder(draft.warehouse, table)}/metadata/${versionName(version, randomUUID())}`;
     await createFile(draft, path, Buffer.from(metadataText(metadata)));
     return { location: locationOf(draft.warehouse, path), metadata };
   };
 
   const currentOf = async ({ state, namespace }: Warehouse, table: string): Promise<string | null> => {
-    // Not by to_regclass: after waiting for an advisory lock it may answer from this connection's cache.
+    // Not by to_regclass: after a wait for an advisory lock it may use a stale cache of this connection.
     const [row] = await state.query<{ location: string | null }>(
       sql`select tributary.iceberg_location(${CATALOG}, ${namespace}, ${table}) as location`,
     );
     return row?.location ?? null;
   };
 
-  const findUnnamed = async (warehouse: Warehouse, table: string): Promise<Listed | undefined> => {
+  const findUnnamed = async (warehouse: Warehouse, table: string): Promise<Version | undefined> => {
     const location = await currentOf(warehouse, table);
     if (location === null || checked.get(table) === location || !isBelow(warehouse, location)) return undefined;
     const newer = await findNewer(warehouse, table, location);
@@ -66,7 +66,7 @@ export function createSqlCatalog(): Catalog {
       const held = known.get(table);
       if (held?.location === location) return held;
       const listed = await readVersion(warehouse, location);
-      if (!listed) throw withoutMetadata(warehouse, table, location, await newestOf(warehouse, table));
+      if (!listed) throw missingMetadata(warehouse, table, location, await newestOf(warehouse, table));
       known.set(table, listed);
       return listed;
     },
@@ -93,7 +93,7 @@ export function createSqlCatalog(): Catalog {
     async replace(draft, table, before, metadata) {
       const { warehouse } = draft;
       const version = (versionOf(before.location) ?? 0) + 1;
-      const listed = await write(draft, table, nextVersion(metadata, before.location, Date.now()), version);
+      const listed = await write(draft, table, nextVersion(metadata, before.location), version);
       draft.later(async (tx) => {
         const swapped = await tx.query(swap(warehouse, table, listed, before.location));
         if (swapped.length === 0) throw changedMeanwhile(warehouse, table);
@@ -106,8 +106,8 @@ export function createSqlCatalog(): Catalog {
   };
 }
 
-async function insert(tx: Queryable, warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
-  // Two processes that create a table at once collide in Postgres' own catalog, even with `if not exists`.
+async function insert(tx: Queryable, warehouse: Warehouse, table: string, listed: Version): Promise<void> {
+  // Concurrent `create table if not exists` statements collide in Postgres' own catalog.
   await tx.query(sql`select pg_advisory_xact_lock(hashtext('tributary iceberg catalog'))`);
   await tx.query(TABLES);
   const { namespace } = warehouse;
@@ -120,7 +120,7 @@ async function insert(tx: Queryable, warehouse: Warehouse, table: string, listed
   await tx.query(recordHead(warehouse, table, listed, null));
 }
 
-const swap = ({ namespace }: Warehouse, table: string, to: Listed, from: string | null): Sql => sql`
+const swap = ({ namespace }: Warehouse, table: string, to: Version, from: string | null): Sql => sql`
   update public.iceberg_tables set metadata_location = ${to.location}, previous_metadata_location = ${from}
   where (catalog_name, table_namespace, table_name, metadata_location) = (${CATALOG}, ${namespace}, ${table}, ${from}) returning 1`;
 

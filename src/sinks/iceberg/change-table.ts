@@ -27,7 +27,7 @@ import {
   type Warehouse,
 } from './warehouse.ts';
 
-/** Manifests with fewer files are joined once there are this many of them: a reader opens each. */
+/** Manifests with fewer files than this are merged once there are `MOST_SMALL` of them, because readers open each. */
 const SMALL_FILES = 100;
 const MOST_SMALL = 16;
 
@@ -39,14 +39,14 @@ export interface NewFile {
 export interface Change {
   added: readonly NewFile[];
   removed: readonly TableFile[];
-  /** Where the files do not say it. */
+  /** Overrides the operation that follows from the files. */
   operation?: 'overwrite' | 'replace';
-  /** Whose progress the snapshot's summary names: of all whose files change, unless given. */
+  /** The sources whose progress the snapshot's summary states. Default: those whose files change. */
   sources?: readonly string[];
   evolved?: Evolved;
-  /** Delete files of other writers that stay: all, unless given. */
+  /** Manifests of other writers' delete files that stay. Default: all. */
   deletes?: readonly Manifest[];
-  /** Snapshots that this change expires; never the one that it makes. */
+  /** The snapshots to expire, besides the one that this change makes. */
   isExpired?(snapshot: Snapshot): boolean;
 }
 
@@ -127,7 +127,7 @@ function createManifestWriter(
   };
 }
 
-/** Manifests that list one of these files are rewritten into one; small ones go with them once there are many. */
+/** Rewrites the manifests that list a removed file into one; if there are many small manifests, those too. */
 async function withoutFiles(
   warehouse: Warehouse,
   { metadata, manifests }: Pick<Table, 'metadata' | 'manifests'>,
@@ -142,12 +142,12 @@ async function withoutFiles(
   const rewritten = new Set(removed.map(({ manifest }) => manifest.path));
   if (small.length >= MOST_SMALL) for (const { path } of small) rewritten.add(path);
   const entries: Entry[] = [];
-  // Of another partitioning: its files are always taken together, and it ends with them.
+  // A manifest of another partition spec is dropped whole: its files are always removed together.
   for (const manifest of live.filter((one) => rewritten.has(one.path) && isOwn(one))) {
     for (const { file, ...entry } of await manifestFiles(warehouse, metadata, manifest)) {
       entries.push(
         gone.has(file.path)
-          ? // The bounds of a removed file are useless, and could retain personal data.
+          ? // The bounds of a removed file are useless and could retain personal data.
             { ...entry, status: 'deleted', snapshotId: id, file: { ...file, columns: new Map() } }
           : { ...entry, status: 'existing', file },
       );

@@ -3,7 +3,7 @@ import { StopStream } from '../../model/errors.ts';
 import { type LakeRow, META, openParquet } from '../files/partition-file.ts';
 import { whileStaged } from '../files/store/store.ts';
 import { type Piece, writeFile } from '../files/write-file.ts';
-import { compareText, type FileColumn, leavesOf, type PlacedGroup } from '../parquet/format/index.ts';
+import { compareText, type EncodedGroup, type FileColumn, leavesOf } from '../parquet/format/index.ts';
 import type { NewFile } from './change-table.ts';
 import type { ColumnMetrics, DataFile } from './format/manifest.ts';
 import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, type Warehouse } from './warehouse.ts';
@@ -12,7 +12,7 @@ import { type Draft, locationOf, newDataPath, pathOf, stageFile, type Table, typ
 const JSON_COLUMNS = 'tributary.json';
 const COMPRESSION = 'zstd';
 
-/** Writes a file, which readers do not see before a snapshot lists it. Without rows there is none. */
+/** Writes a data file, which readers see once a snapshot lists it. Returns none without rows. */
 export async function writeDataFile(
   draft: Draft,
   { table, source, day }: { table: Table; source: string; day: number | undefined },
@@ -43,11 +43,11 @@ export const compareValues = (a: Value, b: Value): number =>
   typeof a === 'string' && typeof b === 'string' ? compareText(a, b) : Number(a) - Number(b);
 
 export function orderOf({ columns, design }: Table): (a: LakeRow, b: LakeRow) => number {
-  const place = columns.findIndex(({ name }) => name === design.sortedBy);
-  return (a, b) => compareValues(a[place] ?? null, b[place] ?? null);
+  const index = columns.findIndex(({ name }) => name === design.sortedBy);
+  return (a, b) => compareValues(a[index] ?? null, b[index] ?? null);
 }
 
-export const openIfThere = (warehouse: Warehouse, data: DataFile) =>
+export const openDataFile = (warehouse: Warehouse, data: DataFile) =>
   openParquet(warehouse.store, pathOf(warehouse, data.path), (file) => {
     const json = new Set(file.metadata[JSON_COLUMNS]?.split(','));
     const columns = file.columns.map((column) =>
@@ -56,13 +56,13 @@ export const openIfThere = (warehouse: Warehouse, data: DataFile) =>
     return { ...file, columns };
   });
 
-export const notThere = (location: string): StopStream =>
+export const missingDataFile = (location: string): StopStream =>
   new StopStream(`${location} belongs to an Iceberg table and is not there`, {
     kept: 'the catalog as it is',
     next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',
   });
 
-/** What the bytes of a bound say; of all other types they are in order as they are. */
+/** Decodes a bound. Bounds of all other types compare bytewise. */
 const BOUND: Readonly<Record<string, (bytes: Buffer) => number | bigint>> = {
   integer: (bytes) => bytes.readBigInt64LE(),
   timestamp: (bytes) => bytes.readBigInt64LE(),
@@ -74,11 +74,11 @@ function compareBounds(type: string, a: Buffer, b: Buffer): number {
   return read ? Number(read(a) > read(b)) - Number(read(a) < read(b)) : Buffer.compare(a, b);
 }
 
-/** Column statistics of the whole file, from those of its row groups. Iceberg encodes bounds as Parquet's statistics do. */
-function metricsOf(columns: readonly FileColumn[], groups: readonly PlacedGroup[]): Map<number, ColumnMetrics> {
+/** Column statistics of the whole file, from those of its row groups. Iceberg encodes bounds as Parquet does. */
+function metricsOf(columns: readonly FileColumn[], groups: readonly EncodedGroup[]): Map<number, ColumnMetrics> {
   const metrics = new Map<number, ColumnMetrics>();
   for (const [i, { fieldId, type }] of leavesOf(columns).entries()) {
-    if (fieldId === undefined) throw new Error('a column of an Iceberg table has a number');
+    if (fieldId === undefined) throw new Error('a column of an Iceberg table has no field id');
     const chunks = groups.flatMap(({ chunks }) => chunks[i] ?? []);
     const sum = (pick: (chunk: (typeof chunks)[number]) => number): number =>
       chunks.reduce((all, chunk) => all + pick(chunk), 0);

@@ -11,7 +11,7 @@ import { partsOf } from './table-files.ts';
 import { changeIfThere, type TableWriter } from './table-writer.ts';
 import { loadTable, tableFolder, type Warehouse } from './warehouse.ts';
 
-/** From the history too: time travel to before this moment ends. Returns how many rows of which table were touched. */
+/** Erases from the history, too: time travel to earlier snapshots ends. Returns the number of affected rows by table. */
 export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Record<string, number>> {
   const touched: Record<string, number> = {};
   await refuseUnreachable(warehouse, erasure);
@@ -19,7 +19,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
     const victim = victimIn(erasure, design);
     if (victim === undefined) continue;
     const done = await changeIfThere(warehouse, design, async (writer) => {
-      // While we hold the lock, nobody is about to commit a file of this table: files that no snapshot names afterwards are removed.
+      // While we hold the lock, nobody is about to commit files to this table, so every file without a snapshot afterwards is removed.
       const before = await storedFiles(warehouse, design);
       const rows = await eraseTable(writer, erasure, victim);
       return { rows, before, listed: await writer.publish({ sources: [], isExpired: () => true }) };
@@ -32,7 +32,7 @@ export async function erase(warehouse: Warehouse, erasure: Erasure): Promise<Rec
   return touched;
 }
 
-/** Before anything is erased: what we may not rewrite, and what branches and tags keep, could go on naming the person. */
+/** Throws before anything is erased if branches, tags or foreign files, which we may not rewrite, could still name the person. */
 export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure): Promise<void> {
   const found: string[] = [];
   for (const design of designs()) {
@@ -50,7 +50,7 @@ export async function refuseUnreachable(warehouse: Warehouse, erasure: Erasure):
   }
   if (found.length === 0) return;
   throw new ConfigError(
-    `nothing is forgotten yet in the Iceberg tables: ${found.slice(0, 5).join('; ')} may hold it still`,
+    `nothing is forgotten yet in the Iceberg tables: ${found.slice(0, 5).join('; ')} may still hold it`,
     {
       where: { source: erasure.source, sink: warehouse.name },
       kept:
@@ -81,7 +81,7 @@ async function eraseTable(writer: TableWriter, { source }: Erasure, victim: Vict
   const now = await databaseNow(state);
   let rows = 0;
   if (victim === 'all' && feed !== undefined) draft.later(dropFeed(feed));
-  // Of other programs' files only those that join files of ours: others were refused.
+  // `refuseUnreachable` leaves only foreign files that are compactions of ours.
   for (const part of await partsOf(table, { source })) {
     if (part.rows === 0) continue;
     if (victim === 'all') {

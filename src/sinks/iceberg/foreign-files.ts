@@ -1,20 +1,20 @@
 import { storableText } from '../../cursor/database/sql.ts';
 import { RUN_ID } from '../../cursor/runs.ts';
+import { ConfigError, StopStream } from '../../model/errors.ts';
 import { type Instant, toIso } from '../../model/instant.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { groupBy } from '../files/group-by.ts';
 import { idsIn, type LakeRow, type PartitionFile } from '../files/partition-file.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { type Edits, editedPieces } from '../files/write-file.ts';
-import { type AnyFile, type FileColumn, readAny, type StoredGroup } from '../parquet/format/index.ts';
+import { type AnyFile, type FileColumn, readAny, type StoredGroup, UnreadableFile } from '../parquet/format/index.ts';
 import type { NewFile } from './change-table.ts';
-import { notThere, openIfThere, writeDataFile } from './data-file.ts';
+import { missingDataFile, openDataFile, writeDataFile } from './data-file.ts';
 import type { DataFile } from './format/manifest.ts';
 import type { Snapshot } from './format/metadata.ts';
 import {
   type Draft,
   filesOf,
-  isNoFileOfOurs,
   OWN_SPEC,
   pathOf,
   type Table,
@@ -23,7 +23,7 @@ import {
   writtenSources,
 } from './warehouse.ts';
 
-/** A row of another writer's file is ours if a run of ours wrote it (`_run_id`) and it is not there already. */
+/** A foreign file. A row in it is ours if one of our runs wrote it (`_run_id`) and no other file has it. */
 export type ForeignFile = ReturnType<typeof foreignFileOf>;
 
 interface PlacedRow {
@@ -36,15 +36,16 @@ interface PlacedRow {
 }
 
 const IS_RUN = new RegExp(RUN_ID);
+const UNREADABLE = [UnreadableFile, StopStream, ConfigError, RangeError];
 
-/** The files of other writers among these. Those of a day are told apart together: what is in one of them twice is in both once. */
+/** Opens the foreign files among these. Files of one day are examined together: a row that is in two of them counts once. */
 export async function openForeignFiles(table: Table, files: readonly TableFile[]): Promise<ForeignFile[]> {
-  const strange = files
+  const foreign = files
     .filter(({ source }) => source === undefined)
     .sort((a, b) => Number(a.sequence ?? 0) - Number(b.sequence ?? 0) || (a.file.path < b.file.path ? -1 : 1));
-  const sources = strange.length === 0 ? new Set<string>() : await writtenSources(table);
+  const sources = foreign.length === 0 ? new Set<string>() : await writtenSources(table);
   const found: ForeignFile[] = [];
-  for (const entries of groupBy(strange, ({ file }) => file.day).values()) {
+  for (const entries of groupBy(foreign, ({ file }) => file.day).values()) {
     const read = await Promise.all(entries.map((entry) => readForeignFile(table, entry)));
     const rows = read.flatMap((one) => one.rows).filter(({ source }) => sources.has(source));
     const seen = await ownIds(table, rows);
@@ -72,27 +73,27 @@ async function readForeignFile({ warehouse, design }: Table, entry: TableFile) {
       return { entry, file, rows };
     });
   } catch (error) {
-    // Recovery: it counts as a file that nobody can read, and is named.
-    if (!isNoFileOfOurs(error) && !(error instanceof RangeError)) throw error;
+    // Recovery: a file that is damaged, gone or out of reach counts as unreadable, and is reported.
+    if (!UNREADABLE.some((type) => error instanceof type)) throw error;
     return { entry, file: undefined, rows: [] };
   }
 }
 
 async function withFile<T>(warehouse: Warehouse, file: DataFile, work: (file: AnyFile) => Promise<T>): Promise<T> {
   const open = await warehouse.store.open(pathOf(warehouse, file.path));
-  if (!open) throw notThere(file.path);
+  if (!open) throw missingDataFile(file.path);
   return whileOpen(open, async () => work(await readAny(open)));
 }
 
-/** By source: the ids of our own files, on the days that foreign files hold rows of. */
+/** By source: the ids in our own files, on the days of the foreign rows. */
 async function ownIds(table: Table, rows: readonly PlacedRow[]): Promise<Map<string, Set<string>>> {
   const days = [...new Set(rows.map(({ at }) => Math.floor(at / DAY_MS)))].map((day) => ({ first: day, last: day }));
   const seen = new Map(rows.map(({ source }) => [source, new Set<string>()]));
   if (seen.size === 0) return seen;
   for (const { file, source } of await filesOf(table, table.design.isByDay ? { days } : {})) {
     const ids = source === undefined ? undefined : seen.get(source);
-    // A file that somebody deleted has no ids: it is counted, and named, elsewhere.
-    const present = ids && (await openIfThere(table.warehouse, file));
+    // A file that somebody deleted has no ids; `attestTable` accounts for it.
+    const present = ids && (await openDataFile(table.warehouse, file));
     if (!present) continue;
     for (const id of await whileOpen(present, () => idsIn(present, table.design.key[1]))) ids.add(id);
   }
@@ -118,21 +119,21 @@ function foreignFileOf(table: Table, { entry, file, rows }: ReadForeignFile, see
   const isReplace = operation === undefined || operation === 'replace';
   return {
     entry,
-    /** Who wrote it and when, in words. */
+    /** Who wrote the file and when, in words. */
     by: describeWriter(entry.file, adding, file?.writer),
-    /** It holds rows of ours in our partitioning and nothing else, and its writer says that no row was changed. */
+    /** The file has only rows of ours in our partition spec, and its writer declares that no row changed. */
     isCompaction: isReplace && theirs.length === 0 && entry.manifest.specId === OWN_SPEC,
     sources: [...ours.keys()],
-    /** The rows of a source that are ours, as a file. */
+    /** Our rows of a source, as a file. */
     of(source: string, day?: number): PartitionFile {
       const all = ours.get(source) ?? [];
       const own = all.filter(({ at }) => day === undefined || Math.floor(at / DAY_MS) === day);
       return slice(table, entry.file, file, own);
     },
     times: (source: string) => (ours.get(source) ?? []).map(({ at }) => at),
-    /** Whether any of its rows, whoever wrote it, has this text in a column. True where that cannot be told. */
+    /** Whether any row, whoever wrote it, has this text in a column. True for an unreadable file. */
     mentions: async (column: string, id: string) => !file || mentions(table.warehouse, entry.file, column, id),
-    /** Rows that are not ours: of a source, or of none that we know; without a time where the file cannot be read. */
+    /** Rows that are not ours: of a source, or of none that we know. Rows of an unreadable file have no time. */
     theirs,
   };
 }
@@ -146,11 +147,11 @@ const mentions = (warehouse: Warehouse, data: DataFile, name: string, id: string
     return false;
   });
 
-/** Some rows of a foreign's file. It is opened for each reading, and has nothing to close. */
+/** Some rows of a foreign file, as a file. Each read opens it, so there is nothing to close. */
 function slice(table: Table, data: DataFile, file: AnyFile | undefined, rows: readonly PlacedRow[]): PartitionFile {
   const inOrder = [...rows].sort((a, b) => a.at - b.at);
   const groups = groupBy(inOrder, ({ group }) => group);
-  // Nothing is promised of a foreign's values, so that no group is copied as it is.
+  // Nullable, because nothing is known of foreign values: so no row group is copied as bytes.
   const columns = table.columns
     .filter(({ name }) => file?.names.has(name))
     .map(({ name, kind }): FileColumn => ({ name, kind, nullable: true }));
@@ -176,7 +177,7 @@ function slice(table: Table, data: DataFile, file: AnyFile | undefined, rows: re
       return (groups.get(start) ?? []).map(({ n }) => all[n] as LakeRow);
     },
     bytes() {
-      throw new Error('groups of another writer are not copied');
+      throw new Error('row groups of a foreign file are not copied');
     },
     async close() {},
   };
@@ -193,7 +194,7 @@ function describeWriter({ path }: DataFile, adding: Snapshot | undefined, create
   return `${path.slice(path.lastIndexOf('/') + 1)}, written by ${writer}${at}${snapshot}`;
 }
 
-/** Files of our own in a foreign's place: the rows of each source, those of one with its edits. */
+/** Rewrites our rows of a foreign file into files of ours, by source and day; with the edits of one source. */
 export async function replaceForeignFile(
   draft: Draft,
   table: Table,
@@ -211,7 +212,7 @@ export async function replaceForeignFile(
     for (const day of days) {
       const edits = edited?.source === source ? edited.edits : undefined;
       const pieces = editedPieces(foreign.of(source, day), table.columns, edits);
-      // Its groups are in order, each by itself.
+      // Each row group is sorted, but the file as a whole is not.
       for (const { file } of await writeDataFile(draft, { table, source, day }, pieces))
         made.push({ source, file: { ...file, sortOrderId: undefined } });
     }

@@ -1,15 +1,15 @@
 import type { Queryable } from '../../cursor/database/index.ts';
 import { type Nulled, type Sql, sql } from '../../cursor/database/sql.ts';
 import { inChange } from '../files/change.ts';
-import { UNSETTLED } from '../sink.ts';
+import { NO_TABLE, UNSETTLED } from '../sink.ts';
 import { currentSnapshot, type Metadata, type Snapshot } from './format/metadata.ts';
-import { CATALOG, type Listed, tableLock, type Warehouse } from './warehouse.ts';
+import { CATALOG, tableLock, type Version, type Warehouse } from './warehouse.ts';
 
-/** Our last version of each table: while the catalog names that one, nobody else changed it, and no file is read. */
+/** The last version of a table that we committed. While the catalog names it, nobody else changed the table, and no file is read. */
 interface Head {
   location: string;
   uuid: string;
-  /** Its current snapshot; null for a table without any. */
+  /** The current snapshot; null for a table without any. */
   snapshot: string | null;
   /** How often another program changed the table. */
   changes: number;
@@ -17,38 +17,29 @@ interface Head {
 
 export const OURS = { 'engine-name': 'tributary' };
 
-const isOurs = ({ summary }: Snapshot): boolean => summary['engine-name'] === OURS['engine-name'];
-
 const idOf = (metadata: Metadata): string | null => {
   const id = currentSnapshot(metadata)?.['snapshot-id'];
   return id === undefined ? null : String(id);
 };
 
-const writeHead = ({ name }: Warehouse, table: string, { location, metadata }: Listed, newChanges: Sql): Sql => sql`
+const writeHead = ({ name }: Warehouse, table: string, { location, metadata }: Version, newChanges: Sql): Sql => sql`
   insert into tributary.iceberg_heads as h (sink, table_name, table_uuid, snapshot, location)
   values (${name}, ${table}, ${metadata['table-uuid']}, ${idOf(metadata)}, ${location})
   on conflict (sink, table_name) do update set table_uuid = excluded.table_uuid, snapshot = excluded.snapshot,
     location = excluded.location, changes = h.changes + ${newChanges}`;
 
-/** Records what a change of ours left. Where it was made from another version than the last of ours, somebody else was there in between. */
-export const recordHead = (warehouse: Warehouse, table: string, listed: Listed, before: string | null): Sql =>
+/** Records our own commit. If it was based on a version other than our last, another program committed in between. */
+export const recordHead = (warehouse: Warehouse, table: string, listed: Version, before: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`case when h.location = ${before} then 0 else 1 end`);
 
-/** To a version that is not of our making, from the last of ours. */
-export const moveHead = (warehouse: Warehouse, table: string, listed: Listed, by: 0 | 1, from: string | null): Sql =>
+/** Moves the head from `from`, our last known version, to a later one; `by` is 1 if another program changed the table. */
+export const moveHead = (warehouse: Warehouse, table: string, listed: Version, by: 0 | 1, from: string | null): Sql =>
   writeHead(warehouse, table, listed, sql`${by} where h.location = ${from}`);
-
-export const NO_TABLE = `no table${UNSETTLED}`;
-
-const identityOf = ({ uuid, changes }: Head): string => `${uuid}, changed by others ${changes} times`;
-
-/** An identity that ends with a question mark asks for a close look (see `sync/attest.ts`), which `settleHead` takes. */
-const unsettled = (location: string): string => `${location}${UNSETTLED}`;
 
 const selectHead = ({ name }: Warehouse, table: string): Sql => sql`
   select location, table_uuid as uuid, snapshot, changes from tributary.iceberg_heads where sink = ${name} and table_name = ${table}`;
 
-/** With the catalog in the state: one statement, and no file. After a crash between another catalog and the state, what is ahead is ours. */
+/** With the catalog in the state: one statement, no file. Another catalog that a crash left ahead by our commits counts as unchanged. */
 export async function identify(db: Queryable, warehouse: Warehouse, table: string): Promise<string> {
   const { catalog, namespace } = warehouse;
   const elsewhere = catalog.isInState ? undefined : await catalog.load(warehouse, table);
@@ -58,11 +49,12 @@ export async function identify(db: Queryable, warehouse: Warehouse, table: strin
   const [found] = await db.query<Nulled<Head> & { current: string | null }>(sql`
     select h.*, ${location} as current from (select) one left join (${selectHead(warehouse, table)}) h on true`);
   if (!found || found.current === null) return NO_TABLE;
-  if (found.location === null) return unsettled(found.current);
+  const unsettled = `${found.current}${UNSETTLED}`;
+  if (found.location === null) return unsettled;
   const head = found as Head;
   const change = elsewhere && changeSince(elsewhere.metadata, head);
   const isSame = head.location === found.current || change === 'none' || change === 'ours';
-  return isSame ? identityOf(head) : unsettled(found.current);
+  return isSame ? `${head.uuid}, changed by others ${head.changes} times` : unsettled;
 }
 
 async function readHead(warehouse: Warehouse, table: string): Promise<Head | undefined> {
@@ -70,7 +62,7 @@ async function readHead(warehouse: Warehouse, table: string): Promise<Head | und
   return head;
 }
 
-/** What happened since: nothing, commits of ours that the state did not hear of, compaction by others, or anything else. */
+/** What changed since our head: nothing, only commits of ours that the state missed, only compaction by others, or anything else. */
 function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ours' | 'compacted' | 'any' {
   if (metadata['table-uuid'] !== uuid) return 'any';
   const byId = new Map(metadata.snapshots.map((one) => [String(one['snapshot-id']), one]));
@@ -78,20 +70,20 @@ function changeSince(metadata: Metadata, { uuid, snapshot }: Head): 'none' | 'ou
   let at = idOf(metadata);
   while (at !== snapshot) {
     const found = at === null ? undefined : byId.get(at);
-    // Rolled back, replaced, or the way back has been expired.
+    // The table was rolled back or replaced, or the snapshots in between have expired.
     if (!found) return 'any';
     since.push(found);
     const parent = found['parent-snapshot-id'];
     at = parent === undefined || parent === null ? null : String(parent);
   }
   if (since.length === 0) return 'none';
-  const others = since.filter((one) => !isOurs(one));
+  const others = since.filter(({ summary }) => summary['engine-name'] !== OURS['engine-name']);
   if (others.length === 0) return 'ours';
   return others.every(({ summary }) => summary.operation === 'replace') ? 'compacted' : 'any';
 }
 
-/** The identity changes once, for every source; and the index is built anew where rows may be elsewhere. */
-export async function settleHead(warehouse: Warehouse, table: string, listed: Listed): Promise<void> {
+/** Moves the head to a version: the table's identity changes, for every source, and the index is rebuilt where rows may have moved. */
+export async function settleHead(warehouse: Warehouse, table: string, listed: Version): Promise<void> {
   const { state } = warehouse;
   const head = await readHead(warehouse, table);
   if (head?.location === listed.location) return;
@@ -103,7 +95,7 @@ export async function settleHead(warehouse: Warehouse, table: string, listed: Li
   });
 }
 
-/** The same, behind the lock of commits where there is something to note. */
+/** `settleHead` under the table's lock, if the table has changed. */
 export async function noteChanges(warehouse: Warehouse, table: string): Promise<void> {
   const { state, catalog } = warehouse;
   const listed = await catalog.load(warehouse, table);
@@ -114,6 +106,6 @@ export async function noteChanges(warehouse: Warehouse, table: string): Promise<
   });
 }
 
-/** The next commit of each source looks where its events are. */
+/** Makes the next commit of each source rebuild its index. */
 export const unsettleFeeds = ({ name }: Warehouse, stream: string): Sql =>
   sql`update tributary.lake_tracks set unsettled = true where sink = ${name} and stream = ${stream}`;

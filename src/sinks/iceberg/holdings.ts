@@ -13,7 +13,7 @@ import { ownFile, partsOf } from './table-files.ts';
 import { changeIfThere } from './table-writer.ts';
 import {
   type DayRange,
-  daysOf,
+  dayRangeOf,
   type EventsOf,
   filesOf,
   loadTable,
@@ -23,19 +23,19 @@ import {
   type Warehouse,
 } from './warehouse.ts';
 
-/** What the tables hold: files that are there, and of those of other writers the rows that are ours. */
+/** What the tables hold: our files that exist, and our rows in foreign files. */
 
-/** The files are those that a commit is about to add and to remove. */
+/** `added` and `removed` are the files of a commit in progress. */
 type Question = Partial<Pick<Change, 'added' | 'removed'>> & { source: string; windows: readonly Window[] };
 
-/** What a table holds of a source in each of these windows. A file of ours is opened only if its times reach beyond a window. */
+/** The rows that a table holds of a source in each window. A file of ours is opened only if its time range exceeds a window. */
 export async function holdingsOf(
   table: Table,
   { source, windows, added = [], removed = [] }: Question,
   isThere: (file: DataFile) => boolean = () => true,
 ): Promise<Held[]> {
   const gone = new Set(removed.map(({ file }) => file.path));
-  const parts = (await partsOf(table, { source, days: windows.map(daysOf) })).filter(
+  const parts = (await partsOf(table, { source, days: windows.map(dayRangeOf) })).filter(
     ({ entry: { file } }) => !gone.has(file.path) && isThere(file),
   );
   const newParts = added.filter((one) => one.source === source).map((one) => ownFile(table, one, source));
@@ -51,7 +51,7 @@ function describeForeign(
   table: Table,
   { source, window, foreignFiles }: { source: string; window: Window; foreignFiles: readonly ForeignFile[] },
 ): string | undefined {
-  const { first, last } = daysOf(window);
+  const { first, last } = dayRangeOf(window);
   const found: string[] = [];
   for (const foreign of foreignFiles) {
     const { day } = foreign.entry.file;
@@ -78,7 +78,7 @@ const deletesOn = ({ deletes }: Table, days: readonly DayRange[]) =>
       days.some(({ first, last }) => first <= (one.days?.last ?? last) && (one.days?.first ?? first) <= last),
   );
 
-/** After taking note of what others did. Files are looked for in a listing: whatever the catalog says, somebody may have deleted them. */
+/** Records changes by others first. Lists the files, because somebody may have deleted files that the catalog names. */
 export async function attestTable(warehouse: Warehouse, of: EventsOf, windows: readonly Window[]): Promise<Held[]> {
   const { stream, source } = of;
   const design = streamDesign(stream);
@@ -95,10 +95,10 @@ export async function attestTable(warehouse: Warehouse, of: EventsOf, windows: r
   return holdingsOf(table, { source, windows }, isThere);
 }
 
-/** Writes the days of these windows without rows and deletes of other writers: their rows that are ours move into files of ours. */
+/** Removes other writers' rows and deletes on the days of these windows; our rows in foreign files move into files of ours. */
 export async function removeForeign(warehouse: Warehouse, stream: Stream, windows: readonly Window[]): Promise<void> {
   const design = streamDesign(stream);
-  const days = windows.map(daysOf);
+  const days = windows.map(dayRangeOf);
   await changeIfThere(warehouse, design, async ({ table, takeOver, publish }) => {
     const foreignFiles = await openForeignFiles(table, await filesOf(table, { days }));
     const unwanted = foreignFiles.filter(({ isCompaction }) => !isCompaction);

@@ -1,14 +1,12 @@
-import type { Database } from '../../cursor/database/index.ts';
 import { type Finding, findingOf } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { entitiesOf, LINKS, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { gather } from '../files/commit.ts';
-import { findFeed, type ReadAgainMs } from '../files/event-index.ts';
+import { type FileSink, gather } from '../files/commit.ts';
+import { findFeed } from '../files/event-index.ts';
 import { compareFiles } from '../files/merge.ts';
 import { readFiles } from '../files/read.ts';
 import { checkStore } from '../files/store/open-store.ts';
-import type { Store } from '../files/store/store.ts';
 import type { Comparison, Difference, Sink } from '../sink.ts';
 import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { shareCommits } from './batch.ts';
@@ -26,10 +24,10 @@ import { createRestCatalog, type RestCatalogOptions } from './rest-catalog.ts';
 import { eventFiles, openPart, ownFile, partsOf } from './table-files.ts';
 import { createTableWriter } from './table-writer.ts';
 import { publishProgress } from './upkeep/progress.ts';
-import { olderThanTable } from './upkeep/versions.ts';
+import { staleCatalog } from './upkeep/versions.ts';
 import {
   type Draft,
-  daysOf,
+  dayRangeOf,
   type EventsOf,
   filesOf,
   inDraft,
@@ -40,17 +38,12 @@ import {
   warehouseUri,
 } from './warehouse.ts';
 
-interface IcebergSinkOptions {
-  name: string;
-  /** The state database: cursors, and the catalog. */
-  state: Database;
-  readAgainMs: ReadAgainMs;
+interface IcebergSinkOptions extends FileSink {
   /** A folder, or `s3://bucket/prefix`; `store` reads and writes the same place. */
   warehouse: string;
-  store: Store;
   namespace: string;
   maintenance?: Partial<Maintenance>;
-  /** Absent: in the state's own database. */
+  /** Default: a SQL catalog in the state's database. */
   rest?: RestCatalogOptions;
 }
 
@@ -58,7 +51,7 @@ export type IcebergSink = ReturnType<typeof createIcebergSink>;
 
 const BATCH_ROWS = 20_000;
 
-/** A sink of Iceberg tables. With a SQL catalog, catalog, ledger and cursor change in one transaction. */
+/** A sink of Iceberg tables. A SQL catalog changes in one transaction with ledger and cursor. */
 export function createIcebergSink(options: IcebergSinkOptions) {
   const { name, state, readAgainMs, warehouse: path, store, namespace, maintenance, rest } = options;
   const catalog = rest ? createRestCatalog(rest) : createSqlCatalog();
@@ -97,7 +90,7 @@ export function createIcebergSink(options: IcebergSinkOptions) {
 
 const tablesOf = (stream: Stream): Design[] => [streamDesign(stream), ...entitiesOf(stream).map(entityDesign)];
 
-/** A catalog, or a folder, that was restored: it goes on with the newest version of a table that is there. */
+/** After a restore of the catalog or of the files: continues with the newest version of each table that exists. */
 async function recover(warehouse: Warehouse, stream: StreamName): Promise<boolean> {
   let isMoved = false;
   for (const { name } of tablesOf(STREAMS[stream]))
@@ -113,7 +106,7 @@ async function check(warehouse: Warehouse): Promise<readonly Finding[]> {
     for (const { name } of designs()) {
       await warehouse.catalog.load(warehouse, name);
       const newer = await warehouse.catalog.findNewer?.(warehouse, name);
-      if (newer) throw olderThanTable(warehouse, name, newer);
+      if (newer) throw staleCatalog(warehouse, name, newer);
     }
     return found;
   } catch (error) {
@@ -175,6 +168,6 @@ async function* readTable(warehouse: Warehouse, { stream, source }: EventsOf, wi
   const table = await loadTable(warehouse, streamDesign(stream));
   if (!table) return;
   yield* readFiles(stream, window, async (day) =>
-    (await partsOf(table, { source, days: [daysOf(day)] })).map((part) => ({ open: () => openPart(part) })),
+    (await partsOf(table, { source, days: [dayRangeOf(day)] })).map((part) => ({ open: () => openPart(part) })),
   );
 }

@@ -2,7 +2,7 @@ import type { Instant } from '../../model/instant.ts';
 import { ENTITIES, STREAM_NAMES, STREAMS } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { dropFile, findFeed } from '../files/event-index.ts';
-import type { Listed as Stored } from '../files/store/store.ts';
+import type { ListedFile } from '../files/store/store.ts';
 import type { Maintained, MaintainOptions } from '../sink.ts';
 import { type Design, entityDesign, streamDesign } from '../table-columns.ts';
 import { decodeManifestList } from './format/manifest-list.ts';
@@ -14,22 +14,22 @@ import {
   type EventsOf,
   filesOf,
   isBelow,
-  type Listed,
   loadTable,
   manifestFiles,
   pathOf,
   readBytes,
   tableFolder,
+  type Version,
   type Warehouse,
 } from './warehouse.ts';
 
 export interface Maintenance {
   keep: KeepSnapshots;
-  /** Files that no snapshot lists are kept this long: a writer may be about to commit them. */
+  /** Unreferenced files are kept this long, because a writer may be about to commit them. */
   orphanMs: number;
-  /** Earlier versions of the metadata are kept this long: a nightly backup of the catalog names one of them. */
+  /** Earlier versions of the metadata are kept this long, because a nightly backup of the catalog names one of them. */
   versionsMs: number;
-  /** More small files than this of one source and the present day are joined. */
+  /** On the current day, a source may have this many small files before they are joined. */
   mostSmall: number;
 }
 
@@ -45,7 +45,7 @@ export const designs = (): Design[] => [
   ...ENTITIES.map(entityDesign),
 ];
 
-/** A table at a time; or only what is due. Each step is complete in itself, so that it may end between two. */
+/** Maintains one table after the other. Each step is complete in itself, so that a signal can end it between two. */
 export async function maintain(
   warehouse: Warehouse,
   maintenance: Maintenance,
@@ -58,7 +58,7 @@ export async function maintain(
     if (!listed) continue;
     // At most once an hour: finding unreferenced files means reading every manifest.
     const isExpiryDue = !isDueOnly || expirable(listed.metadata, withPatience(keep)).length > 0;
-    // First: files that cannot be joined must not let the metadata grow.
+    // Before joining, so that files that cannot be joined do not let the metadata grow.
     const expired = isExpiryDue ? await expire(warehouse, design, keep) : 0;
     const { joined, files } = await joinGroups(warehouse, design, isDueOnly ? mostSmall : undefined, signal);
     if (signal?.aborted) break;
@@ -80,7 +80,7 @@ async function expire(warehouse: Warehouse, design: Design, keep: KeepSnapshots)
 
 const PRUNED_AT_ONCE = 500;
 
-/** Takes the files of days before a moment out of the table. They are deleted with the snapshots that still name them. */
+/** Removes the files of days before an instant from the table. Their bytes are deleted when the snapshots that list them expire. */
 export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Instant): Promise<boolean> {
   const { stream, source } = of;
   const isMore = await changeIfThere(warehouse, streamDesign(stream), async ({ draft, table, removed }) => {
@@ -96,19 +96,19 @@ export async function pruneTable(warehouse: Warehouse, of: EventsOf, before: Ins
 }
 
 async function removeOrphans(warehouse: Warehouse, design: Design, { orphanMs, versionsMs }: Maintenance) {
-  const isOld = ({ path, modifiedAt }: Stored): boolean =>
+  const isOld = ({ path, modifiedAt }: ListedFile): boolean =>
     modifiedAt < Date.now() - (path.endsWith('.metadata.json') ? versionsMs : orphanMs);
   const old = await storedFiles(warehouse, design, isOld);
-  // References are read after the listing, so that a file committed meanwhile is not taken for an orphan.
+  // References are read after the listing, so that a file committed in between does not count as an orphan.
   const table = await loadTable(warehouse, design);
   return table ? removeUnnamed(warehouse, table, old) : 0;
 }
 
-/** The files in a table's folder, whoever refers to them. Removes what killed writers left. */
+/** Lists the files in a table's folder, referenced or not, after removing leftovers of killed writers. */
 export async function storedFiles(
   warehouse: Warehouse,
   { name }: Design,
-  isWanted: (file: Stored) => boolean = () => true,
+  isWanted: (file: ListedFile) => boolean = () => true,
 ): Promise<string[]> {
   const folder = tableFolder(warehouse, name);
   await warehouse.store.removeLeftovers(folder);
@@ -117,14 +117,14 @@ export async function storedFiles(
   return paths;
 }
 
-export async function removeUnnamed(warehouse: Warehouse, listed: Listed, paths: readonly string[]): Promise<number> {
+export async function removeUnnamed(warehouse: Warehouse, listed: Version, paths: readonly string[]): Promise<number> {
   const named = await referencedFiles(warehouse, listed);
   const orphans = paths.filter((path) => !named.has(path));
   for (const path of orphans) await warehouse.store.remove(path);
   return orphans.length;
 }
 
-async function referencedFiles(warehouse: Warehouse, { location, metadata }: Listed): Promise<Set<string>> {
+async function referencedFiles(warehouse: Warehouse, { location, metadata }: Version): Promise<Set<string>> {
   const named = new Set([location, ...metadata['metadata-log'].map((entry) => entry['metadata-file'])]);
   for (const snapshot of metadata.snapshots) {
     const list = snapshot['manifest-list'];

@@ -3,23 +3,23 @@ import { parseJson, stringifyJson } from '../../model/json.ts';
 import { changedMeanwhile } from './catalog.ts';
 import { currentSnapshot, type Metadata, newMetadata } from './format/metadata.ts';
 import { recordHead } from './heads.ts';
-import { type Catalog, type Listed, locationOf, tableFolder, type Warehouse } from './warehouse.ts';
+import { type Catalog, locationOf, tableFolder, type Version, type Warehouse } from './warehouse.ts';
 
 export interface RestCatalogOptions {
   uri: string;
-  /** A secret: it is sent in the header of each request and used nowhere else. */
+  /** A secret: it is only sent in the header of each request. */
   token: string | undefined;
   warehouse: string | undefined;
 }
 
 const SILENCE_MS = 30_000;
 
-/** No transaction spans it and the state: a table changes first, and recovery reads the commit from the table. */
+/** No transaction spans this catalog and the state: the table changes first, and recovery reads the commit from the table. */
 export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOptions): Catalog {
   const base = uri.replace(/\/+$/, '');
   let prefix: Promise<string> | undefined;
 
-  /** Without a status it is unknown whether the request arrived. */
+  /** The status is undefined if there is no response: then it is unknown whether the request took effect. */
   const ask = async (method: string, path: string, body?: unknown) => {
     try {
       const response = await fetch(`${base}/v1/${path}`, {
@@ -34,7 +34,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
       const text = await response.text();
       return { status: response.status, body: text === '' ? undefined : parseJson(text) };
     } catch {
-      // Recovery: the caller's, which looks up whether the request took effect.
+      // Recovery: the caller looks up whether the request took effect.
       return { status: undefined, body: undefined };
     }
   };
@@ -53,13 +53,13 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
     try {
       return (await prefix) + steps.map(encodeURIComponent).join('/');
     } catch (error) {
-      // Recovery: the next call asks again.
+      // Recovery: the next call requests the config again.
       prefix = undefined;
       throw error;
     }
   };
 
-  const load = async (warehouse: Warehouse, table: string): Promise<Listed | undefined> => {
+  const load = async (warehouse: Warehouse, table: string): Promise<Version | undefined> => {
     const { status, body } = await ask('GET', await pathTo('namespaces', warehouse.namespace, 'tables', table));
     if (status === 404) return undefined;
     if (status !== 200) throw refused(base, status, `${warehouse.namespace}.${table}`);
@@ -84,7 +84,7 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
         properties: metadata.properties,
         'stage-create': false,
       });
-      // Created by another process at the same moment, or by a request whose answer was lost.
+      // Another process may have created the table at the same time, or a request whose response was lost.
       const there = status === 200 ? listedOf(body) : await load(warehouse, design.name);
       if (!there) throw refused(base, status, `${namespace}.${design.name}`);
       later(recordHead(warehouse, design.name, there, null));
@@ -98,9 +98,9 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
       });
       if (status === 409) throw changedMeanwhile(warehouse, table);
       if (status !== undefined && status >= 400 && status < 500) throw refused(base, status, table);
-      // From now on the table may refer to the files, even if the state's transaction fails: they stay, as orphans at worst.
+      // From here on the table may reference the files even if the state's transaction fails, so they stay, at worst as orphans.
       draft.made.length = 0;
-      // Without an answer it is unknown whether the commit took effect, so it is looked up.
+      // Without a response it is unknown whether the commit took effect, so look it up.
       const now = status === 200 ? listedOf(body) : await load(warehouse, table);
       const wanted = currentSnapshot(metadata)?.['snapshot-id'];
       const isThere = now?.metadata.snapshots.some((one) => String(one['snapshot-id']) === String(wanted));
@@ -111,15 +111,15 @@ export function createRestCatalog({ uri, token, warehouse: name }: RestCatalogOp
   };
 }
 
-const listedOf = (body: unknown): Listed => {
+const listedOf = (body: unknown): Version => {
   const { 'metadata-location': location, metadata } = body as { 'metadata-location': string; metadata: Metadata };
-  // Servers leave out what is empty.
+  // Servers omit empty fields.
   const full = { ...metadata, snapshots: metadata.snapshots ?? [], refs: metadata.refs ?? {} };
   const logs = { 'snapshot-log': full['snapshot-log'] ?? [], 'metadata-log': full['metadata-log'] ?? [] };
   return { location, metadata: { ...full, properties: full.properties ?? {}, ...logs } };
 };
 
-/** Requires that it is the same table, at the snapshot that we started from. */
+/** Requires the same table, at the snapshot that the change is based on. */
 const requirementsOf = (before: Metadata): object[] => [
   { type: 'assert-table-uuid', uuid: before['table-uuid'] },
   { type: 'assert-ref-snapshot-id', ref: 'main', 'snapshot-id': currentSnapshot(before)?.['snapshot-id'] ?? null },
@@ -131,7 +131,7 @@ function updatesOf(before: Metadata, after: Metadata): object[] {
   if (after['current-schema-id'] !== before['current-schema-id']) {
     const schema = after.schemas.find((one) => one['schema-id'] === after['current-schema-id']);
     updates.push({ action: 'add-schema', schema, 'last-column-id': after['last-column-id'] });
-    // −1: the one that was added last.
+    // −1 is the schema added last.
     updates.push({ action: 'set-current-schema', 'schema-id': -1 });
   }
   const properties = Object.entries(after.properties).filter(([key, value]) => before.properties[key] !== value);
@@ -142,13 +142,8 @@ function updatesOf(before: Metadata, after: Metadata): object[] {
     ({ snapshots }) => new Set(snapshots.map((snapshot) => String(snapshot['snapshot-id']))),
   ) as [Set<string>, Set<string>];
   for (const snapshot of after.snapshots.filter((one) => !had.has(String(one['snapshot-id'])))) {
-    updates.push({ action: 'add-snapshot', snapshot });
-    updates.push({
-      action: 'set-snapshot-ref',
-      'ref-name': 'main',
-      type: 'branch',
-      'snapshot-id': snapshot['snapshot-id'],
-    });
+    const ref = { 'ref-name': 'main', type: 'branch', 'snapshot-id': snapshot['snapshot-id'] };
+    updates.push({ action: 'add-snapshot', snapshot }, { action: 'set-snapshot-ref', ...ref });
   }
   const gone = before.snapshots.map((one) => one['snapshot-id']).filter((id) => !has.has(String(id)));
   if (gone.length > 0) updates.push({ action: 'remove-snapshots', 'snapshot-ids': gone });
@@ -159,7 +154,7 @@ function refused(base: string, status: number | undefined, what: string): RetryL
   if (status === 401 || status === 403) {
     return new ConfigError(`the Iceberg catalog at ${base} refused ${what} (${status})`, {
       kept: 'everything; nothing was changed',
-      next: 'see that catalog.token is right and may read and write this namespace',
+      next: 'check that catalog.token is correct and may read and write this namespace',
     });
   }
   return new RetryLater(

@@ -3,15 +3,15 @@ import type { Stream } from '../../model/streams.ts';
 import { DAY_MS } from '../../model/window.ts';
 import type { Incoming } from '../files/compare-rows.ts';
 import { insertKeys, keysIn, type Partition } from '../files/event-index.ts';
-import { type Files, homesOf, seek } from '../files/merge.ts';
+import { addSought, type Files, locateEvents } from '../files/merge.ts';
 import { type PartitionFile, unitedColumns } from '../files/partition-file.ts';
 import type { Counted } from '../files/read.ts';
 import { whileOpen } from '../files/store/store.ts';
 import { ShapeChanged } from '../sink.ts';
-import { notThere, openIfThere } from './data-file.ts';
+import { missingDataFile, openDataFile } from './data-file.ts';
 import { type ForeignFile, openForeignFiles } from './foreign-files.ts';
 import type { DataFile } from './format/manifest.ts';
-import { type DayRange, daysOf, filesOf, type Table, type TableFile } from './warehouse.ts';
+import { type DayRange, dayRangeOf, filesOf, type Table, type TableFile } from './warehouse.ts';
 
 interface TableFeed {
   table: Table;
@@ -19,18 +19,18 @@ interface TableFeed {
   source: string;
 }
 
-/** The files of a source in a table, for reading. Which day each event is in, the index says; an older one is in the day of its time. */
+/** A source's files in a table, for reading. The index names the day of each event; an event older than the index is on its own day. */
 export const eventFiles = ({ table, feed, source }: TableFeed): Files<Part> => ({
   columns: table.columns,
   async find(incoming, fullWindows) {
-    const { sought, others, from } = await homesOf(table.warehouse.state, feed, incoming);
+    const { sought, others, from } = await locateEvents(table.warehouse.state, feed, incoming);
     for (const one of others) {
       const partition = partitionOf(Math.floor(one.at / DAY_MS));
-      if (partition < from) seek(sought, partition, [one]);
+      if (partition < from) addSought(sought, partition, [one]);
     }
     const days = [
       ...[...sought.keys()].map((partition) => ({ first: partition / 24, last: partition / 24 })),
-      ...fullWindows.map(daysOf),
+      ...fullWindows.map(dayRangeOf),
     ];
     if (days.length === 0) return [];
     const soughtIn = (day: number | undefined): Map<string, Incoming> =>
@@ -40,16 +40,16 @@ export const eventFiles = ({ table, feed, source }: TableFeed): Files<Part> => (
       const here = soughtIn(entry.file.day);
       const hits = [...here.values()].filter(({ at }) => at >= oldest && at <= newest).length;
       const within = fullWindows.filter(({ start, end }) => start <= newest && end > oldest);
-      // A file with rows that are not ours stays as it is until it is repaired.
+      // A file with rows that are not ours is not rewritten before a repair.
       const isFixed = foreign !== undefined && !foreign.isCompaction;
-      return { hits: foreign ? -1 : hits, place: { file, sought: here, fullWindows: within, open, isFixed } };
+      return { hits: foreign ? -1 : hits, target: { file, sought: here, fullWindows: within, open, isFixed } };
     });
-    // Most events come again with an unchanged time: the files that hold those times are read first, and usually suffice.
-    return parts.sort((a, b) => b.hits - a.hits).map(({ place }) => place);
+    // Most events come again with an unchanged time, so the files that cover those times are read first and usually suffice.
+    return parts.sort((a, b) => b.hits - a.hits).map(({ target }) => target);
   },
 });
 
-/** All files of a source, which may hold any of its links or customers. */
+/** All files of a source: any of them may hold any link or customer. */
 export const entityFiles = ({ table, source }: Omit<TableFeed, 'feed'>): Files<Part> => ({
   columns: table.columns,
   async find(incoming) {
@@ -61,7 +61,7 @@ export const entityFiles = ({ table, source }: Omit<TableFeed, 'feed'>): Files<P
 /** The index counts partitions in hours, as for the lake. */
 export const partitionOf = (day: number): Partition => day * 24;
 
-/** Adds the events of the days from one partition to another to the index. */
+/** Adds the events of a range of partitions to the index. */
 export async function indexTable({ table, feed, source }: TableFeed, from: Partition, end: Partition): Promise<void> {
   const { state } = table.warehouse;
   const days = [{ first: from / 24, last: end / 24 - 1 }];
@@ -72,24 +72,25 @@ export async function indexTable({ table, feed, source }: TableFeed, from: Parti
   }
 }
 
-/** Before writing. Throws if the table and the stream have different columns: the stream must be evolved or the table altered first. */
+/** Throws if table and stream have different columns: before a write the stream must be evolved or the table altered. */
 export function checkShape(stream: Stream, { columns, design }: Table): void {
   unitedColumns(stream, columns);
   const there = new Set(columns.map(({ name }) => name));
   if (stream.columns.some(({ name }) => !there.has(name))) throw new ShapeChanged(design.name, {});
 }
 
-/** The rows of a source in one file of a table: all of a file of ours, and some of one that another program wrote. */
+/** The rows of a source in one data file: all rows of our own file, or some of a foreign one. */
 export interface Part extends Counted {
   source: string;
   entry: TableFile;
   foreign?: ForeignFile;
 }
 
-/** A file of ours, as it is known without opening it. */
+/** A file of ours, described by its manifest entry, without opening it. */
 export function ownFile<E extends { file: DataFile }>(table: Table, entry: E, source: string) {
   const { file } = entry;
-  const { lower, upper } = file.columns.get(timeIn(table)) ?? {};
+  const time = table.columns.find(({ name }) => name === 'timestamp');
+  const { lower, upper } = file.columns.get(time?.fieldIds?.[0] ?? 0) ?? {};
   const instant = (bytes?: Buffer): Instant | undefined => bytes && Number(bytes.readBigInt64LE()) / 1000;
   return {
     source,
@@ -97,13 +98,11 @@ export function ownFile<E extends { file: DataFile }>(table: Table, entry: E, so
     rows: file.rows,
     oldest: instant(lower) ?? Number.NEGATIVE_INFINITY,
     newest: instant(upper) ?? Number.POSITIVE_INFINITY,
-    open: () => openIfThere(table.warehouse, file),
+    open: () => openDataFile(table.warehouse, file),
   };
 }
 
-const timeIn = ({ columns }: Table): number => columns.find(({ name }) => name === 'timestamp')?.fieldIds?.[0] ?? 0;
-
-/** Files of ours first. */
+/** Our own files first. */
 export async function partsOf(table: Table, of: { source: string; days?: readonly DayRange[] }): Promise<Part[]> {
   const { source } = of;
   const listed = await filesOf(table, of);
@@ -125,6 +124,6 @@ export async function partsOf(table: Table, of: { source: string; days?: readonl
 
 export async function openPart({ entry, open }: Part): Promise<PartitionFile> {
   const file = await open();
-  if (!file) throw notThere(entry.file.path);
+  if (!file) throw missingDataFile(entry.file.path);
   return file;
 }

@@ -15,7 +15,7 @@ import { type ForeignFile, replaceForeignFile } from './foreign-files.ts';
 import { openPart, type Part, partitionOf } from './table-files.ts';
 import { type Draft, inDraft, loadTable, type Table, type TableFile, type Warehouse } from './warehouse.ts';
 
-/** Behind the lock of a table, if it is there: what is to change in it is published at the end. */
+/** Runs `work` under the lock of a table, if the table exists, and publishes its changes at the end. */
 export const changeIfThere = <T>(warehouse: Warehouse, design: Design, work: (writer: TableWriter) => Promise<T>) =>
   inDraft(warehouse, design.name, async (draft) => {
     const table = await loadTable(warehouse, design);
@@ -28,18 +28,18 @@ export const changeIfThere = <T>(warehouse: Warehouse, design: Design, work: (wr
 
 export type TableWriter = ReturnType<typeof createTableWriter>;
 
-/** What is to change in a table: files, which no snapshot lists before they are published as one version of it. */
+/** Collects changes to a table: no snapshot lists the new files before `publish` commits them as one version. */
 export function createTableWriter(draft: Draft, table: Table) {
   const [added, removed]: [NewFile[], TableFile[]] = [[], []];
   let isPublished = false;
 
-  /** A file of another writer: rows of ours that it holds are written anew. */
+  /** Removes a foreign file and rewrites our rows of it into files of ours. */
   const takeOver = async (foreign: ForeignFile, edited?: { source: string; edits?: Edits | undefined }) => {
     removed.push(foreign.entry);
     added.push(...(await replaceForeignFile(draft, table, foreign, edited)));
   };
 
-  /** The opened part with some of its groups edited; untouched ones are copied as they are. */
+  /** Rewrites the opened part with some row groups edited; the others are copied as bytes. */
   const replace = async (part: Part, present: PartitionFile, edits?: Edits): Promise<void> => {
     const { source, entry, foreign } = part;
     if (foreign) return takeOver(foreign, { source, edits });
@@ -55,27 +55,27 @@ export function createTableWriter(draft: Draft, table: Table) {
     removed,
     replace,
     takeOver,
-    /** Rows in the table's order, as a new file. */
+    /** Writes rows, sorted in the table's order, as a new file. */
     async add(source: string, rows: readonly LakeRow[], day?: number): Promise<void> {
       added.push(...(await writeDataFile(draft, { table, source, day }, [{ rows }])));
     },
-    /** Does what it is told of a part, here and in the state. */
+    /** Opens a part and applies the changes that `visit` returns, in the table and in the state. */
     async rework(part: Part, visit: Visit): Promise<void> {
       const feed = { sink: draft.warehouse.name, stream: table.design.name as StreamName, source: part.source };
       await whileOpen(await openPart(part), async (present) => {
-        const wish = await visit(present);
-        if (wish === 'leave') return;
-        await replace(part, present, wish.edits);
+        const decision = await visit(present);
+        if (decision === 'leave') return;
+        await replace(part, present, decision.edits);
         const id = await findFeed(draft.warehouse.state, feed);
-        recordRework(draft, feed, { id, partition: partitionOf(part.entry.file.day ?? 0) }, wish);
+        recordRework(draft, feed, { id, partition: partitionOf(part.entry.file.day ?? 0) }, decision);
       });
     },
-    /** Rows of other sources that another program joined with it are written anew. */
+    /** Removes a part. Rows of other sources in a foreign file are rewritten into files of ours. */
     async drop({ source, entry, foreign }: Part): Promise<void> {
       if (!foreign) removed.push(entry);
       else await takeOver({ ...foreign, sources: foreign.sources.filter((one) => one !== source) });
     },
-    /** Once, as one version of the table; without being told how, only where there is something to change. */
+    /** Commits one version of the table, once; without `how`, only if files changed. */
     async publish(how?: Omit<Change, 'added' | 'removed'>): Promise<Table> {
       if (isPublished || (!how && added.length + removed.length === 0)) return table;
       isPublished = true;
@@ -84,7 +84,7 @@ export function createTableWriter(draft: Draft, table: Table) {
   };
 }
 
-/** Files with a changed row are rewritten, untouched groups copied; new rows get a new file for each day. */
+/** Rewrites files with changed rows, copying untouched row groups; new rows get a new file for each day. */
 export const writableTable = (
   { draft, table, ...writer }: TableWriter,
   files: Files<Part>,
@@ -95,8 +95,8 @@ export const writableTable = (
     for (const part of gone) await writer.drop(part);
     const fresh = [...newEvents];
     const inOrder = orderOf(table);
-    for (const { place, findings } of works) {
-      const { file } = place;
+    for (const { target, findings } of works) {
+      const { file } = target;
       await whileOpen(await openPart(file), async (present) => {
         fresh.push(...(await extractMoved(present, findings, rule, table.columns)));
         await writer.replace(file, present, editsOf(findings, rule, table.columns, now));

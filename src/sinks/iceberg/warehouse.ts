@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { Database } from '../../cursor/database/index.ts';
 import { sql } from '../../cursor/database/sql.ts';
-import { ConfigError, StopStream } from '../../model/errors.ts';
+import { ConfigError } from '../../model/errors.ts';
 import type { Stream } from '../../model/streams.ts';
 import { DAY_MS, type Window } from '../../model/window.ts';
 import { type Change, type Commit, inChange } from '../files/change.ts';
-import type { ReadAgainMs } from '../files/event-index.ts';
-import { fileName, readSmall, type Staged, type Store, writeSmall } from '../files/store/store.ts';
-import { type FileColumn, UnreadableFile } from '../parquet/format/index.ts';
+import type { FileSink } from '../files/commit.ts';
+import { fileName, readSmall, type Staged, writeSmall } from '../files/store/store.ts';
+import type { FileColumn } from '../parquet/format/index.ts';
 import { ShapeChanged } from '../sink.ts';
 import type { Design } from '../table-columns.ts';
 import { decodeManifest, type Entry } from './format/manifest.ts';
@@ -17,15 +16,10 @@ import { decodeManifestList, type Manifest } from './format/manifest-list.ts';
 import { currentSnapshot, type Metadata, type PartitionSpec, presentColumns } from './format/metadata.ts';
 import { columnsIn } from './format/schema.ts';
 
-export interface Warehouse {
-  name: string;
-  store: Store;
-  /** The URL of the store's folder or bucket: `file:///…` or `s3://…`, without a slash at the end. */
+export interface Warehouse extends FileSink {
+  /** The URL of the store's folder or bucket: `file:///…` or `s3://…`, without a trailing slash. */
   uri: string;
   namespace: string;
-  /** The state database: cursors, and the index of the day that each recent event was written to. */
-  state: Database;
-  readAgainMs: ReadAgainMs;
   catalog: Catalog;
   manifests: ManifestCache;
 }
@@ -33,31 +27,31 @@ export interface Warehouse {
 /** The catalog name under which readers find tables in the state's database. */
 export const CATALOG = 'tributary';
 
-/** A table, as the catalog returns it. */
-export interface Listed {
-  /** The location of the metadata file: a new one with every change. */
+/** A version of a table, as the catalog returns it. */
+export interface Version {
+  /** The location of the metadata file, which is new with every change. */
   location: string;
   metadata: Metadata;
 }
 
 /** Decides which version of a table is current. */
 export interface Catalog {
-  /** Whether it changes in the state's own transactions. If not, a table may be ahead of the state. */
+  /** Whether the catalog changes in the state's transactions. If not, a table may be ahead of the state. */
   readonly isInState: boolean;
-  load(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
-  create(draft: Draft, design: Design): Promise<Listed>;
-  /** Replaces the version that `next` was made from. If another one is current by now, nothing changes. */
-  replace(draft: Draft, table: string, before: Listed, metadata: Metadata): Promise<Listed>;
-  /** The newest version in the table's folder, where the one that the catalog names is gone or older: one of them was restored. */
-  findNewer?(warehouse: Warehouse, table: string): Promise<Listed | undefined>;
-  /** Goes on with that one. Returns whether there is one. */
+  load(warehouse: Warehouse, table: string): Promise<Version | undefined>;
+  create(draft: Draft, design: Design): Promise<Version>;
+  /** Replaces the version `before`. Throws, and changes nothing, if another version is current by now. */
+  replace(draft: Draft, table: string, before: Version, metadata: Metadata): Promise<Version>;
+  /** The newest version in the table's folder, if the catalog's version is gone or older, because catalog or folder was restored. */
+  findNewer?(warehouse: Warehouse, table: string): Promise<Version | undefined>;
+  /** Moves the catalog to that version. Returns whether there is one. */
   recover?(warehouse: Warehouse, table: string): Promise<boolean>;
 }
 
-/** Between commits, compaction and erasure of one table. */
+/** Serializes commits, compaction and erasure of a table. */
 export const tableLock = ({ namespace }: Warehouse, table: string): string => `iceberg ${namespace}.${table}`;
 
-/** Files are referred to by absolute URLs: readers would resolve a relative path against their own directory. */
+/** Files have absolute URLs, because readers would resolve a relative path against their own directory. */
 export const warehouseUri = (path: string): string =>
   path.startsWith('s3://') ? path.replace(/\/+$/, '') : `file://${resolve(path)}`;
 
@@ -81,13 +75,13 @@ export function pathOf(warehouse: Warehouse, location: string): string {
 
 export const tableFolder = ({ namespace }: Warehouse, table: string): string => `${namespace}/${table}`;
 
-/** Files on their way into a table: not seen before the catalog refers to them, and removed if that fails. */
+/** A change with new files, which readers do not see before the catalog refers to them, and which are removed if that fails. */
 export interface Draft extends Change {
   warehouse: Warehouse;
   made: string[];
 }
 
-/** Behind the lock of a table: a change with new files, which are removed if it fails. */
+/** Runs a change under the lock of a table. If it fails, its new files are removed. */
 export async function inDraft<T>(
   warehouse: Warehouse,
   table: string,
@@ -99,7 +93,7 @@ export async function inDraft<T>(
     try {
       return await step;
     } catch (error) {
-      // Recovery: the caller's. If it is unknown whether a COMMIT took effect, the files stay, as orphans at worst, which `maintain` removes.
+      // Recovery: the caller's. If it is unknown whether a COMMIT took effect, the files stay; `maintain` removes orphans.
       for (const path of made) await warehouse.store.remove(path).catch(() => undefined);
       throw error;
     }
@@ -135,12 +129,12 @@ export async function readBytes(warehouse: Warehouse, location: string): Promise
 export const readIfThere = async (warehouse: Warehouse, location: string): Promise<Buffer | undefined> =>
   (await readSmall(warehouse.store, pathOf(warehouse, location)))?.bytes;
 
-export interface Table extends Listed {
+export interface Table extends Version {
   warehouse: Warehouse;
   design: Design;
   columns: readonly FileColumn[];
   manifests: readonly Manifest[];
-  /** Manifests of delete files, which other programs wrote: we rewrite files instead. */
+  /** Manifests of delete files, all by other programs: we rewrite data files instead. */
   deletes: readonly Manifest[];
 }
 
@@ -158,7 +152,7 @@ export interface DayRange {
 /** A file of the current snapshot, and the manifest that lists it. */
 export interface TableFile extends Entry {
   manifest: Manifest;
-  /** Whose rows it has: a file of ours has those of one source. Undefined for a file of another writer. */
+  /** The source of all rows in a file of ours. Undefined for a foreign file. */
   source: string | undefined;
 }
 
@@ -168,7 +162,7 @@ export async function loadTable(warehouse: Warehouse, design: Design): Promise<T
   const { metadata } = listed;
   const snapshot = currentSnapshot(metadata);
   const all = snapshot ? decodeManifestList(await readBytes(warehouse, snapshot['manifest-list'])) : [];
-  // Another program may have repartitioned the table: the bounds of its manifests are no days.
+  // Another program may have repartitioned the table: then the bounds in its manifests are not days.
   const live = all.map((manifest) => (manifest.specId === OWN_SPEC ? manifest : { ...manifest, days: undefined }));
   return {
     ...listed,
@@ -180,7 +174,7 @@ export async function loadTable(warehouse: Warehouse, design: Design): Promise<T
   };
 }
 
-/** Where another process may have dropped it since it was prepared. */
+/** Throws if another process dropped the table since it was prepared. */
 export async function preparedTable(warehouse: Warehouse, design: Design): Promise<Table> {
   const table = await loadTable(warehouse, design);
   if (!table) throw new ShapeChanged(`${warehouse.namespace}.${design.name}`, {});
@@ -192,7 +186,7 @@ export function newDataPath({ warehouse, design }: Table, source: string, day: n
   return `${tableFolder(warehouse, design.name)}/data${date}/${fileName(`${source}-${randomUUID()}.tributary`)}`;
 }
 
-/** Builds before the suffix gave the name without it, as others may: there it has to be a source of this sink. */
+/** Earlier versions named files without the suffix, as other programs may: such a file is ours only if it names a source of this sink. */
 const NAME = /\/([^/]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.tributary)?\.parquet$/;
 
 export async function writtenSources({ warehouse: { name, state } }: Table): Promise<Set<string>> {
@@ -202,11 +196,7 @@ export async function writtenSources({ warehouse: { name, state } }: Table): Pro
   return new Set(found.map(({ source }) => source));
 }
 
-/** It is damaged, gone, or out of reach. */
-export const isNoFileOfOurs = (error: unknown): boolean =>
-  error instanceof UnreadableFile || error instanceof StopStream || error instanceof ConfigError;
-
-/** The files of a source and those of other writers, which may hold its rows; limited to `days` if given. */
+/** The files of a source and foreign files, which may hold its rows; limited to `days` if given. */
 export async function filesOf(table: Table, { source, days }: { source?: string; days?: readonly DayRange[] }) {
   const found: TableFile[] = [];
   let written: Set<string> | undefined;
@@ -227,7 +217,7 @@ export async function filesOf(table: Table, { source, days }: { source?: string;
   return found;
 }
 
-/** The partitioning that we created the table with, and write by, whatever others added. */
+/** The partition spec that we created the table with and write with, whatever other programs added. */
 export const specOf = (metadata: Metadata): PartitionSpec => specBy(metadata, OWN_SPEC);
 
 export const OWN_SPEC = 0;
@@ -245,7 +235,7 @@ export async function manifestFiles(warehouse: Warehouse, metadata: Metadata, ma
   return live.map((entry) => ({ ...entry, file: { ...entry.file, day: undefined } }));
 }
 
-export const daysOf = ({ start, end }: Window): DayRange => ({
+export const dayRangeOf = ({ start, end }: Window): DayRange => ({
   first: Math.floor(start / DAY_MS),
   last: Math.floor((end - 1) / DAY_MS),
 });

@@ -8,7 +8,7 @@ import { readSmall, writeSmall } from '../files/store/store.ts';
 import type { FileColumn } from './format/index.ts';
 import { type Lake, partitionPath, type Scheme } from './lake.ts';
 
-/** Describes the lake for other readers, beside the data. No glob for `*.parquet` finds it. */
+/** Describes the lake for other readers. The name does not match a glob for `*.parquet`. */
 const CATALOG = '_catalog.json';
 
 interface Catalog {
@@ -21,7 +21,7 @@ interface Catalog {
 interface CatalogStream {
   doc: string;
   files: string;
-  /** Files that were written with other columns have another version in their metadata. */
+  /** The version of the current columns. Files with other columns have another version in their metadata. */
   schema: string;
   columns: CatalogColumn[];
 }
@@ -41,7 +41,7 @@ const PARQUET: Readonly<Record<Kind, string>> = {
   json: 'JSON (a string, for readers that do not know it)',
 };
 
-/** Writes the catalogue if it is out of date. Refuses a lake of another layout. */
+/** Writes the catalogue if it is out of date. Throws for a lake of another layout. */
 export async function prepareLake(lake: Lake, stream: Stream): Promise<void> {
   await inChange(lake.state, catalogLock(lake), async () => {
     const { text, present, identity } = await readCatalog(lake);
@@ -72,7 +72,7 @@ const writeText = async ({ store }: Lake, path: string, text: string, over: stri
 export const shownColumns = async (lake: Lake, stream: StreamName): Promise<readonly FileColumn[]> =>
   (await readCatalog(lake)).present?.streams[stream]?.columns ?? [];
 
-/** Streams are prepared concurrently, but share one file. */
+/** Streams are prepared concurrently but share one file. */
 const catalogLock = ({ name }: Lake): string => `lake ${name} catalogue`;
 
 function parse(text: string): Catalog {
@@ -80,7 +80,7 @@ function parse(text: string): Catalog {
     const catalog = JSON.parse(text) as Partial<Catalog>;
     if (catalog.partition && catalog.streams) return catalog as Catalog;
   } catch {
-    // Recovery: treated like valid JSON that is not our catalogue.
+    // Recovery: handled like valid JSON that is not our catalogue.
   }
   throw new ConfigError(`${CATALOG} in the lake was not written by Tributary`, {
     kept: 'the file as it is; nothing was written',
@@ -91,7 +91,7 @@ function parse(text: string): Catalog {
 /** In a lake with daily and hourly files, readers would count an event twice. */
 function checkScheme({ name, scheme, store }: Lake, present: Scheme | undefined): void {
   if (present === undefined || present === scheme) return;
-  throw new ConfigError(`sink "${name}" is set to a file each ${scheme}, and its lake has a file each ${present}`, {
+  throw new ConfigError(`sink "${name}" is set to one file per ${scheme}, but its lake has one file per ${present}`, {
     kept: `${store.place}, as they are`,
     next: `set partition of the sink to ${present} again, or give it a new path: it fills by itself`,
   });
@@ -123,7 +123,7 @@ function describe(stream: Stream, present: CatalogStream | undefined): CatalogSt
   };
 }
 
-/** The coverage of each stream, beside the data, as rows for `read_json`. It may be a run behind, never ahead. */
+/** The coverage of each stream, as rows for `read_json`. It may lag one run behind the state but is never ahead of it. */
 const COVERAGE = '_coverage.json';
 
 export async function showCoverage(lake: Lake, { source, stream }: Pick<AnyFeed, 'source' | 'stream'>): Promise<void> {
@@ -135,7 +135,7 @@ export const hideCoverage = (lake: Lake, of: Pick<AnyFeed, 'source' | 'stream'>)
 
 async function replaceRow(lake: Lake, of: Pick<AnyFeed, 'source' | 'stream'>, row?: CoverageRow): Promise<void> {
   await inChange(lake.state, catalogLock(lake), async () => {
-    // Done here because every run comes by: nothing else removes leftovers of this file and of the catalogue.
+    // Every run comes here, and nothing else removes leftovers of this file and of the catalogue.
     await lake.store.removeLeftovers();
     const file = await readSmall(lake.store, COVERAGE);
     const rows = file ? (JSON.parse(file.bytes.toString()) as CoverageRow[]) : [];

@@ -19,36 +19,36 @@ import {
   sourcesIn,
 } from '../files/event-index.ts';
 import { extentOf, idsIn, openPartition } from '../files/partition-file.ts';
-import { fileName, type Listed, whileOpen } from '../files/store/store.ts';
+import { fileName, type ListedFile, whileOpen } from '../files/store/store.ts';
 import { type Held, UNSETTLED } from '../sink.ts';
 import { readFooter } from './format/index.ts';
 import { ALWAYS, filePath, type Lake, partitionAt, partitionWindow } from './lake.ts';
 import { countLake, openOf } from './lake-files.ts';
 
-/** What the lake holds, by its files: people delete folders, restore older objects and put files of their own beside ours. */
+/** What the lake holds, by its files: people delete folders, restore older objects and add files of their own. */
 
 interface FeedRow {
   id: number;
   changes: number;
-  strays: Stray[];
-  /** The files have not been listed for a day, or a writer was stopped in the middle. */
+  foreignFiles: ForeignFile[];
+  /** The files have not been listed for a day, or a writer was interrupted. */
   due: boolean;
 }
 
 async function readFeed(db: Queryable, feed: Feed): Promise<FeedRow | undefined> {
   const [row] = await db.query<FeedRow>(sql`
-    select id, changes, strays, unsettled or strays <> '[]' or listed_at is null or listed_at < now() - interval '1 day' as due
+    select id, changes, strays as "foreignFiles", unsettled or strays <> '[]' or listed_at is null or listed_at < now() - interval '1 day' as due
     from tributary.lake_tracks where ${ofFeed(feed)}`);
   return row;
 }
 
-/** Which feeds this process has compared with their files. In a folder that is done once by each process, in a bucket once a day. */
+/** The feeds whose files this process has listed. A folder is listed once by each process, a bucket once a day. */
 export type Listings = Set<number>;
 
 const isDue = ({ store }: Lake, { id, due }: FeedRow, listings: Listings): boolean =>
   due || (!store.isRemote && !listings.has(id));
 
-/** Changes when a listing found other files than were written; with a question mark, the files have to be listed first. */
+/** Changes when a listing finds other files than were written. Ends with a question mark if the files have to be listed first. */
 export async function identifyLake(db: Queryable, lake: Lake, feed: Feed, listings: Listings): Promise<string> {
   const row = await readFeed(db, feed);
   if (!row) return `new${UNSETTLED}`;
@@ -63,18 +63,18 @@ export async function attestLake(lake: Lake, feed: Feed, windows: readonly Windo
     listings.add(before.id);
   }
   const counts = await countLake(lake.state, lake, feed, windows);
-  const strays = (await readFeed(lake.state, feed))?.strays ?? [];
+  const foreignFiles = (await readFeed(lake.state, feed))?.foreignFiles ?? [];
   return windows.map(({ start, end }, i): Held => {
-    const stray = strays.find((one) => one.start < end && one.end > start);
-    return { rows: counts[i] ?? 0, ...(stray && { foreign: `${stray.what}; remove it, or run verify --repair` }) };
+    const foreign = foreignFiles.find((one) => one.start < end && one.end > start);
+    return { rows: counts[i] ?? 0, ...(foreign && { foreign: `${foreign.what}; remove it, or run verify --repair` }) };
   });
 }
 
-export async function removeStrays(lake: Lake, feed: Feed, windows: readonly Window[]): Promise<void> {
+export async function removeForeignFiles(lake: Lake, feed: Feed, windows: readonly Window[]): Promise<void> {
   const row = await readFeed(lake.state, feed);
   if (!row) return;
   await inChange(lake.state, feedLock(feed), async () => {
-    for (const { path, start, end } of row.strays)
+    for (const { path, start, end } of row.foreignFiles)
       if (windows.some((window) => window.start < end && window.end > start)) await lake.store.remove(path);
     await reconcile(lake, feed, row.id);
   });
@@ -90,7 +90,7 @@ export async function pruneLake(lake: Lake, feed: Feed, before: Instant): Promis
     const old = [...(await knownFiles(state, id)).keys()].filter((each) => partitionWindow(scheme, each).end <= before);
     old.sort((a, b) => a - b);
     for (const partition of old.slice(0, FILES_AT_ONCE)) {
-      // If it stops here, the next listing finds that the file is gone, and the ledger no longer asks for its rows.
+      // After a crash here, the next listing finds that the file is gone, and the ledger no longer expects its rows.
       await store.remove(filePath(scheme, feed.stream, feed.source, partition));
       change.later(dropFile(id, partition));
     }
@@ -98,54 +98,54 @@ export async function pruneLake(lake: Lake, feed: Feed, before: Instant): Promis
   });
 }
 
-/** A file that is not ours, or not where we wrote it. It is left alone, and its days are not complete. */
-interface Stray extends Window {
+/** A file that is not ours, or not where we wrote it. It stays as it is, and its days are not complete. */
+interface ForeignFile extends Window {
   path: string;
   partition: Partition;
   what: string;
 }
 
-/** After an interrupted commit, a lost state, or changes by others. Of files that differ, the ids are read. */
+/** Updates the index and the list of foreign files after an interrupted commit, a lost state or changes by others. Reads changed files. */
 export async function reconcile(lake: Lake, feed: Feed, id: number): Promise<void> {
   const { state } = lake;
   await lake.store.removeLeftovers(feed.stream, fileName(feed.source));
   const known = await knownFiles(state, id);
-  const neighbours = new Set((await sourcesIn(state, lake.name, feed.stream)).map((source) => `${source}.parquet`));
-  const strays: Stray[] = [];
+  const ownNames = new Set((await sourcesIn(state, lake.name, feed.stream)).map((source) => `${source}.parquet`));
+  const foreignFiles: ForeignFile[] = [];
   const changed: Partition[] = [];
   for await (const listed of lake.store.list(feed.stream)) {
     const partition = partitionAt(lake.scheme, listed.path);
     const name = basename(listed.path);
     if (!name.endsWith('.parquet')) continue;
     if (partition === undefined || name.startsWith('.')) {
-      strays.push(await misplaced(lake, listed));
+      foreignFiles.push(await misplacedFile(lake, listed));
       continue;
     }
-    const strayed = (what: string): number =>
-      strays.push({ path: listed.path, partition, what, ...partitionWindow(lake.scheme, partition) });
+    const addForeign = (what: string): number =>
+      foreignFiles.push({ path: listed.path, partition, what, ...partitionWindow(lake.scheme, partition) });
     if (name !== fileName(feed.source)) {
-      const why = neighbours.has(name) ? undefined : await strangeness(lake, feed, listed);
-      if (why !== undefined) strayed(why);
+      const why = ownNames.has(name) ? undefined : await foreignReason(lake, feed, listed);
+      if (why !== undefined) addForeign(why);
       continue;
     }
     if (known.get(partition) !== listed.identity) {
       changed.push(partition);
-      const why = await index(lake, feed, id, listed.path, partition);
-      if (why !== undefined) strayed(`${why} (${at(listed)})`);
+      const why = await reindexFile(lake, feed, id, listed.path, partition);
+      if (why !== undefined) addForeign(`${why} (${at(listed)})`);
     }
     known.delete(partition);
   }
   for (const partition of known.keys()) await state.query(dropFile(id, partition));
-  strays.push(...(await findCopies(lake, feed, id, changed)));
+  foreignFiles.push(...(await findCopies(lake, feed, id, changed)));
   await state.query(sql`
-    update tributary.lake_tracks set listed_at = now(), strays = ${JSON.stringify(strays)},
+    update tributary.lake_tracks set listed_at = now(), strays = ${JSON.stringify(foreignFiles)},
       changes = changes + ${changed.length + known.size > 0 ? 1 : 0} where id = ${id}`);
 }
 
-const at = ({ modifiedAt }: Listed): string => `written ${toIso(modifiedAt).slice(0, 16).replace('T', ' ')}`;
+const at = ({ modifiedAt }: ListedFile): string => `written ${toIso(modifiedAt).slice(0, 16).replace('T', ' ')}`;
 
-/** What cannot be read as a file of ours is somebody else's: it counts as not there, is named, and left alone. */
-async function unlessStrange<T>(work: () => Promise<T>): Promise<{ found?: T; fault?: Fault }> {
+/** A file that cannot be read as ours is foreign: it counts as absent, is reported, and stays as it is. */
+async function orFault<T>(work: () => Promise<T>): Promise<{ found?: T; fault?: Fault }> {
   try {
     return { found: await work() };
   } catch (error) {
@@ -154,29 +154,29 @@ async function unlessStrange<T>(work: () => Promise<T>): Promise<{ found?: T; fa
   }
 }
 
-/** A file outside of the partitions: a glob finds it all the same. Of which days its rows are, only a file of ours tells. */
-async function misplaced({ store }: Lake, listed: Listed): Promise<Stray> {
+/** A file outside of the partitions, which a reader's glob matches too. Only a file of ours tells the days of its rows. */
+async function misplacedFile({ store }: Lake, listed: ListedFile): Promise<ForeignFile> {
   const what = `${listed.path} is not a file of the lake's layout (${at(listed)})`;
-  const { found } = await unlessStrange(async () =>
+  const { found } = await orFault(async () =>
     whileOpen(await store.open(listed.path), async (open) => (open ? extentOf(await readFooter(open)) : undefined)),
   );
   const { oldest, newest } = found ?? {};
   const window = oldest === undefined || newest === undefined ? ALWAYS : { start: oldest, end: newest + 1 };
-  return { path: listed.path, partition: NOWHERE, what, ...window };
+  return { path: listed.path, partition: NO_PARTITION, what, ...window };
 }
 
-const NOWHERE: Partition = -1;
+const NO_PARTITION: Partition = -1;
 
-/** Why a file of another name is not that of another source; undefined where it is. */
-async function strangeness({ store }: Lake, { stream }: Feed, listed: Listed): Promise<string | undefined> {
+/** Why a file of another name is foreign; undefined if it belongs to another source of ours. */
+async function foreignReason({ store }: Lake, { stream }: Feed, listed: ListedFile): Promise<string | undefined> {
   const of = { source: basename(listed.path, '.parquet'), stream };
-  const { fault } = await unlessStrange(async () => (await openPartition(store, listed.path, of))?.close());
+  const { fault } = await orFault(async () => (await openPartition(store, listed.path, of))?.close());
   return fault && `${listed.path} was not written by Tributary (${at(listed)})`;
 }
 
-async function index({ state, store }: Lake, feed: Feed, id: number, path: string, partition: Partition) {
+async function reindexFile({ state, store }: Lake, feed: Feed, id: number, path: string, partition: Partition) {
   const isIndexed = partition >= (await indexedFrom(state, id));
-  const { found, fault } = await unlessStrange(async () =>
+  const { found, fault } = await orFault(async () =>
     whileOpen(await openPartition(store, path, feed), async (file) => ({
       file,
       keys: file && isIndexed ? await keysIn(file) : [],
@@ -191,18 +191,18 @@ async function index({ state, store }: Lake, feed: Feed, id: number, path: strin
   return fault?.message;
 }
 
-/** Copies have the times of their originals. After a crash one may be ours, which the next commit heals. */
-async function findCopies(lake: Lake, feed: Feed, id: number, changed: readonly Partition[]): Promise<Stray[]> {
+/** Finds copies of files by time range, then by ids. After a crash both files may be ours, which the next commit repairs. */
+async function findCopies(lake: Lake, feed: Feed, id: number, changed: readonly Partition[]): Promise<ForeignFile[]> {
   const { state } = lake;
-  const [before] = await state.query<{ unsettled: boolean; strays: Stray[] }>(
-    sql`select unsettled, strays from tributary.lake_tracks where id = ${id}`,
+  const [before] = await state.query<{ unsettled: boolean; foreignFiles: ForeignFile[] }>(
+    sql`select unsettled, strays as "foreignFiles" from tributary.lake_tracks where id = ${id}`,
   );
   if (!before || before.unsettled) return [];
-  const suspects = new Set([...changed, ...before.strays.map(({ partition }) => partition)]);
+  const suspects = new Set([...changed, ...before.foreignFiles.map(({ partition }) => partition)]);
   const files = suspects.size === 0 ? [] : await filesWithin(state, id, [ALWAYS]);
   const idsOf = async (partition: Partition): Promise<string[]> =>
     whileOpen(await openOf(lake, feed, partition), async (file) => (file ? idsIn(file) : []));
-  const copies: Stray[] = [];
+  const copies: ForeignFile[] = [];
   for (const { partition, oldest, newest } of files.filter((file) => suspects.has(file.partition))) {
     const alike = files.filter(
       (file) => file.oldest <= newest && file.newest >= oldest && file.partition !== partition,

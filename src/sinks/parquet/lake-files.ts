@@ -19,7 +19,7 @@ import {
 } from '../files/event-index.ts';
 import { groupBy } from '../files/group-by.ts';
 import { createLayout, freshLayout, planSegments, type Segment } from '../files/layout.ts';
-import { compareFiles, type Files, type Homes, homesOf, seek, type WritableFiles } from '../files/merge.ts';
+import { addSought, compareFiles, type Files, type Located, locateEvents, type WritableFiles } from '../files/merge.ts';
 import { createMergeRule } from '../files/merge-row.ts';
 import {
   columnsOf,
@@ -44,21 +44,21 @@ export const openOf = (lake: Lake, { stream, source }: Omit<Feed, 'sink'>, parti
 
 type Open = (partition: Partition) => Promise<PartitionFile | undefined>;
 
-/** The files that may hold events of the batch; and those of windows that were read completely, to find vanished rows. */
+/** The files that may hold events of the batch, and those of completely read windows, to find vanished rows. */
 const filesOf = ({ scheme, state }: Lake, feed: number, stream: Stream, open: Open): Files<Partition> => ({
   columns: columnsOf(stream),
   async find(incoming, fullWindows) {
-    const homes = await homesOf(state, feed, incoming);
-    await seekBeforeIndex(state, scheme, feed, homes);
-    for (const { partition } of await filesWithin(state, feed, fullWindows)) seek(homes.sought, partition, []);
-    return [...homes.sought].map(([file, sought]) => ({ file, sought, fullWindows, open: () => open(file) }));
+    const located = await locateEvents(state, feed, incoming);
+    await addBeforeIndex(state, scheme, feed, located);
+    for (const { partition } of await filesWithin(state, feed, fullWindows)) addSought(located.sought, partition, []);
+    return [...located.sought].map(([file, sought]) => ({ file, sought, fullWindows, open: () => open(file) }));
   },
 });
 
-/** By their times: in the file of their day, and in those that hold events of other days, which have moved. */
-async function seekBeforeIndex(db: Queryable, scheme: Scheme, feed: number, homes: Homes): Promise<void> {
-  const { sought, others, from } = homes;
-  // A millisecond more on both sides: times have microseconds, and the bounds of a file went through a database.
+/** Finds events older than the index by time: in the file of their day, and in files that also hold moved events of other days. */
+async function addBeforeIndex(db: Queryable, scheme: Scheme, feed: number, located: Located): Promise<void> {
+  const { sought, others, from } = located;
+  // A millisecond more on both sides: times have microseconds, and a file's bounds are rounded by the database.
   const window = { start: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
   for (const { at } of others) {
     window.start = Math.min(window.start, Math.max(EARLIEST, at - 1));
@@ -71,7 +71,7 @@ async function seekBeforeIndex(db: Queryable, scheme: Scheme, feed: number, home
     const isOfOneDay = oldest >= start && newest < end;
     const moved = isOfOneDay ? [] : others.filter(({ at }) => at >= oldest - 1 && at <= newest + 1);
     const events = [...(byPartition.get(partition) ?? []), ...moved];
-    if (events.length > 0) seek(sought, partition, events);
+    if (events.length > 0) addSought(sought, partition, events);
   }
 }
 
@@ -97,7 +97,7 @@ export async function compareLake(lake: Lake, comparison: Comparison): Promise<D
   return compareFiles(comparison, id === undefined ? undefined : filesOf(lake, id, stream, open));
 }
 
-/** Thrown before anything is replaced: the file is not the one in the index, and may hold events that are not in the index either. */
+/** Thrown before anything is replaced: the file is not the one that the index knows, and may hold events that are not in the index. */
 export class UnknownFile extends ReplacedMeanwhile {}
 
 interface Writing {
@@ -114,7 +114,7 @@ async function openKnown({ lake, feed, advance }: Writing, partition: Partition)
   throw new UnknownFile(filePath(lake.scheme, advance.stream, advance.source, partition));
 }
 
-/** Adds the events of all files from one partition to another to the index. */
+/** Adds the events of a range of partitions to the index. */
 export async function indexLake(of: Writing, from: Partition, end: Partition): Promise<void> {
   const { state } = of.lake;
   for (const partition of (await knownFiles(state, of.feed)).keys()) {
@@ -124,11 +124,11 @@ export async function indexLake(of: Writing, from: Partition, end: Partition): P
   }
 }
 
-/** The same, to be replaced: new files are written beside the current ones; when all are on disk, they are published one after the other. */
+/** `filesOf` for a merge: writes new files beside the current ones and, when all are on disk, publishes one after the other. */
 export const writableLake = (change: Change, of: Writing): WritableFiles<Partition> => ({
   ...filesOf(of.lake, of.feed, of.stream, (partition) => openKnown(of, partition)),
   async write({ works, newEvents, now }) {
-    const nexts = new Map<Partition, Next>(works.map(({ place, findings }) => [place.file, { findings, added: [] }]));
+    const nexts = new Map<Partition, Next>(works.map(({ target, findings }) => [target.file, { findings, added: [] }]));
     for (const one of newEvents) {
       const partition = partitionOf(of.lake.scheme, one.at);
       const next = nexts.get(partition) ?? { findings: undefined, added: [] };
@@ -148,15 +148,13 @@ interface Next {
   added: Incoming[];
 }
 
-type Nexts = ReadonlyMap<Partition, Next>;
-
-/** All new files are on disk before the first is published. After an error, the rest are removed. */
-async function replaceFiles(change: Change, of: Writing, nexts: Nexts, now: Instant): Promise<void> {
+/** All new files are on disk before the first is published. After an error, the unpublished ones are removed. */
+async function replaceFiles(change: Change, of: Writing, nexts: Map<Partition, Next>, now: Instant): Promise<void> {
   const ready: Array<Awaited<ReturnType<typeof prepareFile>>> = [];
   try {
     for (const [partition, next] of nexts) ready.push(await prepareFile(of, partition, next, now));
     for (const { staged, over, partition, file } of ready) {
-      // A process that was stopped may have been overtaken; whoever changes the file from here on shows in its identity.
+      // A suspended process may have lost its locks. Changes by others from here on show in the file's identity.
       await change.check();
       const identity = await staged.publish(over);
       change.later(recordFile(of.feed, { partition, identity, ...extentOf(file) }));
@@ -180,12 +178,12 @@ async function prepareFile(of: Writing, partition: Partition, { findings, added 
       added: [...moved, ...added].map(({ row }) => row),
       metadata: metadataOf(advance, present),
     });
-    if (!made) throw new Error('a merge leaves every row');
+    if (!made) throw new Error('a merge must not remove the last row');
     return { ...made, partition, over: present?.identity };
   });
 }
 
-/** The file's metadata. The window is the last one merged into it. */
+/** The file's metadata, with the last window merged into it. */
 function metadataOf({ source, stream, runId, spans }: Advance, present: PartitionFile | undefined) {
   const [first, last] = [spans[0], spans.at(-1)];
   const window =
@@ -204,20 +202,20 @@ interface NextFile {
   columns: readonly FileColumn[];
   edits?: Edits | undefined;
   added?: readonly LakeRow[];
-  /** Every row of the new file, in place of those above: for rows without a time. */
+  /** All rows of the new file, instead of merging `added` and `edits`: for rows without a time. */
   all?: readonly LakeRow[];
-  /** Whether the new file must hold nothing of what was replaced. */
+  /** Whether the new file must not contain its previous version. */
   isFresh?: boolean;
   metadata: Readonly<Record<string, string>>;
 }
 
-/** A next file: written, synced, read back, and not published yet. Undefined if no row is left. */
+/** Writes the next version of a file and reads it back, without publishing it. Undefined if no row is left. */
 export async function writeNext(lake: Lake, options: NextFile) {
   const { present, columns } = options;
   const segments = options.all ? [] : segmentsOf(options);
   const copied = new Set(segments.flatMap((segment) => ('copy' in segment ? [segment.copy] : [])));
   const layout = present && !options.isFresh ? createLayout(present, (i) => copied.has(i)) : freshLayout();
-  // Its schema; and whether it still holds the previous version, which may contain data to be erased.
+  // The schema, and whether the file contains its previous version, which may hold data to be erased.
   const marks = { [META.schema]: schemaVersion(columns), [META.before]: layout.kept.length > 0 ? 'yes' : 'no' };
   const staged = await lake.store.stage(options.path);
   let file: ParquetFile | undefined;

@@ -1,17 +1,12 @@
-import type { Database } from '../../cursor/database/index.ts';
 import { EARLIEST, type Instant, LATEST } from '../../model/instant.ts';
 import type { StreamName } from '../../model/streams.ts';
 import { HOUR_MS, type Window } from '../../model/window.ts';
-import type { Partition, ReadAgainMs } from '../files/event-index.ts';
-import { fileName, type Store } from '../files/store/store.ts';
+import type { FileSink } from '../files/commit.ts';
+import type { Partition } from '../files/event-index.ts';
+import { fileName } from '../files/store/store.ts';
 import type { Compression } from './format/index.ts';
 
-export interface Lake {
-  name: string;
-  store: Store;
-  /** The state database: cursors, and the index of the file that each recent event is in. */
-  state: Database;
-  readAgainMs: ReadAgainMs;
+export interface Lake extends FileSink {
   scheme: Scheme;
   compression: Compression;
 }
@@ -43,7 +38,7 @@ export const partitionWindow = (scheme: Scheme, partition: Partition): Window =>
   end: (partition + (scheme === 'hour' ? 1 : 24)) * HOUR_MS,
 });
 
-/** The partition of a file by its path; undefined for a path of another scheme. */
+/** The partition of a file, from its path; undefined for a path of another scheme. */
 export function partitionAt(scheme: Scheme, path: string): Partition | undefined {
   const [, date, hour] = PATH.exec(path) ?? [];
   if (date === undefined || (hour !== undefined) !== (scheme === 'hour')) return undefined;
@@ -53,8 +48,8 @@ export function partitionAt(scheme: Scheme, path: string): Partition | undefined
 
 /** Why a path is not valid for a lake, or undefined. */
 export function lakePathFault(path: string): string | undefined {
-  if (/(^|[\\/])\.\.([\\/]|$)/.test(path)) return 'must not climb with ..: write where the folder really is';
-  if (/\p{Cc}/u.test(path)) return 'must not hold control characters';
+  if (/(^|[\\/])\.\.([\\/]|$)/.test(path)) return 'must not contain ..: write the real path of the folder';
+  if (/\p{Cc}/u.test(path)) return 'must not contain control characters';
   if (/^s3:\/\/[^/]*[@:]/i.test(path))
     return 'must not hold a user name, password or port: keys come from the environment';
   const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(path);

@@ -10,13 +10,13 @@ import type { Lake } from './lake.ts';
 import { writeNext } from './lake-files.ts';
 
 const FOLDER = 'links';
-const COLUMNS = entityDesign(LINKS).columns.map(({ doc, ...column }) => column);
+const COLUMNS = entityDesign(LINKS).columns;
 
 const pathOf = (source: string): string => `${FOLDER}/${fileName(source)}`;
 
 const linksLock = ({ name }: Lake, source: string): string => `lake ${name} links ${source}`;
 
-/** One file per source, replaced whole: readers see the listing before or this one. */
+/** Replaces the source's file of links: readers see the previous listing or this one. */
 export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise<Receipt> {
   const { source, runId } = snapshot;
   const { state, store } = lake;
@@ -31,7 +31,7 @@ export async function replaceLinks(lake: Lake, snapshot: LinksSnapshot): Promise
         read: async (show) => present && show(present),
         async replace(all) {
           const made = await writeNext(lake, { path, present, columns: COLUMNS, all, metadata });
-          // Without any link there is nothing to write, and nothing that was written before is lost: links stay, marked as missing.
+          // Without any link there is nothing to write. No earlier row is lost, because links that are gone stay, marked as missing.
           if (made) await whileStaged(made.staged, () => made.staged.publish(present?.identity));
         },
       }),

@@ -26,9 +26,9 @@ import { ALWAYS, type Lake, partitionAt } from './lake.ts';
 import { filesIn, openOf, writeNext } from './lake-files.ts';
 import { eraseLinks } from './links.ts';
 
-/** Visits every file of a feed, each behind the lock by itself, so that a sync waits for one file, not for all. */
+/** Visits every file of a feed, taking the lock for each, so that a sync waits for one file, not for all. */
 async function visitFiles(lake: Lake, feed: Feed, visit: Visit<Rework | 'remove'>): Promise<void> {
-  // A temporary file of a killed writer may hold data to be erased, and no later sync is certain to remove it.
+  // A temporary file of a killed writer may hold data to be erased, and a later sync might not remove it.
   await inChange(lake.state, feedLock(feed), () => lake.store.removeLeftovers(feed.stream, fileName(feed.source)));
   for await (const { path } of lake.store.list(feed.stream)) {
     const partition = partitionAt(lake.scheme, path);
@@ -40,12 +40,12 @@ async function visitFiles(lake: Lake, feed: Feed, visit: Visit<Rework | 'remove'
 async function visitFile(lake: Lake, feed: Feed, partition: Partition, visit: Visit<Rework | 'remove'>) {
   const { state, store } = lake;
   const work = async (change: Change, present: PartitionFile): Promise<void> => {
-    const wish = await visit(present);
-    if (wish === 'leave') return;
+    const decision = await visit(present);
+    if (decision === 'leave') return;
     const id = await findFeed(state, feed);
     const { path, identity } = present;
     const { columns, metadata } = present.file;
-    const next = wish !== 'remove' && { columns, ...wish, path, present, isFresh: true, metadata };
+    const next = decision !== 'remove' && { columns, ...decision, path, present, isFresh: true, metadata };
     const made = next ? await writeNext(lake, next) : undefined;
     if (made) {
       const published = await whileStaged(made.staged, () => made.staged.publish(identity));
@@ -54,18 +54,18 @@ async function visitFile(lake: Lake, feed: Feed, partition: Partition, visit: Vi
       await store.remove(path, identity);
       if (id !== undefined) change.later(dropFile(id, partition));
     }
-    if (wish !== 'remove') recordRework(change, feed, { id, partition }, wish);
+    if (decision !== 'remove') recordRework(change, feed, { id, partition }, decision);
   };
   await inChange(state, feedLock(feed), async (change) =>
     whileOpen(await openOf(lake, feed, partition), async (file) => file && work(change, file)),
   );
 }
 
-/** After this long no reader still uses the previous version, and most late events have come. */
+/** After this long no reader uses the previous version any more, and most late events have come. */
 const QUIET_SECONDS = 3600;
 const MOST = 8;
 
-/** Rewrites files of quiet partitions without their previous version: half the size, and nothing else changes. */
+/** Rewrites files of quiet partitions without their previous version, which halves their size. */
 export async function tidy(
   lake: Lake,
   { source, stream }: Pick<Feed, 'source' | 'stream'>,
@@ -81,7 +81,7 @@ export async function tidy(
   }
 }
 
-/** Files have the columns of the time they were written. This adds the current columns to old files, as nulls, and widens their kinds. */
+/** Rewrites files that were written with other columns: adds the current columns as nulls and widens the kinds. */
 export async function rewriteLake(lake: Lake, streams: readonly StreamName[]): Promise<Rewrites> {
   const done: Rewrites = {};
   for (const name of streams)
@@ -108,9 +108,9 @@ async function rewriteStream(
   return count;
 }
 
-/** Before a column of text becomes JSON: readers that unite files by name take the text for JSON, and fail. */
+/** Rewrites files before a text column becomes JSON: readers that union files by name would parse the old text as JSON, and fail. */
 export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
-  // A declared column never was anything else.
+  // A declared column never had another kind.
   const declared = new Set(STREAMS[stream.name].columns.map(({ name }) => name));
   const isJson = new Set(
     stream.columns.flatMap(({ name, kind }) => (kind === 'json' && !declared.has(name) ? [name] : [])),
@@ -118,7 +118,7 @@ export async function makeJson(lake: Lake, stream: Stream): Promise<void> {
   if (isJson.size === 0) return;
   const hasText = (columns: readonly FileColumn[]): boolean =>
     columns.some(({ name, kind }) => kind === 'text' && isJson.has(name));
-  // Where the catalogue says JSON already, no file holds text.
+  // If the catalogue already says JSON, no file has text.
   if (hasText(await shownColumns(lake, stream.name))) await rewriteStream(lake, stream, hasText);
 }
 
@@ -127,14 +127,14 @@ export async function removeMovedRows(lake: Lake, feed: Feed, window: Window): P
   await removeMoved(files, window, ({ partition }, visit) => visitFile(lake, feed, partition, visit));
 }
 
-/** Rewrites only the partitions that hold the data. Returns how many rows of which file were touched. */
+/** Rewrites only the files that hold the data. Returns the number of affected rows by file. */
 export async function erase(lake: Lake, erasure: Erasure): Promise<Record<string, number>> {
   const touched = erasure.kind === 'source' ? await eraseLinks(lake, erasure.source) : {};
   for (const stream of STREAM_NAMES) {
     const feed = { sink: lake.name, stream, source: erasure.source };
     const victim = victimOf(erasure, stream);
     if (victim === undefined) continue;
-    // Before the first file is removed: after an interruption, the published coverage must not claim that the rest is complete.
+    // Before the first file is removed: after a crash, the published coverage must not claim that the remaining files are complete.
     if (victim === 'all') await hideCoverage(lake, feed);
     const now = await databaseNow(lake.state);
     await visitFiles(lake, feed, async (file) => {

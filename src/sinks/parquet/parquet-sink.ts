@@ -10,16 +10,16 @@ import { mergeEvents } from '../files/merge.ts';
 import { checkStore } from '../files/store/open-store.ts';
 import type { Receipt, Sink } from '../sink.ts';
 import { prepareLake, showCoverage } from './catalog.ts';
-import { attestLake, identifyLake, type Listings, pruneLake, reconcile, removeStrays } from './holdings.ts';
+import { attestLake, identifyLake, type Listings, pruneLake, reconcile, removeForeignFiles } from './holdings.ts';
 import type { Lake } from './lake.ts';
 import { compareLake, countLake, indexLake, readLake, UnknownFile, writableLake } from './lake-files.ts';
 import { replaceLinks } from './links.ts';
 import { erase, makeJson, removeMovedRows, rewriteLake, tidy } from './maintain.ts';
 
-/** A sink of Parquet files. It has no `recover`: every commit first checks whether the one before was interrupted. */
+/** A sink of Parquet files. It has no `recover`: every commit first checks whether the previous one was interrupted. */
 export type ParquetSink = ReturnType<typeof createParquetSink>;
 
-/** Half a row group: the next batch joins it, and two batches with their sources stay small. */
+/** Half a row group: the next batch is joined to it, and two batches stay small in memory. */
 const BATCH_ROWS = 10_000;
 
 export function createParquetSink(lake: Lake) {
@@ -47,7 +47,7 @@ export function createParquetSink(lake: Lake) {
     isInState: true,
     identify: (tx, { source, stream }) => identifyLake(tx, lake, { source, stream, sink: lake.name }, listings),
     attest: (stream, source, windows) => attestLake(lake, feed(stream, source), windows, listings),
-    removeForeign: (stream, source, windows) => removeStrays(lake, feed(stream, source), windows),
+    removeForeign: (stream, source, windows) => removeForeignFiles(lake, feed(stream, source), windows),
     removeMoved: (stream, source, window) => removeMovedRows(lake, feed(stream, source), window),
     prune: (stream, source, before) => pruneLake(lake, feed(stream, source), before),
     read: (stream, source, window) => readLake(lake, stream, source, window),
@@ -56,12 +56,12 @@ export function createParquetSink(lake: Lake) {
   } satisfies Sink;
 }
 
-/** Each attempt may find another file replaced. After this many, the error says that something keeps replacing them. */
+/** Each attempt may find another file replaced. After this many, the error says that another writer keeps replacing files. */
 const MOST_ATTEMPTS = 3;
 
 /**
- * Files first, behind a lock, then the state in one transaction: a crash in between leaves rows that are not in the ledger, and reading their
- * window again changes nothing. A mark before the first file makes the next commit repair the index.
+ * Writes files first, under a lock, then the state in one transaction. A crash in between leaves rows that are not in the ledger; reading
+ * their window again changes nothing. A mark that is set before the first file makes the next commit repair the index.
  */
 async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise<Receipt> {
   const { state } = lake;
@@ -80,7 +80,7 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
           await moveIndex(state, change, id, start, (end) => indexLake(of, start, end));
           return { ...(await mergeEvents({ stream, rows, advance, now }, files)), isAfterCrash: isUnsettled };
         } catch (error) {
-          // Recovery: a file was restored, or another state database writes here too; nothing was replaced yet.
+          // Recovery: a file was restored, or another state database writes here too. Nothing was replaced yet, so reconcile and retry.
           if (!(error instanceof UnknownFile) || attempt === MOST_ATTEMPTS) throw error;
         }
       }
@@ -95,7 +95,7 @@ async function commitToLake(lake: Lake, listings: Listings, load: Load): Promise
     listings.add(id);
     return receipt;
   } catch (error) {
-    // Recovery: the next commit looks at the files. Whoever overtook us settles the feed when it is through, perhaps after the last of our files.
+    // Recovery: the next commit compares the files. A process that took our lock may have settled the feed before we wrote our last file.
     const mark = async ({ later }: Change) => later(unsettleFeed(advance));
     await inChange(state, feedLock(advance), mark).catch(() => {});
     throw error;

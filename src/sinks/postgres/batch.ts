@@ -8,11 +8,11 @@ import { quarantine } from '../../cursor/quarantine.ts';
 import { RetryLater } from '../../model/errors.ts';
 import type { Row } from '../../model/flatten.ts';
 import { type Entity, entitiesOf, type Stream } from '../../model/streams.ts';
-import { gather } from '../files/commit.ts';
+import { commitOnce, gather } from '../files/commit.ts';
 import { createSanitizer, newestById, newestEntities, POSTGRES_TEXT, type Sanitizer } from '../merge-rule.ts';
-import { type Batch, type Receipt, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
+import { type Batch, resolveInDoubt, ShapeChanged, type Stored } from '../sink.ts';
 import { readReceipt, writeReceipt } from './beside.ts';
-import { picked, selectChanged, sendSeen } from './compare.ts';
+import { pickValues, selectChanged, sendSeen } from './compare.ts';
 import { encodeCopy, encodeRows } from './copy-encoder.ts';
 import { countRows, isMissing } from './holdings.ts';
 import {
@@ -34,19 +34,19 @@ import { checkShape, describeTable, type Partition } from './table.ts';
 export interface BatchOptions {
   db: Database;
   schema: string;
-  /** Where cursors live. The same object as `db` when data and state share a database: then a commit is one transaction. */
+  /** The database of the cursors. The same object as `db` if data and state share a database: then a commit is one transaction. */
   state: Database;
   partition: Partition;
-  /** What this process knows of the tables since it prepared them. Others may change them at any time. */
+  /** What this process remembers of the tables it prepared. Others may change them at any time. */
   preparation: {
-    /** Whether tables and views are still as they were prepared for the stream. Asked while the stream's table is locked. */
+    /** Whether tables and views are still as they were prepared for the stream. Called while the stream's table is locked. */
     holds(tx: Transaction, stream: Stream): Promise<boolean>;
-    /** They are not: the next preparation looks closely. */
+    /** Makes the next preparation check everything again. */
     forget(stream: Stream): void;
   };
 }
 
-/** Collects rows and writes them in one short transaction: none stays open while a page is requested. */
+/** Collects rows and writes them in one short transaction, so that none is open while a page is requested. */
 export function openBatch({ db, schema, state, partition, preparation }: BatchOptions, stream: Stream): Batch {
   /** If the state is in another database, the data is committed first, with a receipt that recovery reads after a crash. */
   const storeElsewhere = (load: PostgresLoad, advance: Advance, follows: string | undefined): Promise<Stored> => {
@@ -57,12 +57,12 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     };
     const isThere = async (): Promise<boolean> =>
       (await readReceipt(db, schema, advance))?.commitId === advance.commitId;
-    return resolveInDoubt(work, (attempt) => db.transaction(attempt), isThere);
+    return resolveInDoubt(db, work, isThere);
   };
 
   return gather(stream, async ({ rows, advance, rejected }) => {
     const isHere = db === state;
-    // With two databases, rejected records are stored first: a receipt restores the cursor after a crash, not these records.
+    // With two databases, rejected records are stored first: after a crash, a receipt restores the cursor but not these records.
     if (!isHere && rejected.length > 0) {
       await state.transaction(async (tx) => {
         await checkFence(tx, advance);
@@ -71,8 +71,11 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
     }
     const times = rows.map(({ at }) => at);
     if (partition === 'month') await ensureMonths(db, { schema, stream: stream.name }, times);
-    const work = async (tx: Transaction): Promise<Receipt> => {
-      // Checked before any row is written and locked until the end: a writer without the lease must not touch the data.
+    return commitOnce(
+      state,
+      advance,
+    )(async (tx) => {
+      // Checked before any row is written, and locked until the end: a writer without the lease must not change the data.
       const fence = await checkFence(tx, advance);
       const { source, runId } = advance;
       const kept = await withoutForgotten(tx, source, stream, rows);
@@ -81,14 +84,9 @@ export function openBatch({ db, schema, state, partition, preparation }: BatchOp
         ? await store(tx, load, advance.spans)
         : await storeElsewhere(load, advance, await lastCommit(tx, advance));
       if (isHere) await quarantine(tx, advance, rejected);
-      await applyAdvance(tx, fence, advance, {
-        ...stored,
-        count: countRows(isHere ? tx : db, load),
-      });
+      await applyAdvance(tx, fence, advance, { ...stored, count: countRows(isHere ? tx : db, load) });
       return stored.receipt;
-    };
-    const isThere = async (): Promise<boolean> => (await lastCommit(state, advance)) === advance.commitId;
-    return resolveInDoubt(work, (attempt) => state.transaction(attempt), isThere);
+    });
   });
 }
 
@@ -96,7 +94,7 @@ interface PostgresLoad extends Target, Pick<BatchOptions, 'preparation'> {
   rows: readonly Row[];
 }
 
-/** Writes a batch inside a transaction: new rows straight into the table, known ones by way of a stage that is compared. */
+/** Writes a batch in a transaction: new rows straight into the table, known rows through a staging table that is compared with it. */
 async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans']): Promise<Stored> {
   const { schema, stream, partition, source, runId, rows } = load;
   await holdShape(tx, load);
@@ -104,7 +102,7 @@ async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans'
   const ids = [...distinct.keys()];
   const found = ids.length > 0 ? await tx.query<Known>(selectKnown(load, ids)) : [];
   const known = new Map(found.map(({ event_id, at }) => [event_id, at]));
-  // Before new rows are in the window: they need no looking at. One that moved elsewhere is unmarked when it is merged.
+  // Before the insert, so that new rows need no check. The merge unmarks an event that moved elsewhere.
   for (const span of spans) if (span.whole) await tx.query(markMissing(load, span, ids));
 
   const [newRows, hits]: [Row[], Row[]] = [[], []];
@@ -113,7 +111,7 @@ async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans'
   if (newRows.length > 0) {
     const chunks = encodeRows(stream, newRows, [source, runId], sanitizer);
     const written = await tx.copyIn(copyIntoTable(schema, stream), chunks);
-    if (written !== newRows.length) throw swallowed(schema, stream, newRows.length - written);
+    if (written !== newRows.length) throw droppedRows(schema, stream, newRows.length - written);
     const keys = newRows.map(({ id, at }) => [source, storableText(id), at]);
     if (partition === 'month') await tx.copyIn(copyIntoKeys(schema, stream), encodeCopy(KEY_KINDS, keys));
   }
@@ -131,7 +129,7 @@ async function store(tx: Transaction, load: PostgresLoad, spans: Advance['spans'
 }
 
 /** A trigger that drops rows must not make them count as stored. */
-const swallowed = (schema: string, { name }: Stream, rows: number): RetryLater =>
+const droppedRows = (schema: string, { name }: Stream, rows: number): RetryLater =>
   new RetryLater(`${rows} of the rows for ${schema}.${name} did not arrive: a trigger or a rule drops them`, {
     kept: 'everything committed before; nothing of this batch was written',
     next: 'remove what drops them (\\d+ of the table shows triggers and rules), and run again',
@@ -141,8 +139,8 @@ async function storeEntity(tx: Transaction, load: PostgresLoad, entity: Entity):
   const { stream, rows } = load;
   const newest = newestEntities(entity, stream, rows, POSTGRES_TEXT);
   if (newest.length === 0) return;
-  const places = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
-  const values = picked(createSanitizer(stream, POSTGRES_TEXT).all(newest), places);
+  const indexes = entity.columns.map(({ name }) => stream.columns.findIndex((column) => column.name === name));
+  const values = pickValues(createSanitizer(stream, POSTGRES_TEXT).all(newest), indexes);
   await tx.query(mergeEntity(load, entity, await sendStage(tx, entityStage(entity), values)));
 }
 
@@ -151,7 +149,7 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Postg
   try {
     await tx.query(raw(`lock table only ${nameIn(schema, stream.name)} in row exclusive mode`));
   } catch (error) {
-    // Recovery: somebody dropped the table or its schema; both are made again.
+    // Recovery: somebody dropped the table or its schema; the next preparation creates both again.
     if (!isMissing(error)) throw error;
     preparation.forget(stream);
     throw new ShapeChanged(stream.name, {});
@@ -162,7 +160,7 @@ async function holdShape(tx: Transaction, { schema, stream, preparation }: Postg
   if (present) checkShape(stream, present);
 }
 
-/** Rows that the table has already: compared, and written where they changed. Returns those. */
+/** Compares rows that the table already has and writes the changed ones. Returns the changed rows. */
 async function storeKnown(tx: Transaction, load: PostgresLoad, known: readonly Known[], sanitizer: Sanitizer) {
   const { stream, partition, rows } = load;
   if (rows.length === 0) return [];
@@ -174,8 +172,8 @@ async function storeKnown(tx: Transaction, load: PostgresLoad, known: readonly K
   const changed = rows.filter(({ id }) => ids.has(storableText(id)));
   const values = [...createSanitizer(stream, POSTGRES_TEXT).all(changed)];
   const staged = await sendStage(tx, changedStage(stream), values);
-  const places = known.filter(({ event_id }) => ids.has(event_id));
-  await tx.query(mergeStage(load, staged, places));
+  const changedKnown = known.filter(({ event_id }) => ids.has(event_id));
+  await tx.query(mergeStage(load, staged, changedKnown));
   if (partition === 'month') await tx.query(followStage(load, staged));
   return changed;
 }

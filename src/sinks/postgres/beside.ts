@@ -7,7 +7,7 @@ import type { Batch } from '../sink.ts';
 import { completeDays } from '../views/complete-days.ts';
 import { isThere, type Table, type TableColumn } from './table.ts';
 
-/** So that the views can tell what is complete, and since when; where the state is elsewhere, copies of it. */
+/** Tables for the views: which days are complete and since when, and copies of the state if that is in another database. */
 
 export const RECEIPTS = '_receipts';
 
@@ -33,7 +33,7 @@ export const cursorCopy: Table = {
   indexes: [],
 };
 
-/** In one database with the state too: the ledger says what is complete, not since when. */
+/** Also needed if the state is in the same database: the ledger tells what is complete, not since when. */
 export const daysTable: Table = {
   name: '_days',
   doc: 'Days that are complete, and when they first were. The views complete_days and events show it.',
@@ -62,16 +62,16 @@ export const columnsCopy: Table = {
   indexes: [],
 };
 
-/** Nearly every poll stays within today, and changes no day that is complete: it need not look. */
+/** Tells when complete days have to be published. Nearly every poll stays within today and changes no complete day. */
 export function createDaysDue() {
   const settled = new Set<string>();
-  /** The day that each has come to. */
+  /** The latest day that each feed has reached. */
   const ends = new Map<string, number>();
   const keyOf = ({ source, stream }: Omit<Feed, 'sink'>): string => `${source}/${stream}`;
   return {
     isDue: (feed: Omit<Feed, 'sink'>): boolean => !settled.has(keyOf(feed)),
     settle: (feed: Omit<Feed, 'sink'>): unknown => settled.add(keyOf(feed)),
-    /** A batch whose commit may change them: a day ended, a window of an earlier day was read, or rows of one came late. */
+    /** Wraps a batch: its commit is due if a day ended, a window of an earlier day was read, or rows of one came late. */
     watched: (batch: Batch): Batch => ({
       ...batch,
       async commit(advance, rejected) {
@@ -88,7 +88,7 @@ export function createDaysDue() {
   };
 }
 
-/** Takes over the days that are complete now; of those that were before, `complete_at` stays. */
+/** Stores the days that are complete now. Days that were complete before keep their `complete_at`. */
 export async function publishDays(db: Queryable, schema: string, state: Queryable, feed: Feed): Promise<void> {
   const table = nameIn(schema, daysTable.name);
   const { source, stream } = feed;
@@ -105,7 +105,7 @@ export async function publishDays(db: Queryable, schema: string, state: Queryabl
     on conflict (source, stream, date) do update set rows = excluded.rows where k.rows is distinct from excluded.rows`);
 }
 
-/** The log only grows: what is not there yet is taken over. */
+/** Copies new rows of the log of columns, which only grows. */
 export async function publishColumns(db: Queryable, schema: string, state: Queryable): Promise<void> {
   const table = nameIn(schema, columnsCopy.name);
   const names = raw(columnsCopy.columns.map(({ name }) => name).join(', '));
@@ -117,7 +117,7 @@ export async function publishColumns(db: Queryable, schema: string, state: Query
     select ${names} from jsonb_populate_recordset(null::${table}, ${JSON.stringify(rows)}) on conflict do nothing`);
 }
 
-/** No transaction spans two databases: a receipt beside the data says what the state is to be told after a crash. */
+/** No transaction spans two databases: a receipt beside the data holds the advance that the state may miss after a crash. */
 export const createReceipts = (schema: string): Sql => sql`
   create table if not exists ${nameIn(schema, RECEIPTS)} (
     source text not null, stream text not null, sink text not null, commit_id text not null, advance jsonb not null,
@@ -132,7 +132,7 @@ export async function writeReceipt(tx: Queryable, schema: string, advance: Advan
       set commit_id = excluded.commit_id, advance = excluded.advance, committed_at = now()`);
 }
 
-/** It stays: one that is not of the state's last commit says that the tables, or the state, were restored. */
+/** Receipts are kept: one that is not of the state's last commit shows that tables or state were restored. */
 export async function readReceipt(db: Queryable, schema: string, feed: Feed) {
   if (!(await isThere(db, schema, RECEIPTS))) return undefined;
   const [receipt] = await db.query<{ id: string; advance: Partial<Advance> & { follows?: string } }>(
@@ -142,21 +142,21 @@ export async function readReceipt(db: Queryable, schema: string, feed: Feed) {
   const { follows, ...advance } = receipt.advance;
   return {
     commitId: receipt.id,
-    /** Undefined once the state has been told; otherwise it would undo a later reset of the cursor. */
+    /** Undefined once the state has it; otherwise it would undo a later reset of the cursor. */
     advance: advance.commitId ? readBack(advance as Advance) : undefined,
-    /** The commit that the state knew before this one: only then may the state be told of it. */
+    /** The state's last commit before this one: the advance applies only to that state. */
     follows,
   };
 }
 
-/** The state knows of the commit. Its name stays: it tells whether the tables are those of the state's last commit. */
+/** Clears the advance once the state has it. The commit id stays, to tell whether the tables are those of the state's last commit. */
 export async function settleReceipt(db: Queryable, schema: string, feed: Feed, commitId: string): Promise<void> {
   await db.query(sql`
     update ${nameIn(schema, RECEIPTS)} set advance = '{}'
     where ${ofFeed(feed)} and commit_id = ${commitId} and advance <> '{}'`);
 }
 
-/** It may be a commit behind, never ahead. */
+/** Copies a cursor. The copy may lag one commit behind but is never ahead. */
 export async function copyCursor(db: Queryable, schema: string, row: CoverageRow): Promise<void> {
   const ranges = row.also_complete.map(({ start, end }) => `[${start},${end})`);
   const names = cursorCopy.columns.map(({ name }) => name);

@@ -21,28 +21,28 @@ import { joinKnown, type Known, type Target } from './merge.ts';
 import { type Stage, type Staged, sendStage } from './staged.ts';
 import { describeTable, type Present } from './table.ts';
 
-/** Which known events changed. If joined counters and names counted, every sync would rewrite every row. */
+/** Finds the known events that changed. If joined counters and names counted, every sync would rewrite every row. */
 
 const EXTRA = { name: '_extra', kind: 'json' } as const;
 
-/** With the place of each value in a row of `createSanitizer`. */
+/** The compared columns, with the index of each in a row of `createSanitizer`. */
 const comparedColumns = (stream: Stream) => [
-  ...ownColumns(stream).map((column) => ({ ...column, place: stream.columns.indexOf(column) })),
-  { ...EXTRA, place: stream.columns.length },
+  ...ownColumns(stream).map((column) => ({ ...column, index: stream.columns.indexOf(column) })),
+  { ...EXTRA, index: stream.columns.length },
 ];
 
 export const seenStage = (stream: Stream): Stage => ({ name: 'seen', columns: comparedColumns(stream) });
 
-/** Sends that half of the rows, which are as `createSanitizer` makes them. */
+/** Sends the compared columns of rows from `createSanitizer`. */
 export function sendSeen(tx: Transaction, stream: Stream, rows: Iterable<readonly Value[]>): Promise<Staged> {
-  const places = comparedColumns(stream).map(({ place }) => place);
-  return sendStage(tx, seenStage(stream), picked(rows, places));
+  const indexes = comparedColumns(stream).map(({ index }) => index);
+  return sendStage(tx, seenStage(stream), pickValues(rows, indexes));
 }
 
-export const picked = (rows: Iterable<readonly Value[]>, places: readonly number[]): Value[][] =>
-  Array.from(rows, (values) => places.map((place) => values[place] ?? null));
+export const pickValues = (rows: Iterable<readonly Value[]>, indexes: readonly number[]): Value[][] =>
+  Array.from(rows, (values) => indexes.map((index) => values[index] ?? null));
 
-/** Those that differ, those that somebody else wrote, and those that were missing and are back; but not where this run has read a newer version already. */
+/** Rows that differ, that somebody else wrote, or that were missing and are back; unless this run has already read a newer version. */
 export function selectChanged(target: Target, staged: Staged, known: readonly Known[]): Sql {
   const { stream, runId } = target;
   const tests = differencesOf(stream);
@@ -62,18 +62,18 @@ function differencesOf(stream: Stream): Array<[column: string, test: string]> {
       name,
       `${own('t', name)} is distinct from ${own('s', name)}`,
     ]),
-    // It is shown, so it has not vanished.
+    // The service shows the event, so it has not vanished.
     ['_missing_since', 't._missing_since is not null'],
   ];
 }
 
 const anyOf = (tests: ReturnType<typeof differencesOf>): Sql => raw(`(${tests.map(([, test]) => test).join(' or ')})`);
 
-/** Unknown fields of what is joined move on their own; so does the note of sanitizing. `{}` is as good as none. */
+/** `_extra` without unknown fields of joined objects and the note of sanitizing, which change on their own. `{}` equals null. */
 const ownExtra = (row: string, joined: readonly string[]): string =>
   `nullif(${row}._extra - array[${[...joined, SANITIZED].map(quoteLiteral).join(', ')}]::text[], '{}')`;
 
-/** Compared on the server, by the equality of Postgres: a range without differences returns no row. */
+/** Compares on the server, by Postgres' equality, so that a range without differences returns no row. */
 export function findDifferences(db: Database, schema: string, question: Comparison): Promise<Difference[]> {
   const { stream } = question;
   return db.transaction(async (tx) => {
@@ -94,7 +94,7 @@ function selectDifferences(
 ): Sql {
   const table = nameIn(schema, stream.name);
   const seen = staged('s');
-  // Only columns that the table has are compared; the values of others are still in `_extra` on both sides.
+  // Compares only columns that the table has; other values are still in `_extra` on both sides.
   const tests = differencesOf(stream).filter(([name]) => name in present.columns);
   const differing = tests.map(([name, test]) => `case when ${test} then ${quoteLiteral(name)} end`).join(', ');
   return sql`
@@ -112,11 +112,11 @@ function selectDifferences(
 
 const ROWS_AT_A_TIME = 5000;
 
-/** Rows as they were before they were stored, in order of time. Those that have vanished from the service are left out. */
+/** Reads rows as they were before they were stored, in time order, without those that vanished from the service. */
 export async function* readRows(db: Database, { schema, stream, source }: Of, window: Window): AsyncGenerator<Row[]> {
   const present = await describeTable(db, schema, stream.name);
   if (!present) return;
-  // Under its name in JSON, which keeps all digits. A column that the table does not have yet is null in all of its rows.
+  // As JSON, which keeps all digits, by column name. A column that the table does not have yet is null.
   const list = [...stream.columns, EXTRA].map(({ name, kind }) => {
     const column = quoteIdent(name);
     return `${name in present.columns ? (kind === 'timestamp' ? instantOf(column) : column) : 'null'} as ${column}`;
@@ -140,7 +140,7 @@ export async function* readRows(db: Database, { schema, stream, source }: Of, wi
 interface StoredRow {
   id: string;
   at: Instant;
-  /** As Postgres writes it: to go on from, without rounding. */
+  /** The time as Postgres prints it, to continue after it without rounding. */
   time: string;
   content: string;
 }

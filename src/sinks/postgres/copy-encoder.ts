@@ -8,7 +8,7 @@ import type { Sanitizer } from '../merge-rule.ts';
 const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
 const TRAILER = Buffer.from([0xff, 0xff]);
 const CHUNK_BYTES = 256 * 1024;
-/** Most batches are those of polls, with a few rows: they fit in one small chunk, which is one write. */
+/** Most batches come from polls and have a few rows, which fit in one small chunk, and so in one write. */
 const FIRST_CHUNK_BYTES = 16 * 1024;
 const SHORT = 48;
 /** Three bytes hold any UTF-16 unit. */
@@ -17,14 +17,14 @@ const JSONB_VERSION = 1;
 const EPOCH_2000_MS = 946_684_800_000;
 
 /**
- * Rows in Postgres' binary COPY format, chunk by chunk, so that the server loads one while the next is made. Binary, because
- * text COPY must escape tabs, newlines, backslashes and `\.`, and a slip there ends the data in silence; and because it is
- * twice as fast to load. Our own, because pg-copy-streams-binary loads a quarter as many rows a second. Values are such as Postgres can hold, JSON as text: see `merge-rule.ts`.
+ * Rows in Postgres' binary COPY format, in chunks, so that the server loads one while the next is encoded. Binary, because text COPY must
+ * escape tabs, newlines, backslashes and `\.`, where a mistake silently ends the data; and because it loads twice as fast. Our own, because
+ * pg-copy-streams-binary loads a quarter as many rows a second. Values must be storable in Postgres, JSON as text: see `merge-rule.ts`.
  */
 export const encodeCopy = (kinds: readonly Kind[], rows: Iterable<readonly Value[]>): Generator<Buffer> =>
   encodeAll(rows, (writer, values) => void writer.row(kinds, values));
 
-/** Texts are looked at while they are copied: only a row that Postgres cannot hold goes through the sanitizer. */
+/** Texts are checked while they are copied, so that only rows that Postgres cannot store go through the sanitizer. */
 export function encodeRows(stream: Stream, rows: Iterable<Row>, front: readonly string[], sanitizer: Sanitizer) {
   const kinds: Kind[] = stream.columns.map(({ kind }) => kind);
   const all: Kind[] = [...front.map(() => 'text' as const), ...kinds, 'json'];
@@ -34,24 +34,24 @@ export function encodeRows(stream: Stream, rows: Iterable<Row>, front: readonly 
   });
 }
 
-/** Where columns of a link or a customer stand side by side, behind its id: by the place of the first, that behind the last. */
+/** Runs of adjacent columns of a link or customer, after its id: the index of the first column maps to the end of the run. */
 function joinedEnds(stream: Stream): number[] {
   const keys = entitiesOf(stream).map(({ key }) => key);
   const ends: number[] = [];
   stream.columns.forEach(({ name }, i, columns) => {
-    const end = columns.findIndex((column, place) => place > i && !column.volatile);
+    const end = columns.findIndex((column, at) => at > i && !column.volatile);
     if (keys.includes(name)) ends[i + 1] = end < 0 ? columns.length : end;
   });
   return ends;
 }
 
-/** The columns of a link or a customer as they were written; undefined at first sight. */
+/** The encoded columns of a link or customer. */
 interface Joined {
   values: readonly Value[];
   bytes: Buffer;
 }
 
-/** So many links are remembered at a time. */
+/** Most links or customers in the cache. */
 const MOST_JOINED = 1000;
 
 function* encodeAll<T>(rows: Iterable<T>, write: (writer: Writer, row: T) => void): Generator<Buffer> {
@@ -67,14 +67,14 @@ function* encodeAll<T>(rows: Iterable<T>, write: (writer: Writer, row: T) => voi
   yield writer.rest();
 }
 
-/** A class, because every cell of every row comes through here: fields cost a third less than variables around functions. */
+/** A class, because every cell of every row passes through it: fields cost a third less than closure variables. */
 class Writer {
-  /** Whole rows only: what was written of a row can be taken back. */
+  /** Full chunks end with a complete row, so that a partly written row can be undone. */
   readonly full: Buffer[] = [];
   private chunk = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
   private used = 0;
   private rowStart = 0;
-  /** By the place of the first column, and by id. */
+  /** By the index of the run's first column, then by id; undefined for an id that was seen once. */
   private readonly written: Array<Map<Value, Joined | undefined>> = [];
 
   rest(): Buffer {
@@ -96,7 +96,7 @@ class Writer {
     for (let i = 0; i < kinds.length; i++) this.value(kinds[i] as Kind, values[i] ?? null);
   }
 
-  /** Returns false, and has written nothing, if the row holds a text that cannot be stored as it is. */
+  /** Returns false, and writes nothing, if the row has a text that cannot be stored as it is. */
   flatRow(
     kinds: readonly Kind[],
     joined: readonly number[],
@@ -117,7 +117,7 @@ class Writer {
     return fits;
   }
 
-  /** All rows of a link have the same columns of it, as a rule: from the third one on, they are copied. */
+  /** Rows of a link usually have the same link columns: from the third row on, their bytes are copied. */
   private joined(kinds: readonly Kind[], values: readonly Value[], from: number, end: number): boolean {
     const id = values[from - 1] ?? null;
     const written = this.written[from] ?? new Map<Value, Joined | undefined>();
@@ -140,7 +140,7 @@ class Writer {
     return this.value(kind, kind === 'json' && value !== null ? stringifyJson(value) : value);
   }
 
-  /** Whether the value could be written as it is. */
+  /** Returns whether the value could be written as it is. */
   private value(kind: Kind, value: Value): boolean {
     if (value === null) this.nothing();
     else if (kind === 'text') return this.text(value as string);
@@ -171,7 +171,7 @@ class Writer {
     return storableText(value) === value;
   }
 
-  /** Most texts are short and plain; handing each over to the native writer costs more than copying it. */
+  /** Most texts are short ASCII: copying them here costs less than calling the native writer. */
   private shortAscii(value: string): boolean {
     const { length } = value;
     if (length > SHORT) return false;
@@ -196,7 +196,7 @@ class Writer {
     return storableJson(value) === value;
   }
 
-  /** BigInt is slow: what a double holds exactly is cut in two by arithmetic. */
+  /** BigInt is slow: a number that a double holds exactly is split into two halves by arithmetic. */
   private int64(value: number | bigint): void {
     this.reserve(12);
     this.int32(8);
@@ -240,7 +240,7 @@ class Writer {
   }
 }
 
-/** Objects are the same one: nobody changes what a row holds. */
+/** Objects are compared by identity, because nobody mutates the values of a row. */
 function isSame(a: readonly Value[], b: readonly Value[], from: number, end: number): boolean {
   for (let i = from; i < end; i++) if (a[i] !== b[i]) return false;
   return true;
@@ -255,7 +255,7 @@ function micros(instant: number): number | bigint {
 }
 
 /** A number in Postgres' binary `numeric`: groups of four decimal digits around the decimal point. */
-export function encodeNumeric(value: number | bigint): Buffer {
+function encodeNumeric(value: number | bigint): Buffer {
   const { isNegative, whole, fraction } = decimal(value);
   const wide = whole.padStart(Math.ceil(whole.length / 4) * 4, '0');
   const tail = fraction.padEnd(Math.ceil(fraction.length / 4) * 4, '0');

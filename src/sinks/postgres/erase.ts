@@ -8,17 +8,17 @@ import type { Erasure } from '../sink.ts';
 import { KEPT } from '../table-columns.ts';
 import type { Of } from './holdings.ts';
 import { HISTORY } from './links.ts';
-import { keysName, keysPlace, monthsOf, monthTable } from './months.ts';
+import { keysName, monthsOf, monthTable, qualifiedKeys } from './months.ts';
 import { describeTable, lockSchema, type Partition } from './table.ts';
 
 type Touched = Record<string, number>;
 
-/** One transaction. Also returns the times of deleted clicks, for the ledger. */
+/** Erases in one transaction. Also returns the times of deleted clicks, for the ledger. */
 export async function erase(db: Database, schema: string, erasure: Erasure) {
   const clicks: Instant[] = [];
   const touched = await db.transaction((tx) =>
-    eachTable(tx, schema, erasure, async (change, place, columns) => {
-      const done = await tx.query<{ at?: Instant }>(sqlOf(change, place, columns));
+    eachTable(tx, schema, erasure, async (change, relation, columns) => {
+      const done = await tx.query<{ at?: Instant }>(sqlOf(change, relation, columns));
       if (change.table === 'clicks') clicks.push(...done.flatMap(({ at }) => at ?? []));
       return done.length;
     }),
@@ -27,17 +27,17 @@ export async function erase(db: Database, schema: string, erasure: Erasure) {
 }
 
 export const countErased = (db: Queryable, schema: string, erasure: Erasure): Promise<Touched> =>
-  eachTable(db, schema, erasure, async ({ where }, place) => {
-    const [found] = await db.query<{ rows: number }>(sql`select count(*)::int as rows from ${place} where ${where}`);
+  eachTable(db, schema, erasure, async ({ where }, relation) => {
+    const [found] = await db.query<{ rows: number }>(sql`select count(*)::int as rows from ${relation} where ${where}`);
     return found?.rows ?? 0;
   });
 
-/** Tables that do not exist are skipped: not every stream may have been synced. */
+/** Skips tables that do not exist, because a stream may not have been synced yet. */
 async function eachTable(
   db: Queryable,
   schema: string,
   erasure: Erasure,
-  work: (change: Change, place: Sql, columns: readonly string[]) => Promise<number>,
+  work: (change: Change, relation: Sql, columns: readonly string[]) => Promise<number>,
 ): Promise<Touched> {
   const touched: Touched = {};
   for (const change of changesFor(erasure)) {
@@ -52,7 +52,7 @@ async function eachTable(
 interface Change {
   table: string;
   where: Sql;
-  /** Which columns are emptied; without it the row is deleted. */
+  /** The columns to clear; without it the row is deleted. */
   empties?: (column: string) => boolean;
 }
 
@@ -79,43 +79,43 @@ function changesFor(erasure: Erasure): Change[] {
   ];
 }
 
-function sqlOf({ where, empties }: Change, place: Sql, columns: readonly string[]): Sql {
+function sqlOf({ where, empties }: Change, relation: Sql, columns: readonly string[]): Sql {
   if (!empties) {
     const time = columns.includes('timestamp') ? sql`${instantOf('"timestamp"')} as at` : raw('1');
-    return sql`delete from ${place} where ${where} returning ${time}`;
+    return sql`delete from ${relation} where ${where} returning ${time}`;
   }
-  // From the table as it is: evolved columns may hold personal data as well as declared ones.
+  // By the columns of the actual table: evolved columns may hold personal data, too.
   const sets = columns
     .filter((column) => !KEPT.has(column) && empties(column))
     .map((column) => `${quoteIdent(column)} = null`);
-  return sql`update ${place} set ${raw([...sets, '_synced_at = now()'].join(', '))} where ${where} returning 1`;
+  return sql`update ${relation} set ${raw([...sets, '_synced_at = now()'].join(', '))} where ${where} returning 1`;
 }
 
-/** Rows that one statement deletes: some ten milliseconds. */
+/** Rows that one statement deletes, in about ten milliseconds. */
 const STEP = 5000;
 
-/** Deletes rows before a moment, a step at a time; a month of one source alone is dropped with its partition. */
+/** Deletes rows before an instant in steps. A partition that has only rows of this source is dropped. */
 export async function prune(db: Database, of: Of, partition: Partition, before: Instant): Promise<boolean> {
   const { schema, stream, source } = of;
   const tables = await tablesBefore(db, of, partition, before);
   for (const { name, to } of tables) {
-    const place = nameIn(schema, name);
-    if (to !== undefined && to <= before && (await dropIfAlone(db, of, place))) continue;
-    if ((await deleteStep(db, place, source, before)) === STEP) return true;
+    const relation = nameIn(schema, name);
+    if (to !== undefined && to <= before && (await dropIfAlone(db, of, relation))) continue;
+    if ((await deleteStep(db, relation, source, before)) === STEP) return true;
   }
-  return partition !== 'none' && (await deleteStep(db, keysPlace(schema, stream), source, before)) === STEP;
+  return partition !== 'none' && (await deleteStep(db, qualifiedKeys(schema, stream), source, before)) === STEP;
 }
 
-async function deleteStep(db: Queryable, place: Sql, source: string, before: Instant): Promise<number> {
+async function deleteStep(db: Queryable, relation: Sql, source: string, before: Instant): Promise<number> {
   const [done] = await db.query<{ rows: number }>(sql`
     with deleted as (
-      delete from ${place} where ctid = any(array(
-        select ctid from ${place} where _source || '' = ${source} and "timestamp" < ${toIso(before)} limit ${raw(STEP)})) returning 1)
+      delete from ${relation} where ctid = any(array(
+        select ctid from ${relation} where _source || '' = ${source} and "timestamp" < ${toIso(before)} limit ${raw(STEP)})) returning 1)
     select count(*)::int as rows from deleted`);
   return done?.rows ?? 0;
 }
 
-/** The table, or those of its partitions that hold what is too old. */
+/** The table, or its partitions with rows before an instant. */
 async function tablesBefore(db: Queryable, { schema, stream }: Of, partition: Partition, before: Instant) {
   const names = await db.query<{ name: string }>(sql`
     select c.relname::text as name from pg_class t
@@ -124,7 +124,7 @@ async function tablesBefore(db: Queryable, { schema, stream }: Of, partition: Pa
   if (partition === 'none') return names.map(({ name }) => ({ name, to: undefined }));
   return names.flatMap(({ name }) => {
     const [, year, month] = /_(\d{4})_(\d\d)$/.exec(name) ?? [];
-    // Before the first month that has a partition of its own.
+    // The partition before the first month has no date in its name.
     const from = year === undefined ? 0 : Date.UTC(Number(year), Number(month) - 1);
     const [own] = monthsOf([from]);
     if (!own || monthTable(stream.name, own) !== name || from >= before) return [];
@@ -132,12 +132,12 @@ async function tablesBefore(db: Queryable, { schema, stream }: Of, partition: Pa
   });
 }
 
-async function dropIfAlone(db: Database, { schema, source }: Of, place: Sql): Promise<boolean> {
+async function dropIfAlone(db: Database, { schema, source }: Of, relation: Sql): Promise<boolean> {
   return db.transaction(async (tx) => {
     await tx.query(lockSchema(schema));
-    const others = await tx.query(sql`select from ${place} where _source <> ${source} limit 1`);
+    const others = await tx.query(sql`select from ${relation} where _source <> ${source} limit 1`);
     if (others.length > 0) return false;
-    await tx.query(sql`drop table ${place}`);
+    await tx.query(sql`drop table ${relation}`);
     return true;
   });
 }

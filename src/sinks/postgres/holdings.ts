@@ -5,15 +5,15 @@ import { type CountRows, type Feed, ofFeed } from '../../cursor/holdings/window-
 import { RUN_ID } from '../../cursor/runs.ts';
 import { entitiesOf, STREAMS, type Stream, type StreamName } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
-import { type Asked, type Held, UNSETTLED } from '../sink.ts';
+import { type Asked, type Held, NO_TABLE } from '../sink.ts';
 import { RECEIPTS } from './beside.ts';
-import { keysPlace } from './months.ts';
+import { qualifiedKeys } from './months.ts';
 import { isThere } from './table.ts';
 import type { Viewed } from './views.ts';
 
-/** What the tables hold, as Postgres tells it: whatever was committed, somebody may have dropped, restored or written to them since. */
+/** What the tables really hold: somebody may have dropped, restored or written to them since our commits. */
 
-/** A row `t` that a run wrote, of this stream. Others are left and not counted: inserted, or once answered wrongly. */
+/** Whether a run wrote row `t`, of this stream. Other rows (inserted by hand, or from a wrong response) are kept but not counted. */
 export const isOurs = (t: string, stream: Stream): Sql =>
   raw(
     `(${t}._run_id ~ ${quoteLiteral(RUN_ID)} and coalesce(lower(${t}.event), '') not in (${kindsOfOthers(stream).map(quoteLiteral).join(', ')})) is true`,
@@ -22,10 +22,7 @@ export const isOurs = (t: string, stream: Stream): Sql =>
 const kindsOfOthers = ({ name }: Stream): string[] =>
   Object.values(STREAMS).flatMap((other) => (other.name === name ? [] : [other.event]));
 
-/** Never the same as before: a table that is gone must be looked for at every run. */
-const NO_TABLE = `no table${UNSETTLED}`;
-
-/** Other files after drop, truncate and restore; after VACUUM FULL and CLUSTER too, and then the rows agree. */
+/** The tables' file nodes, which change after drop, truncate and restore; also after VACUUM FULL and CLUSTER, where the rows then agree. */
 function filesOf(schema: string, stream: StreamName): Sql {
   const names = [stream, ...entitiesOf(STREAMS[stream]).map(({ name }) => name)];
   return sql`
@@ -35,7 +32,7 @@ function filesOf(schema: string, stream: StreamName): Sql {
     where t.relnamespace = (select oid from pg_namespace where nspname = ${schema}) and t.relname = any(${names})`;
 }
 
-/** Where the state is elsewhere, the receipt counts too: a copy of the whole server, restored, has the same files. */
+/** If the state is in another database, the receipt is part of the identity: a restored copy of the whole server has the same files. */
 export async function identifyTable(db: Queryable, { schema, isStateHere }: Viewed, feed: Feed, known?: string) {
   const receipt = sql`(select commit_id from ${nameIn(schema, RECEIPTS)} where ${ofFeed(feed)})`;
   try {
@@ -60,14 +57,14 @@ export interface Of {
   source: string;
 }
 
-/** Looked up by time: `|| ''` keeps the planner from taking the key of a source that it believes to be empty, and from reading all of it. */
+/** Looked up by time: `|| ''` keeps the planner from using the key for a source that it estimates as empty, and so reading all of it. */
 const rowsOf = ({ schema, stream, source }: Of): Sql => sql`
   from ${nameIn(schema, stream.name)} t where _source || '' = ${source} and t."timestamp" >= w.start_at and t."timestamp" < w.end_at`;
 
 const forEach = (select: Sql, windows: readonly Window[]): Sql => sql`
   select t.* from ${rangesOf(windows)} with ordinality as w (start_at, end_at, place), lateral (${select}) t order by w.place`;
 
-/** By run and kind first: a day has many rows of few, and a pattern takes longer than counting. */
+/** Groups by run and kind first: a day has many rows of few runs, and matching the pattern takes longer than counting. */
 function selectCounts(of: Of, windows: readonly Window[]): Sql {
   const ours = isOurs('g', of.stream);
   const counts = sql`
@@ -83,7 +80,7 @@ export const countRows =
   async (windows) =>
     (await db.query<Counts>(selectCounts(of, windows))).map(({ ours }) => ours);
 
-/** The same, and whose the other rows are. */
+/** Counts our rows, and describes rows of others and duplicates. */
 export async function attestTable(db: Queryable, of: Of, windows: readonly Asked[]): Promise<Held[]> {
   if (!(await isThere(db, of.schema, of.stream.name))) return windows.map(() => ({ rows: 0 }));
   const found = await db.query<Counts>(selectCounts(of, windows));
@@ -113,7 +110,7 @@ async function describeOthers(db: Queryable, of: Of, window: Window, rows: numbe
   return `${of.schema}.${of.stream.name} holds ${many} (${named.join(', ')}); delete them, or run verify --repair`;
 }
 
-/** A primary key keeps doubles out, until somebody drops it or adds a table that inherits from ours. */
+/** Duplicates are only possible if somebody dropped the primary key or added a table that inherits from ours. */
 async function describeDoubles(db: Queryable, of: Of, window: Asked, rows: number): Promise<string | undefined> {
   if (rows <= (window.rows ?? Number.POSITIVE_INFINITY)) return undefined;
   const [found] = await db.query<{ ids: number }>(
@@ -125,7 +122,7 @@ async function describeDoubles(db: Queryable, of: Of, window: Asked, rows: numbe
   return `${of.schema}.${of.stream.name} holds ${many}; remove what put them there, then run verify --repair`;
 }
 
-/** Rows of other writers, and all but one of the rows of an event. */
+/** Deletes rows of other writers, and all but one row of each event. */
 export async function removeOthers(db: Database, of: Of, windows: readonly Window[]): Promise<void> {
   if (!(await isThere(db, of.schema, of.stream.name))) return;
   const ours = isOurs('t', of.stream);
@@ -139,10 +136,10 @@ export async function removeOthers(db: Database, of: Of, windows: readonly Windo
     where (d.tableoid, d.ctid) = (t.part, t.place)`);
 }
 
-/** The keys of partitions outlive rows that somebody deleted, truncated or dropped with their partition. */
+/** Deletes keys whose rows are gone: they outlive rows that somebody deleted, truncated or dropped with their partition. */
 export async function releaseKeys(db: Database, of: Of, windows: readonly Window[]): Promise<void> {
   const { schema, stream, source } = of;
-  const [table, keys] = [nameIn(schema, stream.name), keysPlace(schema, stream)];
+  const [table, keys] = [nameIn(schema, stream.name), qualifiedKeys(schema, stream)];
   const isLeft = await isThere(db, schema, stream.name);
   const isGone = isLeft
     ? sql`not exists (select from ${table} t where (t._source, t.event_id, t."timestamp") = (k._source, k.event_id, k."timestamp"))`
@@ -150,7 +147,7 @@ export async function releaseKeys(db: Database, of: Of, windows: readonly Window
   const within = sql`k._source = ${source} and k."timestamp" >= w.start_at and k."timestamp" < w.end_at and ${isGone}`;
   const from = sql`${rangesOf(windows)} as w (start_at, end_at)`;
   const release = async (): Promise<void> => {
-    // A row whose time somebody changed is still there: its key follows it.
+    // The key of a row whose time somebody changed gets the new time.
     if (isLeft)
       await db.query(sql`
         update ${keys} k set "timestamp" = r."timestamp" from ${from}, ${table} r
@@ -158,12 +155,12 @@ export async function releaseKeys(db: Database, of: Of, windows: readonly Window
     await db.query(sql`delete from ${keys} k using ${from} where ${within}`);
   };
   await release().catch((error: unknown) => {
-    // Recovery: the table of keys is gone too, and with it all that it remembered.
+    // Recovery: the table of keys is gone too, so there is nothing to release.
     if (!isMissing(error)) throw error;
   });
 }
 
-/** Whether a window has any row at all: a look at the index, not at the rows. */
+/** Whether each window has any row, by the index alone. */
 export async function glanceAt(db: Queryable, of: Of, windows: readonly Window[]): Promise<boolean[]> {
   if (windows.length === 0) return [];
   if (!(await isThere(db, of.schema, of.stream.name))) return windows.map(() => false);

@@ -4,17 +4,17 @@ import { toIso } from '../../model/instant.ts';
 import { LINK_COUNTERS, LINKS, SOURCE } from '../../model/streams.ts';
 import { createSanitizer, POSTGRES_TEXT } from '../merge-rule.ts';
 import type { LinksSnapshot, Receipt } from '../sink.ts';
-import { picked } from './compare.ts';
+import { pickValues } from './compare.ts';
 import { entityStage, mergedValue } from './merge.ts';
 import { type Staged, sendStage } from './staged.ts';
 import { type Table, type TableColumn, toTableColumn } from './table.ts';
 
-/** A listing becomes the table of links: one transaction, so that readers see the listing before or this one. */
+/** Merges a listing into the table of links in one transaction, so that readers see the previous listing or this one. */
 export async function replaceLinks(tx: Transaction, schema: string, snapshot: LinksSnapshot): Promise<Receipt> {
   const { rows } = snapshot;
   const sanitizer = createSanitizer(LINKS, POSTGRES_TEXT);
   // Without `_extra`, which the table of links does not have.
-  const values = picked(sanitizer.all(rows), [...LINKS.columns.keys()]);
+  const values = pickValues(sanitizer.all(rows), [...LINKS.columns.keys()]);
   const staged = await sendStage(tx, entityStage(LINKS), values);
   const [done] = await tx.query<{ new: number; changed: number }>(mergeListing(schema, staged, snapshot));
   const missing = snapshot.isProven ? await tx.query(markMissing(schema, snapshot)) : [];
@@ -28,7 +28,7 @@ export async function replaceLinks(tx: Transaction, schema: string, snapshot: Li
 
 const names = LINKS.columns.map(({ name }) => quoteIdent(name));
 
-/** By the rule of `mergedValue`; an event that was read since the listing began has the newer counters. */
+/** The rule of `mergedValue`, except that an event that was read after the listing began has newer counters. */
 const merged = LINKS.columns.map(({ name }) => {
   const value = mergedValue(LINKS, name);
   return LINK_COUNTERS.has(name)
@@ -47,7 +47,7 @@ const mergeListing = (schema: string, staged: Staged, { source, startedAt }: Lin
     returning xmax = 0 as is_new, _observed_at = now() as is_changed)
   select count(*) filter (where is_new)::int as new, count(*) filter (where is_changed and not is_new)::int as changed from merged`;
 
-/** After the merge: what it did not touch was not listed. A link that was made after the listing began may be known from an event already. */
+/** After the merge, marks the links that were not listed. A link made after the listing began may already be known from an event. */
 function markMissing(schema: string, { source, at, startedAt }: LinksSnapshot): Sql {
   const began = sql`${toIso(startedAt)}::timestamptz`;
   return sql`
@@ -57,7 +57,7 @@ function markMissing(schema: string, { source, at, startedAt }: LinksSnapshot): 
     returning 1`;
 }
 
-/** What of a link makes a new version of it: not its counters, and not that something else changed. */
+/** The columns that make a new version of a link: all but the counters and `link_updated_at`. */
 const versioned = LINKS.columns.filter(({ name }) => !LINK_COUNTERS.has(name) && name !== 'link_updated_at');
 
 const moment = (name: string, nullable: boolean, comment: string): TableColumn => ({
@@ -83,7 +83,7 @@ export const historyTable: Table = {
   indexes: [],
 };
 
-/** After a listing: ends versions that are no longer true, and begins those that are. None is empty: two listings may be of one second. */
+/** After a listing, ends outdated versions and starts new ones. No version is empty, although two listings may be of the same second. */
 function keepHistory(schema: string, { source, at }: LinksSnapshot): Sql {
   const [table, history] = [nameIn(schema, LINKS.name), nameIn(schema, HISTORY)];
   const names = versioned.map(({ name }) => quoteIdent(name));

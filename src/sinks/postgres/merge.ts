@@ -3,39 +3,38 @@ import { type Instant, toIso } from '../../model/instant.ts';
 import { CUSTOMER_KNOWLEDGE, type Entity, LINK_COUNTERS, type Stream } from '../../model/streams.ts';
 import type { Window } from '../../model/window.ts';
 import { isOurs, type Of } from './holdings.ts';
-import { isWithin, keysPlace, type Month, monthsOf } from './months.ts';
+import { isWithin, type Month, monthsOf, qualifiedKeys } from './months.ts';
 import type { Stage, Staged } from './staged.ts';
 import type { Partition } from './table.ts';
 
-/** Where the rows of a run go: the table of a stream, in one piece or in partitions. */
 export interface Target extends Of {
   partition: Partition;
   runId: string;
 }
 
-/** What of a row comes from the service, in the order of `createSanitizer`. */
+/** The columns with values of the service, in the order of `createSanitizer`. */
 const rowColumns = (stream: Stream): string[] => [...stream.columns.map(({ name }) => name), '_extra'];
 
-/** New rows go straight into the table: they need no comparing, and the lease keeps any other writer of their keys away. */
+/** New rows go straight into the table: they need no comparison, and the lease excludes other writers of their keys. */
 export const copyIntoTable = (schema: string, stream: Stream): string =>
   `copy ${nameIn(schema, stream.name)} (${['_source', '_run_id', ...rowColumns(stream)].map(quoteIdent).join(', ')})
     from stdin (format binary)`;
 
 export interface Known {
   event_id: string;
-  /** Where there are partitions, only those that have one of the events are looked into. */
+  /** With partitions, only those with one of these times are searched. */
   at: Instant;
 }
 
 export const selectKnown = ({ schema, stream, partition, source }: Target, ids: readonly string[]): Sql => sql`
   select event_id, ${instantOf('"timestamp"')} as at
-  from ${partition === 'month' ? keysPlace(schema, stream) : nameIn(schema, stream.name)}
+  from ${partition === 'month' ? qualifiedKeys(schema, stream) : nameIn(schema, stream.name)}
   where _source = ${source} and event_id = any(${ids})`;
 
 /**
- * The row of the table (`t`, with these columns) that each row of a stage (`s`) is about. One by one, by key: `limit 1` is a fence for
- * the planner. Of a source that is new in an old table the statistics know nothing; taking it for empty, a plain join reads
- * all of it with every batch, or compares each row of the batch with each.
+ * Joins each row of a staging table (`s`) with its row in the table (`t`, with these columns), one by one, by key: `limit 1` is a fence
+ * for the planner. The statistics do not know a source that is new in an old table; the planner would estimate it as empty, and a plain
+ * join would read all of it with every batch, or compare every pair of rows.
  */
 export function joinKnown(target: Target, known: readonly Known[], columns: string): Sql {
   const { schema, stream, partition, source } = target;
@@ -45,7 +44,7 @@ export function joinKnown(target: Target, known: readonly Known[], columns: stri
   const table = nameIn(schema, stream.name);
   if (partition === 'none') return sql`${row(table, columns)} t`;
   const isThere = ` and r."timestamp" = k."timestamp" and (${isWithin('r."timestamp"', monthsOfKnown(known))})`;
-  return sql`${row(keysPlace(schema, stream), '"timestamp"')} k ${row(table, columns, isThere)} t`;
+  return sql`${row(qualifiedKeys(schema, stream), '"timestamp"')} k ${row(table, columns, isThere)} t`;
 }
 
 const monthsOfKnown = (known: readonly Known[]): Month[] => monthsOf(known.map(({ at }) => at));
@@ -55,13 +54,13 @@ export const changedStage = ({ columns }: Stream): Stage => ({
   columns: [...columns, { name: '_extra', kind: 'json' }],
 });
 
-/** Replaces rows of the table with those of the stage. A row that was marked as missing and is back is unmarked. */
+/** Updates rows of the table from the staging table. A row that was marked as missing and is back is unmarked. */
 export function mergeStage(target: Target, staged: Staged, known: readonly Known[]): Sql {
   const { schema, stream, partition, runId } = target;
   const names = rowColumns(stream);
   const isCustomers = names.includes('customer_id');
   const newValue = (name: string): string =>
-    isCustomers && name.startsWith('customer_') ? keepKnownCustomer('t', 's', name) : `s.${quoteIdent(name)}`;
+    isCustomers && name.startsWith('customer_') ? keepKnownCustomer(quoteIdent(name)) : `s.${quoteIdent(name)}`;
   const isNear = partition === 'none' ? '' : ` and (${isWithin('t."timestamp"', monthsOfKnown(known))})`;
   return sql`
     update ${nameIn(schema, stream.name)} as t
@@ -73,16 +72,16 @@ export function mergeStage(target: Target, staged: Staged, known: readonly Known
     where t.ctid = s._row and t.tableoid = s._part${raw(isNear)}`;
 }
 
-/** After the merge: where events moved to another time, their keys follow. */
+/** After the merge, updates the keys of events whose time changed. */
 export const followStage = ({ schema, stream, source }: Of, staged: Staged): Sql => sql`
-  insert into ${keysPlace(schema, stream)} as k (_source, event_id, "timestamp")
+  insert into ${qualifiedKeys(schema, stream)} as k (_source, event_id, "timestamp")
   select ${source}, s.event_id, s."timestamp" from ${staged('s')}
   on conflict (_source, event_id) do update set "timestamp" = excluded."timestamp" where k."timestamp" <> excluded."timestamp"`;
 
 /**
- * Events of a window that was just read whole and did not show them: kept, and marked. They are looked up by time: `|| ''` keeps the
- * planner from taking the key of a source that it believes to be empty, and from reading all of it. `not in` is looked up in a hash;
- * `not exists` is a join, and a planner without statistics would go through all ids for every row of a large table.
+ * Marks events that a completely read window did not show; their rows stay. They are looked up by time: `|| ''` keeps the planner from
+ * using the key for a source that it estimates to be empty, and then reading all of it. `not in` is a hash lookup; `not exists` is a
+ * join, for which a planner without statistics would scan all ids for every row of a large table.
  */
 export const markMissing = ({ schema, stream, source }: Of, { start, end }: Window, shown: readonly string[]) => sql`
   update ${nameIn(schema, stream.name)} as t set _missing_since = now()
@@ -92,15 +91,16 @@ export const markMissing = ({ schema, stream, source }: Of, { start, end }: Wind
 export const entityStage = ({ name, columns }: Entity): Stage => ({ name: `stage_${name}`, columns });
 
 /**
- * The value of a link or customer after another reading of it. The newest reading wins; but a link says itself when it was changed, and
- * only its counters are taken from a reading of an older link. `merge/entities.ts` of Iceberg and `files/merge-link.ts` state the same rule.
+ * The value of a link's or customer's column after another read. The newest read wins, except that a link has its own `updatedAt`: only
+ * counters are taken from a read with an older one. `iceberg/merge/entities.ts` and `files/merge-link.ts` implement the same rule.
  */
-export const mergedValue = (entity: Entity, name: string, stored = 't', read = 'excluded'): string =>
-  entity.name !== 'links' || LINK_COUNTERS.has(name)
-    ? `${read}.${quoteIdent(name)}`
-    : `case when ${read}.link_updated_at < ${stored}.link_updated_at then ${stored}.${quoteIdent(name)} else ${read}.${quoteIdent(name)} end`;
+export function mergedValue(entity: Entity, name: string): string {
+  const column = quoteIdent(name);
+  if (entity.name !== 'links' || LINK_COUNTERS.has(name)) return `excluded.${column}`;
+  return `case when excluded.link_updated_at < t.link_updated_at then t.${column} else excluded.${column} end`;
+}
 
-/** An unchanged row is not written, and an empty value never overwrites a known one. */
+/** Does not write unchanged rows; an empty value never overwrites a known one. */
 export function mergeEntity({ schema, source }: Of, entity: Entity, staged: Staged): Sql {
   const names = entity.columns.map(({ name }) => quoteIdent(name));
   const merged = entity.columns.map(({ name }) => mergedValue(entity, name));
@@ -114,12 +114,11 @@ export function mergeEntity({ schema, source }: Of, entity: Entity, staged: Stag
       where ${raw(`(${names.map((name) => `t.${name}`).join(', ')}) is distinct from (${merged.join(', ')}) and ${isWorthMore}`)}`;
 }
 
-/** Whether a reading knows any of these text columns. Some services write "" where there is nothing. */
+/** Whether a row has a value in any of these text columns. Some services write "" for none. */
 export const isKnown = (row: string, knowledge: readonly string[]): string =>
   `num_nonnulls(${knowledge.map((name) => `nullif(${row}.${quoteIdent(name)}, '')`).join(', ')}) > 0`;
 
-/** The new value of a customer's column, unless a placeholder would overwrite what is known of the same customer. */
-export const keepKnownCustomer = (stored: string, read: string, column: string): string =>
-  `case when ${isKnown(read, CUSTOMER_KNOWLEDGE)} or not (${isKnown(stored, CUSTOMER_KNOWLEDGE)})` +
-  ` or ${stored}.customer_id is distinct from ${read}.customer_id` +
-  ` then ${read}.${quoteIdent(column)} else ${stored}.${quoteIdent(column)} end`;
+/** The new value of a customer's column, unless a placeholder would overwrite a known value of the same customer. */
+const keepKnownCustomer = (column: string): string =>
+  `case when ${isKnown('s', CUSTOMER_KNOWLEDGE)} or not (${isKnown('t', CUSTOMER_KNOWLEDGE)})` +
+  ` or t.customer_id is distinct from s.customer_id then s.${column} else t.${column} end`;

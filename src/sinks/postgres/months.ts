@@ -7,24 +7,24 @@ import type { Stream, StreamName } from '../../model/streams.ts';
 import { POSTGRES_TYPES } from '../table-columns.ts';
 import { lockSchema, type Table } from './table.ts';
 
-interface Whole {
+interface StreamTable {
   schema: string;
   stream: StreamName;
 }
 
-/** One partition: the events from one moment up to another. */
+/** One partition: the events of a range of time. */
 export interface Month {
   suffix: string;
   from: string | undefined;
   to: string | undefined;
 }
 
-/** Garbled clocks must not make many partitions. No default one: making a month beside it locks and reads all of it. */
+/** Wrong clocks must not make many partitions. There is no default partition, because creating a month beside it locks and scans it. */
 const FIRST_YEAR = 2000;
 const END_YEAR = 2100;
 
 function monthOf(at: Instant): Month {
-  // As Postgres will hold it, in whole microseconds: the last instant of a month may be rounded into the next.
+  // Rounded to microseconds as in Postgres: the last instant of a month may be rounded into the next one.
   const date = new Date(Math.floor(Math.round(at * 1000) / 1000));
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
   if (year < FIRST_YEAR) return { suffix: `before_${FIRST_YEAR}`, from: undefined, to: startOf(FIRST_YEAR, 0) };
@@ -43,7 +43,7 @@ export function monthsOf(instants: readonly Instant[]): Month[] {
   return [...months.values()].sort((a, b) => ((a.from ?? '') < (b.from ?? '') ? -1 : 1));
 }
 
-/** A condition that lets the planner pass over every other partition. */
+/** A condition by which the planner skips all other partitions. */
 export const isWithin = (column: string, months: readonly Month[]): string =>
   months
     .map(({ from, to }) =>
@@ -56,8 +56,8 @@ export const isWithin = (column: string, months: readonly Month[]): string =>
 
 export const monthTable = (stream: StreamName, { suffix }: Month): string => `${stream}_${suffix}`;
 
-/** Attached afterwards: `create table … partition of` would wait for every reader of the stream and block new ones. */
-function createMonth({ schema, stream }: Whole, month: Month): Sql {
+/** Created first, then attached: `create table … partition of` would wait for every reader of the stream and block new ones. */
+function createMonth({ schema, stream }: StreamTable, month: Month): Sql {
   const [whole, part] = [nameIn(schema, stream), nameIn(schema, monthTable(stream, month))];
   const [from, to] = [month.from && quoteLiteral(month.from), month.to && quoteLiteral(month.to)];
   return raw(`
@@ -66,18 +66,18 @@ function createMonth({ schema, stream }: Whole, month: Month): Sql {
     comment on table ${part} is ${quoteLiteral(`A part of ${stream}, which shows all of them.`)};`);
 }
 
-/** Before the rows' own transaction: the locks end at once, and a partition that stays empty harms nobody. */
-export async function ensureMonths(db: Database, whole: Whole, instants: readonly Instant[]): Promise<void> {
+/** Runs before the rows' own transaction, so that the locks end at once. A partition that stays empty does no harm. */
+export async function ensureMonths(db: Database, table: StreamTable, instants: readonly Instant[]): Promise<void> {
   const needed = monthsOf(instants);
-  if (needed.length === 0 || (await missing(db, whole, needed)).length === 0) return;
+  if (needed.length === 0 || (await missingMonths(db, table, needed)).length === 0) return;
   await db.transaction(async (tx) => {
-    await tx.query(lockSchema(whole.schema));
-    // Once more behind the lock: another process may have made them meanwhile.
-    for (const month of await missing(tx, whole, needed)) await tx.query(createMonth(whole, month));
+    await tx.query(lockSchema(table.schema));
+    // Checked again under the lock, because another process may have created them in between.
+    for (const month of await missingMonths(tx, table, needed)) await tx.query(createMonth(table, month));
   });
 }
 
-async function missing(db: Queryable, { schema, stream }: Whole, needed: readonly Month[]): Promise<Month[]> {
+async function missingMonths(db: Queryable, { schema, stream }: StreamTable, needed: readonly Month[]) {
   const wanted = needed.map((month) => monthTable(stream, month));
   const found = await db.query<{ name: string; attached: boolean }>(sql`
     select c.relname::text as name, coalesce(i.inhparent = p.oid, false) as attached
@@ -85,9 +85,9 @@ async function missing(db: Queryable, { schema, stream }: Whole, needed: readonl
     left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = p.oid
     where p.relnamespace = (select oid from pg_namespace where nspname = ${schema}) and p.relname = ${stream}
       and c.relname = any(${wanted})`);
-  const astray = found.find(({ attached }) => !attached)?.name;
-  if (astray !== undefined) {
-    throw new ConfigError(`${schema}.${astray} is in the way: it is a table, and no partition of ${stream}`, {
+  const detached = found.find(({ attached }) => !attached)?.name;
+  if (detached !== undefined) {
+    throw new ConfigError(`${schema}.${detached} exists as a table, but is not a partition of ${stream}`, {
       kept: 'nothing was written; the cursor stays where it was',
       next: `if it was detached, attach it again or rename it; then run again`,
     });
@@ -96,7 +96,7 @@ async function missing(db: Queryable, { schema, stream }: Whole, needed: readonl
   return needed.filter((month) => !names.has(monthTable(stream, month)));
 }
 
-/** Partitions keep a key unique only together with their column: every write goes through a table of all keys. */
+/** A unique key of a partitioned table must include the partition column, so every write goes through a table of all keys. */
 export const keysName = (stream: StreamName): string => `_${stream}_keys`;
 
 const COLUMNS = [
@@ -115,7 +115,7 @@ export const keysTable = ({ name }: Stream): Table => ({
   indexes: [],
 });
 
-export const keysPlace = (schema: string, { name }: Stream): Sql => nameIn(schema, keysName(name));
+export const qualifiedKeys = (schema: string, { name }: Stream): Sql => nameIn(schema, keysName(name));
 
 export const copyIntoKeys = (schema: string, stream: Stream): string =>
-  `copy ${keysPlace(schema, stream)} (${COLUMNS.map(({ name }) => quoteIdent(name)).join(', ')}) from stdin (format binary)`;
+  `copy ${qualifiedKeys(schema, stream)} (${COLUMNS.map(({ name }) => quoteIdent(name)).join(', ')}) from stdin (format binary)`;

@@ -22,14 +22,14 @@ interface PostgresSinkOptions extends Omit<BatchOptions, 'partition' | 'preparat
   name: string;
   partition?: Partition;
   indexes?: readonly IndexName[];
-  /** Told of what is not as it should be and stops nothing. */
+  /** Gets warnings about views that could not be brought up to date. */
   log?: Pick<Log, 'warn'>;
 }
 
-/** Large enough that a batch loads at full speed, small enough that two of them bound the memory. */
+/** Large enough that a batch loads at full speed, small enough that two of them fit in memory. */
 const BATCH_ROWS = 5000;
 
-/** Counted in less than 50 ms of the server: a million rows take 67 polls. */
+/** The server counts these in less than 50 ms; a million rows take 67 polls. */
 const COUNTED_ROWS = 15_000;
 
 export type PostgresSink = ReturnType<typeof createPostgresSink>;
@@ -39,7 +39,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
   const isStateHere = db === state;
   const daysDue = createDaysDue();
   const warehouse = { db, schema, sink: name, isStateHere, partition, indexes };
-  /** By stream: the columns that were asked for, and the shape of the whole warehouse that they were found in. */
+  /** By stream: the columns that were prepared, and the resulting shape of the whole warehouse. */
   const prepared = new Map<StreamName, { columns: string; shape: string }>();
 
   const preparation: BatchOptions['preparation'] = {
@@ -66,9 +66,9 @@ export function createPostgresSink(options: PostgresSinkOptions) {
       if (isStateHere) return false;
       const feed = { source, stream, sink: name };
       const receipt = await readReceipt(db, schema, feed);
-      // Any other receipt is of tables or of a state that were restored: what the tables hold is counted then.
+      // Any other receipt belongs to restored tables or a restored state: then the rows in the tables are counted.
       if (!receipt?.advance || receipt.follows !== (await lastCommit(state, feed))) return false;
-      // The data was committed but the state was never told: tell it now, under our own lease.
+      // The data was committed but the state was not: apply the advance now, under our own lease.
       const count = countRows(db, { schema, stream: STREAMS[stream], source });
       const rows = { added: [], removed: [], count, isAfterCrash: true };
       const advance = { ...receipt.advance, epoch };
@@ -88,7 +88,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
         await publishColumns(db, schema, state);
         await settleReceipt(db, schema, feed, committed);
       } catch (error) {
-        // Recovery: somebody dropped the tables, or the first sync has not made them yet; the next commit does.
+        // Recovery: somebody dropped the tables, or the first sync has not created them yet; the next commit does.
         if (!isMissing(error)) throw error;
       }
     },
@@ -120,7 +120,7 @@ export function createPostgresSink(options: PostgresSinkOptions) {
   } satisfies Sink;
 }
 
-/** Where the state is in another database, the data is committed first: a listing that the state does not know of is merely repeated. */
+/** If the state is in another database, the data is committed first: a listing that the state does not know is only repeated. */
 async function replaceInWarehouse(warehouse: Warehouse, state: Database, snapshot: LinksSnapshot): Promise<Receipt> {
   const { db, schema, sink, isStateHere } = warehouse;
   const feed = { source: snapshot.source, stream: 'links', sink } as const;

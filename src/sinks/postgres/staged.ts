@@ -5,32 +5,29 @@ import { toIso } from '../../model/instant.ts';
 import { POSTGRES_TYPES } from '../table-columns.ts';
 import { encodeCopy } from './copy-encoder.ts';
 
-/** Which columns are sent to be read by other statements, and under which name. */
 export interface Stage {
   name: string;
   columns: ReadonlyArray<{ name: string; kind: Kind }>;
 }
 
-/** Rows that are with the server until the end of the transaction: what stands in a FROM clause, under an alias. */
+/** Staged rows, which the server keeps until the end of the transaction, as an item of a FROM clause with an alias. */
 export type Staged = (alias: string) => Sql;
 
-/** As a parameter few rows cost nothing more; a temp table costs messages and catalog rows. COPY is for many. */
+/** Up to this many rows are sent as a parameter; a temp table costs round trips and catalog rows, and pays off for many rows. */
 const FEW = 50;
 
-/** @param rows As `createSanitizer` makes them. */
-export const sendStage = async (tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> =>
+/** @param rows From `createSanitizer`. */
+export const sendStage = async (tx: Transaction, stage: Stage, rows: readonly Value[][]): Promise<Staged> =>
   rows.length <= FEW ? asParameter(stage, rows) : asTable(tx, stage, rows);
 
-type StagedRow = readonly Value[];
-
-export async function asTable(tx: Transaction, stage: Stage, rows: readonly StagedRow[]): Promise<Staged> {
+async function asTable(tx: Transaction, stage: Stage, rows: readonly Value[][]): Promise<Staged> {
   await tx.query(raw(`create temp table ${stage.name} (${definitions(stage)}) on commit drop`));
   const kinds = stage.columns.map(({ kind }) => kind);
   await tx.copyIn(`copy ${stage.name} from stdin (format binary)`, encodeCopy(kinds, rows));
   return (alias) => raw(`${stage.name} ${alias}`);
 }
 
-export function asParameter(stage: Stage, rows: readonly StagedRow[]): Staged {
+export function asParameter(stage: Stage, rows: readonly Value[][]): Staged {
   const keys = stage.columns.map(({ name }) => JSON.stringify(name));
   const objects = rows.map((values) => {
     const fields = stage.columns.map(({ kind }, i) => `${keys[i]}:${jsonOf(kind, values[i] ?? null)}`);
@@ -40,7 +37,7 @@ export function asParameter(stage: Stage, rows: readonly StagedRow[]): Staged {
   return (alias) => sql`json_to_recordset(${json}::json) as ${raw(alias)} (${raw(definitions(stage))})`;
 }
 
-/** Numbers as text, which the column's own type reads: what JSON is parsed to on the way has no say in their digits. */
+/** Numbers are sent as text, which the column's type parses, so that JSON parsing cannot change their digits. */
 function jsonOf(kind: Kind, value: Value): string {
   if (value === null) return 'null';
   if (kind === 'json') return value as string;

@@ -9,18 +9,18 @@ import { ShapeChanged } from '../sink.ts';
 import { type Design, described, entityDesign, POSTGRES_TYPES, streamDesign } from '../table-columns.ts';
 import { type Index, type IndexName, indexOn, optionalIndexes, utcDate } from '../views/postgres-indexes.ts';
 
-/** How the tables of streams are laid out: each in one piece, or in one partition per UTC month. */
+/** How the tables of streams are partitioned: not at all, or by UTC month. */
 export const PARTITIONS = ['none', 'month'] as const;
 export type Partition = (typeof PARTITIONS)[number];
 
-/** A table, derived from columns: what `prepare` makes and `schema --format sql` prints. */
+/** A table, derived from columns: what `prepare` creates and `schema --format sql` prints. */
 export interface Table {
   name: string;
   doc: string;
   key: readonly string[];
   columns: readonly TableColumn[];
   indexes: readonly Index[];
-  /** The column whose ranges the partitions are, where the table has any. */
+  /** The partition column, if the table is partitioned. */
   partitionedBy?: string;
 }
 
@@ -31,7 +31,7 @@ export interface TableColumn {
   comment: string;
 }
 
-/** One row per event. People ask for ranges of time, and for days of the view. */
+/** One row per event. The indexes serve queries by range of time and by day, as in the views. */
 export function streamTable(stream: Stream, partition: Partition = 'none', indexes: readonly IndexName[] = []): Table {
   const { key, ...table } = tableOf(streamDesign(stream));
   return {
@@ -52,7 +52,7 @@ const tableOf = ({ name, doc, key, columns }: Design): Table => ({
   ...{ name, doc, key, columns: columns.map(toTableColumn), indexes: [] },
 });
 
-/** The table's comment carries a digest of its shape, so that a table that is up to date is left alone. */
+/** The table's comment has a digest of its shape, so that a table that is up to date is not altered. */
 function tableComment({ doc, ...shape }: Table): string {
   return `${doc} Shape ${createHash('sha256').update(JSON.stringify(shape)).digest('hex').slice(0, 12)}.`;
 }
@@ -66,14 +66,14 @@ function createTable(schema: string, table: Table): string {
   ].join('\n');
 }
 
-/** Two processes that change the same tables at once collide in the catalogue, even with `if not exists`; this makes them take turns. */
+/** Serializes processes that change the same tables: they would collide in Postgres' catalog, even with `if not exists`. */
 export const lockSchema = (schema: string): Sql =>
   sql`select pg_advisory_xact_lock(hashtext(${`tributary schema ${schema}`}))`;
 
 export const isThere = async (db: Queryable, schema: string, table: string): Promise<boolean> =>
   (await db.query(sql`select where to_regclass(${nameIn(schema, table).text}) is not null`)).length > 0;
 
-/** What is there already: columns with their types. */
+/** An existing table or view: columns with their types. */
 export interface Present {
   comment: string | null;
   partitioned: boolean;
@@ -81,11 +81,11 @@ export interface Present {
   columns: Record<string, string>;
 }
 
-/** Columns, and room. Only what differs is named: a change that changes nothing would lock every reader out, too. */
+/** Adds columns and widens types. Only differences are named, because even a change without effect would lock out every reader. */
 export function alterTable(schema: string, table: Table, present: Present): string {
   const clauses = table.columns.flatMap((column) => {
     const type = present.columns[column.name];
-    // Rows that are there have no value for a new column.
+    // Existing rows have no value for a new column.
     if (type === undefined) return [`add column ${columnDefinition({ ...column, nullable: true })}`];
     const wider = widening(column.name, type, column.type);
     return wider === undefined ? [] : [`alter column ${quoteIdent(column.name)} type ${column.type} using ${wider}`];
@@ -112,7 +112,6 @@ function comments(schema: string, table: Table): string {
   ].join('\n');
 }
 
-/** The whole definition, for a person to read or a DBA to run. */
 export const tableDefinition = (schema: string, table: Table): string =>
   [createTable(schema, table), createIndexes(schema, table), comments(schema, table)].filter(Boolean).join('\n');
 
@@ -122,17 +121,17 @@ export function toTableColumn(column: Column | Bookkeeping): TableColumn {
 }
 
 function columnDefinition({ name, type, nullable }: TableColumn): string {
-  // Rows that come by COPY leave the times of writing to the server.
+  // Rows from COPY leave the times of writing to the server.
   const isWritten = ['_first_synced_at', '_synced_at'].includes(name);
   return `${quoteIdent(name)} ${type}${nullable ? '' : ' not null'}${isWritten ? ' default now()' : ''}`;
 }
 
-/** How `format_type` spells what we call `timestamptz`. */
+/** `timestamptz`, as `format_type` spells it. */
 const TIMESTAMPTZ = 'timestamp with time zone';
 
 export const formatOf = (type: string): string => (type === POSTGRES_TYPES.timestamp ? TIMESTAMPTZ : type);
 
-/** Without loss; undefined where nothing is to be done, or where somebody has given the column a type of their own. */
+/** An expression that widens the column without loss; undefined if none is needed, or if somebody gave the column a type of their own. */
 function widening(column: string, from: string, to: string): string | undefined {
   const name = quoteIdent(column);
   const asText =
@@ -156,7 +155,7 @@ export async function describeTable(tx: Queryable, schema: string, name: string)
   return present && { ...present, columns: Object.assign(bare() as Record<string, string>, present.columns) };
 }
 
-/** One text that changes with any column, type or kind of these, and when a view is replaced by one with the same. */
+/** A text that changes with any column, type or kind of these relations, and when a view is replaced by one with the same columns. */
 export async function readShape(tx: Queryable, schema: string, names: readonly string[]): Promise<string> {
   const [found] = await tx.query<{ shape: string | null }>(sql`
     select string_agg(concat_ws(' ', c.relname, c.relkind, a.columns, (select max(r.xmin::text) from pg_rewrite r where r.ev_class = c.oid)),
@@ -170,11 +169,9 @@ export async function readShape(tx: Queryable, schema: string, names: readonly s
 }
 
 /**
- * Binary COPY carries no types: an integer copied into a `numeric` column is silently stored as another number. So the types are
- * checked first.
+ * Before a table is altered: throws if somebody else gave a column a type that neither fits nor can be widened. Binary COPY carries no
+ * types: an integer copied into a `numeric` column would silently be stored as another number.
  */
-
-/** Before a table is altered: a column that neither fits nor can be widened was changed by somebody else. */
 function checkWidenable(table: Table, present: Present, evolved: ReadonlySet<string> = new Set()): void {
   const wider: Record<string, Kind> = {};
   const foreign: string[] = [];
@@ -194,7 +191,7 @@ function checkWidenable(table: Table, present: Present, evolved: ReadonlySet<str
   if (Object.keys(wider).length > 0) throw new ShapeChanged(table.name, wider);
 }
 
-/** Postgres cannot turn a table into partitions or back; only its rows can be carried over. */
+/** Postgres cannot partition an existing table, or the reverse; its rows have to be copied. */
 function checkLayout(schema: string, { name, partitionedBy }: Table, { partitioned, is_table }: Present): void {
   if (!is_table)
     throw new ConfigError(`${schema}.${name} is not a table: somebody put a view or something else in its place`, {
@@ -212,7 +209,7 @@ function checkLayout(schema: string, { name, partitionedBy }: Table, { partition
   });
 }
 
-/** Called under a lock that keeps the types: any difference was made after the table was prepared. */
+/** Called under a lock that prevents changes of types: any difference came after the table was prepared. */
 export function checkShape(stream: Stream, present: Present): void {
   const table = streamTable(stream);
   if (table.columns.every(({ name, type }) => fits(present.columns[name] ?? '', type))) return;
@@ -225,7 +222,7 @@ export function evolvedNames(stream: Stream): Set<string> {
   return new Set(stream.columns.map(({ name }) => name).filter((name) => !declared.has(name)));
 }
 
-/** `varchar` looks like `text` in binary. */
+/** `varchar` and `text` have the same binary format. */
 const fits = (found: string, type: string): boolean =>
   found === formatOf(type) || (type === 'text' && found.startsWith('character varying'));
 
@@ -240,12 +237,12 @@ export async function bringUpToDate(tx: Queryable, schema: string, table: Table,
   try {
     await tx.query(raw([change, createIndexes(schema, table), comments(schema, table)].join('\n')));
   } catch (error) {
-    throw /^ *alter column .* type /m.test(change) ? inTheWay(error, schema, table) : error;
+    throw /^ *alter column .* type /m.test(change) ? columnInUse(error, schema, table) : error;
   }
 }
 
-/** A view may use the column. Recognized by the error code: the text is in the language of the server. */
-function inTheWay(error: unknown, schema: string, { name }: Table): unknown {
+/** Explains the error if a view uses the column. Recognized by code, because the text is in the server's language. */
+function columnInUse(error: unknown, schema: string, { name }: Table): unknown {
   const { code, message, detail } = error as { code?: string; message?: string; detail?: string };
   if (code !== '0A000') return error;
   const [, user, column] = /^(?:rule \S+ on )?(.*) depends on column "(.*)"$/.exec(detail ?? '') ?? [];

@@ -12,11 +12,11 @@ import { columnsCopy, cursorCopy, daysTable } from './beside.ts';
 export interface Viewed {
   schema: string;
   sink: string;
-  /** The state is in this database. Otherwise the views read the copies that stand beside the data. */
+  /** Whether the state is in this database. Otherwise the views read copies beside the data. */
   isStateHere: boolean;
 }
 
-/** All views of the sink. Each stands on tables alone, so that one can be replaced without the others. */
+/** All views of the sink. Each reads only tables, so that one can be replaced without the others. */
 export function viewsOf(viewed: Viewed): View[] {
   const dialect = dialectOf(viewed);
   return [
@@ -58,7 +58,7 @@ function coverageQuery({ schema, sink, isStateHere }: Viewed): string {
 const coverageView = (viewed: Viewed): View => ({
   name: 'coverage',
   doc: 'What is complete of each stream: from since to complete_through. Build reports on these two, not on the oldest and the newest row.',
-  // A view that is replaced keeps its columns in their order: new ones come last.
+  // A replaced view keeps its columns in their order, so new ones come last.
   columns: {
     source: 'Source, as named in the config.',
     stream: 'clicks, leads or sales; links: the listing of all links, complete as of complete_through.',

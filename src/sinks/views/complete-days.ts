@@ -1,18 +1,17 @@
 import { COVERAGE } from '../../cursor/ledger.ts';
 
-/** Everything that is proven of a cursor `c`, before `since` and after a hole too: a multirange. */
+/** All proven ranges of a cursor `c`, including those before `since` and after a gap: a multirange. */
 export const completeRanges = (alsoComplete: string): string =>
   `${alsoComplete} + tstzmultirange(tstzrange(c.since, greatest(c.since, c.complete_through)))`;
 
-/** The instants at which a UTC day begins and ends, as a range. */
 export const dayRange = (date: string): string =>
   `tstzrange(${date}::timestamp at time zone 'UTC', (${date} + 1)::timestamp at time zone 'UTC')`;
 
 const utcDay = (instant: string): string => `date_trunc('day', ${instant} at time zone 'UTC')`;
 
 /**
- * The complete UTC days of `tributary.cursors c`, narrowed by SQL, with the rows of the ledger. Windows with rows are cut at midnight; of
- * the few that are not (`window-rows.ts`), nobody knows how many rows each day has: null.
+ * The complete UTC days of `tributary.cursors c`, filtered by `of`, with the row counts of the ledger. Windows with rows are split at
+ * midnight; for the few that are not (`window-rows.ts`), the rows per day are unknown: null.
  */
 export const completeDays = (of: string): string => `
   with complete as (

@@ -2,7 +2,7 @@ import { DIMENSIONS, type Dimension, placeOf, viewBy } from './dimensions.ts';
 import { currencyOf, majorPerMinor } from './money.ts';
 import type { Dialect, View } from './view.ts';
 
-/** Counts have no currency; amounts are in views of their own, by currency, because two are never added. */
+/** Counts have no currency. Amounts are in separate views, by currency, because amounts in two currencies are never added. */
 export const dailyViews = (dialect: Dialect): View[] =>
   DIMENSIONS.flatMap((dimension) => [performanceView(dialect, dimension), revenueView(dialect, dimension)]);
 
@@ -13,7 +13,7 @@ function performanceView(dialect: Dialect, dimension: Dimension): View {
   const counts = ['clicks', 'leads', 'sales'] as const;
   const perStream = counts.map((stream) => {
     const numbers = counts.map((each) => `${each === stream ? 'count(*)' : '0'} as ${each}`).join(', ');
-    return eventsOf(dialect, stream, dimension, `${numbers}`, 3);
+    return eventsOf(dialect, stream, dimension, numbers, 3);
   });
   const sums = counts.map((each) => `sum(p.${each})::bigint as ${each}`).join(', ');
   return {
@@ -61,7 +61,7 @@ function revenueView(dialect: Dialect, dimension: Dimension): View {
   };
 }
 
-/** By position and alias: a field of the service may become a column called date, which a bare name would mean. */
+/** Grouped by position and alias: a field of the service may become a column called date, to which a bare name would refer. */
 function eventsOf({ table, utcDate }: Dialect, stream: string, { event }: Dimension, numbers: string, keys: number) {
   const group = Array.from({ length: keys }, (_, i) => i + 1).join(', ');
   return `
@@ -69,7 +69,7 @@ function eventsOf({ table, utcDate }: Dialect, stream: string, { event }: Dimens
       from ${table(stream)} e where e._missing_since is null group by ${group}`;
 }
 
-/** Put under its dimension: counted by link first, which leaves few rows to join. */
+/** Groups rows by their dimension. They are counted by link first, which leaves few rows to join. */
 function placed(
   dialect: Dialect,
   dimension: Dimension,

@@ -4,9 +4,9 @@ export interface Dimension {
   name: 'link' | 'partner' | 'campaign' | 'country';
   key: string;
   doc: string;
-  /** The column of the event that says it, or leads to the link that does. */
+  /** The event's column with the value, or with the id of the link that has it. */
   event: 'link_id' | 'click_country';
-  /** The column of the link, where the link says it: as last seen, so that a link is never in two places. */
+  /** The link's column with the value, if the link has it: as last seen, so that a link never has two values. */
   link?: string;
 }
 
@@ -39,13 +39,13 @@ const LINK = { domain: 'Domain of the link, as last seen.', key: 'Slug of the li
 const linksOf = ({ table }: Dialect, of: string, id: string): string =>
   `left join ${table('links')} l on l._source = ${of}.source and l.link_id = ${of}.${id}`;
 
-/** The place of a row `p` of a link, and what to join for it. */
+/** The dimension's value for a row `p`, and the join that it needs. */
 export const placeOf = (dialect: Dialect, { link }: Dimension, id: string): { place: string; join: string } =>
   link === undefined
     ? { place: `p.${id}`, join: '' }
     : { place: `nullif(l.${link}, '')`, join: linksOf(dialect, 'p', id) };
 
-/** What is shown of each day of a dimension: the column and its sentence; and where it comes from, unless its name says it. */
+/** What a view shows per day of a dimension: columns with their descriptions, and the expression of a column if it is not its name. */
 export interface Shown {
   date: string;
   columns: Readonly<Record<string, string>>;
@@ -54,7 +54,7 @@ export interface Shown {
   days: string;
 }
 
-/** A view of one row per source, day and place: with its link, where that is one, and whether the day is complete. */
+/** A view with a row per source, day and value of the dimension; with the columns of a link for links, and whether the day is complete. */
 export function viewBy(dialect: Dialect, { name, key, doc }: Dimension, { date, columns, from = {}, days }: Shown) {
   const byLink = name === 'link';
   const { join, is } = dialect.isComplete('d.source', 'd.date');

@@ -3,7 +3,7 @@ import { STREAM_NAMES, STREAMS, type StreamName } from '../../model/streams.ts';
 import { currencyOf, majorPerMinor } from './money.ts';
 import type { Dialect, View } from './view.ts';
 
-/** What most questions are about: no deprecated names, nothing personal. */
+/** The columns that most queries need: no deprecated names, nothing personal. */
 const KEPT = [
   ...['event_name', 'click_id', 'link_id', 'link_domain', 'link_key', 'link_short_link', 'link_url'],
   ...['link_partner_id', 'link_folder_id', 'link_tags', 'link_utm_source', 'link_utm_medium', 'link_utm_campaign'],
@@ -13,7 +13,7 @@ const KEPT = [
 
 const DOCS = new Map(STREAM_NAMES.flatMap((name) => STREAMS[name].columns.map((column) => [column.name, column])));
 
-/** The three streams in one view. Events that the service no longer shows are left out, as in the daily views. */
+/** The three streams in one view, without events that the service no longer shows, as in the daily views. */
 export function eventsView(dialect: Dialect): View {
   return {
     name: 'events',

@@ -2,9 +2,9 @@ import { DIMENSIONS, type Dimension, placeOf, viewBy } from './dimensions.ts';
 import type { Dialect, View } from './view.ts';
 
 /**
- * From click to lead to sale, by the day of the click. People are counted, not events: who signs up twice is one lead, and who buys every
- * month is one customer. The first touch is the click of somebody's first lead; the last is the click of the last lead or sale up to the
- * first sale.
+ * From click to lead to sale, by the day of the click. Counts people, not events: a person who signs up twice is one lead, and one who
+ * buys every month is one customer. The first touch is the click of a person's first lead; the last touch is the click of the last lead
+ * or sale up to the first sale.
  */
 export const funnelViews = (dialect: Dialect): View[] =>
   DIMENSIONS.filter(({ name }) => name !== 'country').map((dimension) => funnelView(dialect, dimension));
@@ -59,11 +59,11 @@ function funnelView(dialect: Dialect, dimension: Dimension): View {
 const median = (at: string): string =>
   `percentile_cont(0.5) within group (order by extract(epoch from ${at} - p.click_at)::double precision / 3600) filter (where p.is_first and ${at} is not null)`;
 
-/** The first and the last touch of everybody: one row where they are the same. An event without a customer is somebody of its own. */
+/** The first and the last touch of every person, one row if they are the same. An event without a customer counts as a person. */
 function touches({ table }: Dialect): string {
   const columns =
     'e._source as source, e.customer_id as person, e.click_id, e.link_id, e."timestamp" as seen_at, e.click_timestamp';
-  // Narrowed from outside: Postgres then merges the two streams in the order of their index on customers, and sorts nothing.
+  // Filtered outside the union: Postgres then merges the two streams in the order of their index on customers, without a sort.
   const conversions = (where: string): string => {
     const streams = ['leads', 'sales'].map(
       (stream) => `
@@ -72,7 +72,7 @@ function touches({ table }: Dialect): string {
     return `(${streams.join(' union all')}
             ) e where e._missing_since is null and ${where}`;
   };
-  // Not flattened: the planner would look a click up for every use of click_at, and group before it leaves days out.
+  // `offset 0` prevents flattening: the planner would look up a click for every use of click_at, and group before it filters days.
   return `
         select t.source, t.link_id, t.lead_at, t.sale_at, t.nth = 1 as is_first, t.is_last,
           -- Some services put the time of the lead or the sale where that of the click belongs.

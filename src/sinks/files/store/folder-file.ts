@@ -36,14 +36,14 @@ export async function writeAt(handle: FileHandle, bytes: Uint8Array, at: number)
 
 const ENDING = '.lock';
 
-/** A rename is unconditional: the lock keeps writers of another state database away while the file is compared. */
+/** A rename has no precondition, so a lock file keeps writers of another state database out between compare and rename. */
 export async function whileLocked<T>(target: string, file: string, work: () => Promise<T>): Promise<T> {
   const lock = join(dirname(target), `.${basename(target)}${ENDING}`);
   const held = holdName(basename(target), 'lock');
   const mine = join(dirname(target), held.name);
   const take = async (): Promise<boolean> => {
     try {
-      // Linked, not created: the lock file always contains its holder's name, even if we are killed at any point.
+      // Linked, not created: the lock file always contains its holder's name, even if we are killed in between.
       await writeFile(mine, held.name, { mode: 0o600 });
       await link(mine, lock);
       return true;
@@ -78,19 +78,19 @@ export async function isLeft(lock: string): Promise<boolean> {
   try {
     return isAbandoned(await readFile(lock, 'utf8'), (await stat(lock)).mtimeMs);
   } catch (error) {
-    // Recovery: the lock was released at this moment.
+    // Recovery: the lock was released just now.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true;
     throw error;
   }
 }
 
-/** With the name of the process, to tell those of a killed one: `.main.parquet.4711@host.3.tmp`. */
+/** The name holds the process id and host, to recognize files of a killed process: `.main.parquet.4711@host.3.tmp`. */
 const PATTERN = /^\.(.+)\.(\d+)@([^/]+)\.\d+\.(?:tmp|lock)$/;
 
-/** Whether a process on another machine is alive is unknown. No writer leaves its file untouched for this long. */
+/** We cannot tell whether a process on another machine is alive, but no writer leaves its file untouched for this long. */
 const ABANDONED_AFTER_MS = 10 * 60_000;
 
-/** Files of this process that are in use: in containers several processes may have the same id. */
+/** Files in use by this process: in containers several processes may have the same id, so the id alone says nothing. */
 const inUse = new Set<string>();
 let count = 0;
 

@@ -3,13 +3,13 @@ import { basename, dirname, join, resolve, sep } from 'node:path';
 import { ConfigError } from '../../../model/errors.ts';
 import { onDisk } from '../../../model/io-errors.ts';
 import { holdName, identityOf, isAbandoned, isLeft, isLock, openFile, whileLocked, writeAt } from './folder-file.ts';
-import { type Listed, ReplacedMeanwhile, type Store } from './store.ts';
+import { type ListedFile, ReplacedMeanwhile, type Store } from './store.ts';
 
-/** A lake in a folder. A rename within one directory is atomic: readers see the old file or the new one, complete. */
+/** A lake in a folder. A rename within one directory is atomic: readers see either the complete old file or the complete new one. */
 export function createFolderStore(path: string, { fileMode }: { fileMode?: number | undefined } = {}): Store {
   const root = resolve(path);
 
-  /** With the modes that the umask leaves, or those that the config wants: whoever may read a file may enter its folder. */
+  /** New folders get the mode of the umask, or the config's file mode plus search permission wherever it permits reading. */
   const makeFolder = async (folder: string): Promise<void> => {
     const first = await mkdir(folder, { recursive: true });
     if (first === undefined || fileMode === undefined) return;
@@ -17,14 +17,14 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
       await chmod(made, fileMode | ((fileMode & 0o444) >> 2));
   };
 
-  /** The path of a file. A symbolic link out of the lake would let us write or delete somewhere else. */
+  /** Resolves a file's path. Throws if a symbolic link leads out of the lake, where we would write or delete foreign files. */
   const locate = async (file: string): Promise<string> => {
     const target = resolve(root, file);
     const folder = dirname(target);
     await makeFolder(root);
     const realRoot = await realpath(root);
     const isInside = (real: string): boolean => real === realRoot || real.startsWith(`${realRoot}${sep}`);
-    // Checked first, or the file's folders would be created behind the link.
+    // Before `makeFolder`, which would otherwise create folders beyond the link.
     if (!target.startsWith(`${root}${sep}`) || !isInside(await nearestReal(folder))) throw leadsOut(file);
     await makeFolder(folder);
     if (!isInside(await realpath(folder))) throw leadsOut(file);
@@ -38,7 +38,7 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
       const target = await locate(file);
       const held = holdName(basename(target), 'tmp');
       const temp = join(dirname(target), held.name);
-      // A file of this name from another writer is not ours to overwrite.
+      // `wx` fails if another writer has a file of this name.
       const handle = await open(temp, 'wx');
       if (fileMode !== undefined) await handle.chmod(fileMode);
       let isThere = true;
@@ -54,7 +54,7 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
             if ((await identityAt(target, file)) !== over) throw new ReplacedMeanwhile(file);
             await rename(temp, target);
             isThere = false;
-            // Syncs the folder, which holds the name: without this, a power cut could bring back the old file.
+            // Without a sync of the folder, which holds the name, a power cut could bring back the old file.
             await syncFolders(root, dirname(target), over === undefined);
             return identityOf(await lstat(target, { bigint: true }));
           }),
@@ -70,7 +70,7 @@ export function createFolderStore(path: string, { fileMode }: { fileMode?: numbe
         if (!found.startsWith(`${folder}/${beginning}`)) continue;
         const stats = await lstat(join(root, found), { bigint: true }).catch(ifAbsent);
         if (!stats?.isFile()) continue;
-        yield { path: found, identity: identityOf(stats), modifiedAt: Number(stats.mtimeMs) } satisfies Listed;
+        yield { path: found, identity: identityOf(stats), modifiedAt: Number(stats.mtimeMs) } satisfies ListedFile;
       }
     },
     async open(file) {
@@ -118,7 +118,7 @@ async function identityAt(target: string, file: string): Promise<string | undefi
   return stats && identityOf(stats);
 }
 
-/** The folder, and its parents, which may be as new as the file. */
+/** Syncs the folder and, for a new file, its parents, which may be new too. */
 async function syncFolders(root: string, folder: string, isNew: boolean): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -129,7 +129,7 @@ async function syncFolders(root: string, folder: string, isNew: boolean): Promis
   if (isNew && folder !== root) await syncFolders(root, dirname(folder), true);
 }
 
-/** Every file below a folder; without one, those beside the folders. Links are not followed. */
+/** Every file below a folder; without a folder, only files at the root. Links are not followed. */
 async function* walk(root: string, folder?: string): AsyncGenerator<{ path: string; entry: string }> {
   const entries = await readdir(join(root, folder ?? ''), { withFileTypes: true }).catch(ifAbsent);
   for (const entry of (entries ?? []).sort((a, b) => (a.name < b.name ? -1 : 1))) {

@@ -19,18 +19,18 @@ interface NewObject {
   stream: Readable;
   size: number;
   over: string | undefined;
-  /** Stored with the object, so that its writer can be recognized. */
+  /** Stored as metadata, to recognize our own object after a lost response. */
   mark: string;
 }
 
-/** Larger files are uploaded in parts, two at a time, which bounds the memory. */
+/** Larger files are uploaded in parts, two at a time, to bound memory. */
 const PART_BYTES = 8 * 1024 * 1024;
 const MARK = 'tributary-mark';
-/** The client would wait for ever for a silent server, and whoever waits for the lock on the files with it. */
+/** Without timeouts the client would wait for ever for a silent server, and so would everyone waiting for the lock on the files. */
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 30_000;
 
-/** The only user of the S3 client. Everything else uses these few functions, and gets our own errors. */
+/** The only user of the S3 client. It exposes a few functions and throws our own errors. */
 export function createBucket({ name, pathStyle }: { name: string; pathStyle: boolean }) {
   const client = new S3Client({
     forcePathStyle: pathStyle,
@@ -56,14 +56,14 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
     }
   };
 
-  /** An error answer to HEAD has no body with the reason; that of another request has. */
+  /** An error response to HEAD has no body with the reason, so the reason comes from another request. */
   const explained = (error: unknown): Promise<unknown> =>
     client.send(new ListObjectsV2Command({ Bucket: name, MaxKeys: 1 })).then(
       () => error,
       (reason: unknown) => reason,
     );
 
-  /** Aborts abandoned multipart uploads below a prefix: their parts cost money and are invisible. */
+  /** Aborts abandoned multipart uploads below a prefix: their parts are invisible and cost money. */
   const abortUploads = async (prefix: string, isLeft: (upload: { key: string; begunAt: number }) => boolean) => {
     let after: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | undefined = {};
     while (after) {
@@ -78,7 +78,7 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
     }
   };
 
-  /** A refused upload leaves its parts behind. */
+  /** Removes the parts that a failed upload leaves behind. */
   const abort = (key: string, id: string): Promise<unknown> =>
     // Recovery: what cannot be aborted now is removed with the leftovers later.
     client.send(new AbortMultipartUploadCommand({ ...at(key), UploadId: id })).catch(() => undefined);
@@ -97,16 +97,16 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
       } while (token);
     },
     head,
-    async read(key: string, start: number, end: number, identity?: string): Promise<Uint8Array> {
-      const range = { Range: `bytes=${start}-${end - 1}`, ...(identity !== undefined && { IfMatch: identity }) };
+    async read(key: string, start: number, end: number, identity: string): Promise<Uint8Array> {
+      const range = { Range: `bytes=${start}-${end - 1}`, IfMatch: identity };
       const answer = await asFault(client.send(new GetObjectCommand({ ...at(key), ...range })));
       const bytes = await asFault(answer.Body?.transformToByteArray() ?? Promise.resolve(new Uint8Array()));
       if (bytes.length !== end - start) throw s3Fault(new Error(`${key} gave ${bytes.length} bytes`), name);
       return bytes;
     },
-    /** Replaces the given object, or creates a new one. Refused if another object is there, or the given one is gone. */
+    /** Replaces the object `over`, or creates a new one. Fails if another object is there, or if `over` is gone. */
     async put(key: string, { stream, size, over, mark }: NewObject) {
-      // Some servers list uploads only for a complete key; the writer that may replace this file is the only one that uploads it.
+      // Some servers list uploads only by complete key. Only the writer that may replace this file uploads it, so all are abandoned.
       if (size > PART_BYTES) await abortUploads(key, (found) => found.key === key);
       const upload = new Upload({
         client,
@@ -125,9 +125,9 @@ export function createBucket({ name, pathStyle }: { name: string; pathStyle: boo
         return { identity: (await upload.done()).ETag ?? '' };
       } catch (error) {
         if (upload.uploadId !== undefined) await abort(key, upload.uploadId);
-        // Amazon answers 404 if the object of the condition is gone, or if somebody else aborted the upload.
+        // Amazon responds 404 if the object of the condition is gone, or if somebody else aborted the upload.
         if (!isRefused(error) && !isAbsent(error)) throw s3Fault(error, name);
-        // Recovery: the request may have been sent twice, and the first one have succeeded.
+        // Recovery: the client may have retried after a first request that succeeded; then our own object is there.
         const there = await head(key);
         if (there?.mark === mark) return { identity: there.identity };
         return there || over === undefined ? 'replaced' : 'removed';
@@ -153,14 +153,14 @@ interface S3Error {
 
 const statusOf = (error: unknown): number | undefined => (error as S3Error).$metadata?.httpStatusCode;
 
-/** By error name: some servers answer 404 for an unknown bucket or access key, too. */
+/** By error name, because some servers respond 404 for an unknown bucket or access key, too. */
 const isAbsent = (error: unknown): boolean =>
   statusOf(error) === 404 && ['NotFound', 'NoSuchKey', 'NoSuchUpload'].includes((error as S3Error).name ?? '');
 
-/** The condition of a request failed, or another writer was active at the same moment. */
+/** The condition of a request failed, or another writer wrote at the same time. */
 const isRefused = (error: unknown): boolean => [409, 412].includes(statusOf(error) ?? 0);
 
-/** What to do about each error of the server, by its name. All other 401 and 403 are about permissions. */
+/** What to do about each server error, by name. All other 401 and 403 errors are about permissions. */
 const REFUSALS: Readonly<Record<string, { what: string; next: string }>> = {
   NoSuchBucket: { what: 'there is no such bucket', next: 'create the bucket, or correct path of the sink' },
   InvalidAccessKeyId: { what: 'the access key is unknown there', next: 'correct AWS_ACCESS_KEY_ID, or the profile' },
@@ -173,7 +173,7 @@ const REFUSALS: Readonly<Record<string, { what: string; next: string }>> = {
   PermanentRedirect: { what: 'the bucket is in another region', next: 'set AWS_REGION to the region of the bucket' },
 };
 
-/** The client's own errors hold no secrets: keys are only in signed headers. */
+/** The client's errors contain no secrets: keys are only in signed headers. */
 function s3Fault(error: unknown, bucket: string): Fault {
   const { name = 'Error', message = String(error) } = error as S3Error;
   const status = statusOf(error);
@@ -199,14 +199,14 @@ function s3Fault(error: unknown, bucket: string): Fault {
       next: 'run again; what was committed is safe',
       cause: error,
     });
-  const said = lineSays(error as S3Error);
-  return new RetryLater(`${place}: ${said ?? `${name}: ${message}`}`, {
+  const explanation = networkExplanation(error as S3Error);
+  return new RetryLater(`${place}: ${explanation ?? `${name}: ${message}`}`, {
     next: 'check the network, AWS_ENDPOINT_URL_S3 and AWS_REGION; then run again: what was committed is safe',
     cause: error,
   });
 }
 
-function lineSays({ name, code = '' }: S3Error): string | undefined {
+function networkExplanation({ name, code = '' }: S3Error): string | undefined {
   if (name === 'TimeoutError') return 'it does not answer';
   const meaning = meaningOf(code);
   return meaning && `${meaning.what} (${code})`;

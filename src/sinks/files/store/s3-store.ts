@@ -9,12 +9,12 @@ import { holdName, isAbandoned, openFile, writeAt } from './folder-file.ts';
 import { type Bucket, createBucket } from './s3-bucket.ts';
 import { type OpenFile, ReplacedMeanwhile, type Store } from './store.ts';
 
-/** Longer than clocks may differ, so that an upload in progress is not aborted. */
+/** Longer than clocks differ, so that uploads in progress are not aborted. */
 const LEFT_AFTER_MS = 24 * 60 * 60_000;
 
 /**
- * There is no rename: a file is made on the local disk and stored by one conditional request, which fails if another writer was faster.
- * Path style is `http://host/bucket/key` instead of `http://bucket.host/key`: for servers other than Amazon's.
+ * S3 has no rename: a file is built on the local disk and uploaded with one conditional request, which fails if another writer was faster.
+ * Path style is `http://host/bucket/key` instead of `http://bucket.host/key`, for servers other than Amazon's.
  */
 export function createS3Store({ url, pathStyle }: { url: string; pathStyle: boolean }): Store {
   const { name, prefix } = parseUrl(url);
@@ -35,7 +35,7 @@ export function createS3Store({ url, pathStyle }: { url: string; pathStyle: bool
         ...file,
         async publish(over) {
           const { size } = await stat(local);
-          // If the answer is lost and the request repeated, the mark tells our own object from another writer's.
+          // If the response is lost and the request retried, the mark tells our own object from another writer's.
           const object = { stream: createReadStream(resolve(local)), size, over, mark: randomUUID() };
           const put = await bucket.put(keyOf(path), object);
           if (typeof put === 'string') throw new ReplacedMeanwhile(path, put);
@@ -50,7 +50,7 @@ export function createS3Store({ url, pathStyle }: { url: string; pathStyle: bool
     },
     async removeLeftovers(folder, own) {
       await scratch.removeLeftovers();
-      // Only files below a folder are uploaded in parts.
+      // Only files in folders are large enough for multipart uploads.
       if (folder === undefined) return;
       const isOwn = (key: string): boolean => own !== undefined && key.endsWith(`/${own}`);
       await bucket.abortUploads(
@@ -80,13 +80,13 @@ async function openObject(bucket: Bucket, key: string, path: string): Promise<Op
     name: path,
     size: found.size,
     identity: found.identity,
-    // Reads this very version: an object that was replaced meanwhile is another file.
+    // Reads this version only: the request fails if the object was replaced meanwhile.
     read: (start, end) => bucket.read(key, start, end, found.identity),
     close: async () => {},
   };
 }
 
-/** One folder per user, readable by nobody else: the files may hold personal data. */
+/** One folder per user, readable only by that user: the files may hold personal data. */
 const FOLDER = join(tmpdir(), `tributary-lake-${process.getuid?.() ?? 'user'}`);
 
 const openScratch = () =>

@@ -1,35 +1,35 @@
 import { ConfigError, RetryLater } from '../../../model/errors.ts';
 import type { ByteSource } from '../../parquet/format/index.ts';
 
-/** Where the files of a lake are kept: a folder, or a bucket. Paths are relative to the lake and use `/`. */
+/** The storage of a lake: a folder or a bucket. Paths are relative to the lake and use `/`. */
 export interface Store {
   readonly place: string;
-  /** Listing its files costs requests. */
+  /** Listing files costs requests. */
   readonly isRemote: boolean;
-  /** Every file below a folder, at any depth; or those in the folder whose names begin so. */
-  list(folder: string, beginning?: string): AsyncIterable<Listed>;
+  /** Every file below a folder, at any depth; with `beginning`, only files whose path within the folder starts with it. */
+  list(folder: string, beginning?: string): AsyncIterable<ListedFile>;
   open(path: string): Promise<OpenFile | undefined>;
   stage(path: string): Promise<Staged>;
-  /** Deletes a file; if it is given which one, only if it is still the same. */
+  /** Deletes a file; with an identity, throws unless it is still that file. */
   remove(path: string, identity?: string): Promise<void>;
-  /** Removes what ended writers left below a folder, or beside them all; of files named `own` the caller writes. */
+  /** Removes leftovers of ended writers below a folder, or at the root. Files named `own` have no writer but the caller. */
   removeLeftovers(folder?: string, own?: string): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface Listed {
+export interface ListedFile {
   path: string;
   identity: string;
   modifiedAt: number;
 }
 
-/** A file as it was when it was opened. Its identity changes whenever it is replaced. */
+/** A file as of when it was opened. Its identity changes whenever the file is replaced. */
 export interface OpenFile extends ByteSource {
   readonly identity: string;
   close(): Promise<void>;
 }
 
-/** Closes it afterwards, whatever happens; undefined where there is no such file. */
+/** Closes the file after `work`, also if it throws. Does nothing for undefined. */
 export async function whileOpen<F extends { close(): Promise<void> } | undefined, T>(
   file: F,
   work: (file: F) => Promise<T>,
@@ -48,7 +48,7 @@ export async function readSmall(store: Store, path: string): Promise<{ bytes: Bu
   return whileOpen(file, async () => ({ bytes: Buffer.from(size === 0 ? [] : await file.read(0, size)), identity }));
 }
 
-/** Replaces the given file, or makes a new one. */
+/** Replaces the file `over`, or creates a new one. */
 export const writeSmall = (staged: Staged, content: string | Buffer, over?: string): Promise<string> =>
   whileStaged(staged, async () => {
     await staged.write(Buffer.from(content), 0);
@@ -64,18 +64,18 @@ export async function whileStaged<T>(staged: Staged, work: (staged: Staged) => P
   }
 }
 
-/** A file that is being written. It appears under its name only when it is published, complete. */
+/** A file that is being written. It appears under its name only when it is complete and published. */
 export interface Staged {
   /** Writes at a position. Gaps read as zeros. */
   write(bytes: Uint8Array, at: number): Promise<void>;
-  /** Everything is on disk, and can be read back. */
+  /** Syncs the file, and opens it to read it back. */
   finish(): Promise<OpenFile>;
-  /** Replaces the file that it was made from; undefined: there must be none. Returns its identity. */
+  /** Replaces the file with the identity `over`; undefined: there must be none. Returns the new identity. */
   publish(over: string | undefined): Promise<string>;
   discard(): Promise<void>;
 }
 
-/** Two writers met on a partition: the second is refused, not merged blindly. */
+/** Two writers changed the same file: the second fails instead of overwriting the first. */
 export class ReplacedMeanwhile extends RetryLater {
   constructor(path: string, what: 'replaced' | 'removed' = 'replaced') {
     super(`${path} was ${what} by another writer while this one was working on it`, {
@@ -85,7 +85,7 @@ export class ReplacedMeanwhile extends RetryLater {
   }
 }
 
-/** The name becomes part of a path, so anything that could lead elsewhere is refused. */
+/** The source's name becomes part of a path, so characters that could change the path are refused. */
 export function fileName(source: string): string {
   if (/^[\w-][\w.-]*$/.test(source)) return `${source}.parquet`;
   throw new ConfigError(`"${source}" cannot be the name of a file`, {

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import avsc from 'avsc';
 
-/** The container is written here: Iceberg keeps field ids in the schema as attributes, and avsc drops those. */
+/** We write the container ourselves: Iceberg keeps field ids as attributes in the schema, and avsc drops those. */
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
 const SYNC_BYTES = 16;
 
-/** A number if that is exact, else a bigint: snapshot ids of other writers use 63 bits. */
+/** A number if exact, else a bigint: snapshot ids of other writers use 63 bits. */
 export type Long = number | bigint;
 
 const LONG = avsc.types.LongType.__with({
@@ -32,7 +32,7 @@ const HEADER = typeOf({ type: 'map', values: 'bytes' });
 const COUNT = avsc.Type.forSchema('int');
 
 export const optional = (type: unknown) => ['null', type];
-/** A field with Iceberg's field id, by which readers find it. */
+/** A field with Iceberg's field id, by which readers identify it. */
 export const field = (id: number, name: string, type: unknown) =>
   Array.isArray(type) ? { name, type, default: null, 'field-id': id } : { name, type, 'field-id': id };
 
@@ -49,9 +49,9 @@ export function encodeAvro(schema: unknown, metadata: Readonly<Record<string, st
   return Buffer.concat(parts);
 }
 
-/** Decoded by the schema that the file was written with: other writers use the same names with other fields. */
+/** Decodes by the schema in the file: other writers' records have other fields under the same names. */
 export function decodeAvro<T>(bytes: Buffer) {
-  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw new RangeError('it does not begin as an Avro file');
+  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw new RangeError('it lacks the magic bytes of an Avro file');
   const head = HEADER.decode(bytes, MAGIC.length) as { value: Record<string, Buffer>; offset: number };
   const metadata = Object.fromEntries(Object.entries(head.value).map(([key, value]) => [key, value.toString('utf8')]));
   const type = typeOf(JSON.parse(metadata['avro.schema'] ?? 'null'));
@@ -64,11 +64,11 @@ export function decodeAvro<T>(bytes: Buffer) {
     const end = size.offset + size.value;
     if (count.offset < 0 || size.offset < 0 || end + SYNC_BYTES > bytes.length) throw new RangeError('it is cut short');
     const block = unpack(bytes.subarray(size.offset, end));
-    for (let i = 0, place = 0; i < count.value; i++) {
-      const record = type.decode(block, place) as { value: T; offset: number };
+    for (let i = 0, offset = 0; i < count.value; i++) {
+      const record = type.decode(block, offset) as { value: T; offset: number };
       if (record.offset < 0) throw new RangeError('a record is cut short');
       records.push(record.value);
-      place = record.offset;
+      offset = record.offset;
     }
     at = end + SYNC_BYTES;
   }
@@ -78,5 +78,5 @@ export function decodeAvro<T>(bytes: Buffer) {
 function unpackerOf(codec: string): (bytes: Buffer) => Buffer {
   if (codec === 'null') return (bytes) => bytes;
   if (codec === 'deflate') return (bytes) => inflateRawSync(bytes);
-  throw new RangeError(`it is packed with ${codec}, which is not read here`);
+  throw new RangeError(`its codec ${codec} is not supported`);
 }

@@ -1,10 +1,10 @@
 import { MINUTE_MS } from '../../../model/window.ts';
 import type { Entry } from './manifest.ts';
 
-/** Most recently used last. A manifest is never replaced, and decoding those of the day takes most of a poll. */
+/** An LRU cache. Manifests never change, and decoding those of the current day takes most of a poll. */
 export type ManifestCache = ReturnType<typeof createManifestCache>;
 
-/** About 15 KB of memory each: a file has figures for every column. */
+/** About 15 KB of memory each: an entry has metrics of every column. */
 const MOST_FILES = 300;
 const KEPT_MS = 10 * MINUTE_MS;
 

@@ -1,8 +1,9 @@
 import { decodeAvro, encodeAvro, field, type Long, optional } from './avro.ts';
 import type { Manifest } from './manifest-list.ts';
-import type { PartitionSpec, Schema } from './metadata.ts';
+import type { PartitionSpec } from './metadata.ts';
+import type { Schema } from './schema.ts';
 
-/** A data file, as a manifest describes it. Bounds are in Iceberg's binary form, by field id. */
+/** A data file, as a manifest describes it. Column metrics are by field id, with bounds in Iceberg's binary form. */
 export interface DataFile {
   path: string;
   /** Days from 1970; undefined in a table without partitions. */
@@ -25,7 +26,7 @@ export interface ColumnMetrics {
 export interface Entry {
   status: 'existing' | 'added' | 'deleted';
   snapshotId: Long;
-  /** Undefined for files that are being added: they inherit the number when the catalog commits. */
+  /** Undefined for files being added: they inherit the sequence number of the commit. */
   sequence: Long | undefined;
   fileSequence: Long | undefined;
   file: DataFile;
@@ -42,7 +43,7 @@ const mapOf = (key: number, value: number, type: string) =>
     },
   });
 
-/** The figures of a file's columns: how each is called here and there, its field id and that of its keys. */
+/** The column metrics of a file: our name (`of`), Iceberg's name, its field id and that of the map's keys. */
 const METRICS = [
   { of: 'bytes', id: 108, name: 'column_sizes', key: 117, type: 'long' },
   { of: 'values', id: 109, name: 'value_counts', key: 119, type: 'long' },

@@ -4,9 +4,7 @@ import type { Design } from '../../table-columns.ts';
 import type { Long } from './avro.ts';
 import { type Evolved, evolveSchema, type Present, type Schema } from './schema.ts';
 
-export type { Schema } from './schema.ts';
-
-/** The metadata of a table, format version 2: the specification's fields, as far as we use them. */
+/** The metadata of a table, format version 2, with the fields of the specification that we use. */
 export interface Metadata {
   'format-version': number;
   'table-uuid': string;
@@ -34,7 +32,7 @@ export interface PartitionSpec {
   fields: ReadonlyArray<{ 'source-id': number; 'field-id': number; name: string; transform: string }>;
 }
 
-export interface SortOrder {
+interface SortOrder {
   'order-id': number;
   fields: ReadonlyArray<{ transform: string; 'source-id': number; direction: string; 'null-order': string }>;
 }
@@ -52,12 +50,8 @@ export interface Snapshot {
 /** The table property that lists the columns with JSON: Iceberg has no type for it. */
 const JSON_COLUMNS = 'tributary.json-columns';
 
-/** How many earlier versions of the metadata each one names. Their files are kept longer, and removed by `maintain`, by nobody else. */
+/** How many earlier versions of the metadata each version lists. Their files are kept longer, and only `maintain` removes them. */
 const VERSIONS_NAMED = 20;
-const VERSIONS = {
-  'write.metadata.delete-after-commit.enabled': 'false',
-  'write.metadata.previous-versions-max': String(VERSIONS_NAMED),
-};
 
 const FIRST_PARTITION_ID = 1000;
 const SORTED = 1;
@@ -88,7 +82,8 @@ export function newMetadata(design: Design, location: string, now: number): Meta
     properties: {
       comment: design.doc,
       'write.format.default': 'parquet',
-      ...VERSIONS,
+      'write.metadata.delete-after-commit.enabled': 'false',
+      'write.metadata.previous-versions-max': String(VERSIONS_NAMED),
       [JSON_COLUMNS]: [...json].join(),
     },
     refs: {},
@@ -110,7 +105,7 @@ export function presentColumns(metadata: Metadata): Present {
   };
 }
 
-/** The metadata with a new schema. The previous one stays, because older snapshots are read by it. */
+/** Adds a schema and makes it current. Earlier schemas stay, because older snapshots are read with them. */
 export function withColumns(metadata: Metadata, { schema, lastColumnId, json }: Evolved): Metadata {
   const id = Math.max(...metadata.schemas.map((one) => one['schema-id'])) + 1;
   return {
@@ -134,26 +129,26 @@ export function withSnapshot(metadata: Metadata, snapshot: Snapshot): Metadata {
   };
 }
 
-/** Removes snapshots, except those that a branch or tag refers to, whoever made it. */
+/** Removes expired snapshots, except those that any branch or tag refers to. */
 export function withoutSnapshots(metadata: Metadata, isExpired: (snapshot: Snapshot) => boolean): Metadata {
   const named = new Set(Object.values(metadata.refs).map((ref) => String(ref['snapshot-id'])));
   const snapshots = metadata.snapshots.filter(
     (snapshot) => named.has(String(snapshot['snapshot-id'])) || !isExpired(snapshot),
   );
   const kept = new Set(snapshots.map((snapshot) => String(snapshot['snapshot-id'])));
-  // The log starts after the last removed snapshot: an entry before a gap would name a time that readers cannot go back to.
+  // The log starts after the last removed snapshot: an entry before a gap would name a time that readers cannot travel to.
   const gap = metadata['snapshot-log'].findLastIndex((entry) => !kept.has(String(entry['snapshot-id'])));
   return { ...metadata, snapshots, 'snapshot-log': metadata['snapshot-log'].slice(gap + 1) };
 }
 
-export function nextVersion(metadata: Metadata, before: string, now: number): Metadata {
+export function nextVersion(metadata: Metadata, before: string): Metadata {
   const log = [
     ...metadata['metadata-log'],
     { 'metadata-file': before, 'timestamp-ms': metadata['last-updated-ms'] },
   ].slice(-VERSIONS_NAMED);
   return {
     ...metadata,
-    'last-updated-ms': Math.max(now, metadata['last-updated-ms'] + 1),
+    'last-updated-ms': Math.max(Date.now(), metadata['last-updated-ms'] + 1),
     'metadata-log': log,
   };
 }

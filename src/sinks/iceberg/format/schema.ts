@@ -22,17 +22,17 @@ export interface Present {
   schema: Schema;
   lastColumnId: number;
   json: ReadonlySet<string>;
-  /** Fields of earlier schemas by name: one that another program dropped or renamed comes back with its id, and with its values. */
+  /** Fields of earlier schemas by name: a field that another program dropped or renamed gets its id, and so its values, back. */
   former?: ReadonlyMap<string, Field>;
 }
 
 export interface Evolved extends Present {
-  /** Columns that were widened. Iceberg cannot promote an integer to text: they get a new id, and files are rewritten. */
+  /** Widened columns. Iceberg cannot promote an integer to text, so they get a new field id and files are rewritten. */
   widened: readonly string[];
   isChanged: boolean;
 }
 
-/** A field keeps its id; a new one gets the next. Columns that only the table knows stay, after the others. */
+/** Existing fields keep their ids; new ones get the next id. Columns that only the table has stay, after the others. */
 export function evolveSchema(design: Design, present: Present | undefined): Evolved {
   const before = new Map(present?.schema.fields.map((field) => [field.name, field]));
   const kindBefore = new Map(present && columnsIn(present).map(({ name, kind }) => [name, kind]));
@@ -76,7 +76,7 @@ export function evolveSchema(design: Design, present: Present | undefined): Evol
   return { schema, lastColumnId, json, widened, isChanged };
 }
 
-/** Text that is not JSON first. */
+/** `string` is text here: JSON columns are listed in a table property. */
 const kindOf = (type: string): Kind | undefined =>
   (Object.keys(ICEBERG_TYPES) as Kind[]).find((kind) => ICEBERG_TYPES[kind] === type);
 

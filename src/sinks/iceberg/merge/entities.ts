@@ -23,7 +23,7 @@ interface EntityMerge {
   now: Instant;
 }
 
-/** The newest reading wins, and an empty one never overwrites a full one: as `postgres/merge.ts` says in SQL. */
+/** The newest read wins, and an empty one never overwrites a full one: the rule of `postgres/merge.ts`, which has it in SQL. */
 export async function mergeEntity(writer: TableWriter, merge: EntityMerge): Promise<void> {
   const { table } = writer;
   const { entity, source, now } = merge;
@@ -62,7 +62,7 @@ function createEntityRule({ columns }: Table, entity: Entity): MergeRule {
   };
 }
 
-/** One snapshot of the table of links: the files of the source are replaced by new ones. */
+/** Replaces the source's files in the table of links, in one snapshot. */
 export function replaceLinks(warehouse: Warehouse, snapshot: LinksSnapshot): Promise<Receipt> {
   const { source } = snapshot;
   const { state } = warehouse;

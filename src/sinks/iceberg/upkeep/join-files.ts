@@ -11,14 +11,14 @@ import { openPart, ownFile } from '../table-files.ts';
 import { changeIfThere, type TableWriter } from '../table-writer.ts';
 import { filesOf, loadTable, type Table, type TableFile, type Warehouse } from '../warehouse.ts';
 
-/** Every poll leaves a small file; those of one day and source are joined. A file with this many rows is left alone. */
+/** Every poll adds a small file; the small files of one day and source are joined. A file with this many rows is not small. */
 const FULL_ROWS = 100_000;
 
-/** Joins one group of files after the other, each behind the lock by itself: a commit waits for one join, not for all. */
+/** Joins one group of files after the other, taking the lock for each, so that a commit waits for one join, not for all. */
 export async function joinGroups(
   warehouse: Warehouse,
   design: Design,
-  /** So many small files may stay on the present day; without it, all are joined. */
+  /** How many small files may stay on the current day; undefined: all are joined. */
   most: number | undefined,
   signal: AbortSignal | undefined,
 ): Promise<{ joined: number; files: number }> {
@@ -39,14 +39,14 @@ export async function joinGroups(
 
 type FindGroups = (files: readonly TableFile[]) => TableFile[][];
 
-/** Small files by day and source, wherever there are several. */
+/** Small files by day and source, where there are several. */
 const smallGroups: FindGroups = (files) => {
   const small = files.filter(({ source, file }) => source !== undefined && file.rows < FULL_ROWS);
   const groups = groupBy(small, ({ source, file }) => `${file.day} ${source}`);
   return [...groups.values()].filter((group) => group.length > 1);
 };
 
-/** Small files of like size: `most` of them may stay while a day is still written to, one when it is over. */
+/** Small files of similar size: `most` of them may stay on the current day, one on earlier days. */
 const dueGroups =
   (most: number): FindGroups =>
   (files) => {
@@ -57,7 +57,7 @@ const dueGroups =
       .filter((group) => group.length > (isOver(group) ? 1 : most));
   };
 
-/** The smallest files, up to one that is twice as large as all smaller ones together: rewriting it would gain too little. */
+/** The smallest files, up to one that is more than twice as large as all smaller ones together: rewriting it would gain too little. */
 function likeSized(files: readonly TableFile[]): TableFile[] {
   const taken: TableFile[] = [];
   let sum = 0;
@@ -69,12 +69,12 @@ function likeSized(files: readonly TableFile[]): TableFile[] {
   return taken;
 }
 
-/** Joins files of one day and source. The table's rows and older snapshots stay the same. */
+/** Joins files of one day and source. The table's rows and older snapshots do not change. */
 async function joinFiles(writer: TableWriter, files: readonly TableFile[]): Promise<void> {
   const { draft, table, added, removed, publish } = writer;
   const [first] = files;
   const source = first?.source;
-  if (source === undefined) throw new Error('files of one source');
+  if (source === undefined) throw new Error('the files to join have no source');
   const open: PartitionFile[] = [];
   try {
     for (const entry of files) open.push(await openPart(ownFile(table, entry, source)));
@@ -90,11 +90,11 @@ async function joinFiles(writer: TableWriter, files: readonly TableFile[]): Prom
   }
 }
 
-/** In order, with no more in memory than overlaps: rows wait until no group to come can hold an earlier one. */
+/** Merges files in order, with only overlapping row groups in memory: a row waits until no later row group can hold a smaller one. */
 async function* joinedPieces(table: Table, files: readonly PartitionFile[]): AsyncGenerator<Piece> {
   const { design, columns } = table;
-  const place = columns.findIndex(({ name }) => name === design.sortedBy);
-  const key = (row: LakeRow): Value => row[place] ?? null;
+  const index = columns.findIndex(({ name }) => name === design.sortedBy);
+  const key = (row: LakeRow): Value => row[index] ?? null;
   const groups = files
     .flatMap((from) =>
       from.file.groups.map((group) => {

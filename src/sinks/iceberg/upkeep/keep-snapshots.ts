@@ -1,21 +1,21 @@
 import { DAY_MS, HOUR_MS } from '../../../model/window.ts';
 import { type Metadata, type Snapshot, withoutSnapshots } from '../format/metadata.ts';
 
-/** How long snapshots are kept after they were replaced: how far back readers can travel, and how long a query may take. */
+/** How long snapshots are kept after they were replaced: this limits time travel and the duration of queries. */
 export interface KeepSnapshots {
-  /** Every one of them, */
+  /** Every snapshot is kept this long, in ms. */
   all: number;
-  /** then the last one of each hour, */
+  /** The last snapshot of each hour is kept this long. */
   hourly: number;
-  /** then the last one of each day, UTC. */
+  /** The last snapshot of each UTC day is kept this long. */
   daily: number;
-  /** No more than this many in any case, the newest. */
+  /** At most this many, the newest, are kept. */
   most: number;
 }
 
 export const KEEP_SNAPSHOTS: KeepSnapshots = { all: HOUR_MS, hourly: DAY_MS, daily: 30 * DAY_MS, most: 500 };
 
-/** Expiry makes a version of the table, and looks for files that nothing names: it waits until it is worth it. */
+/** Expiry commits a version of the table and scans for orphan files, so it waits until there is enough to expire. */
 export const withPatience = ({ all, hourly, daily, most }: KeepSnapshots): KeepSnapshots => ({
   all: all + HOUR_MS,
   hourly: hourly + HOUR_MS,
@@ -23,7 +23,7 @@ export const withPatience = ({ all, hourly, daily, most }: KeepSnapshots): KeepS
   most: most + Math.ceil(most / 5),
 });
 
-/** Their age counts from when they were replaced: until then, somebody may have begun to read them. */
+/** A snapshot's age counts from when it was replaced: until then, a reader may have started on it. */
 export function expirable(metadata: Metadata, keep: KeepSnapshots): Snapshot[] {
   const inOrder = [...metadata.snapshots].sort((a, b) => a['sequence-number'] - b['sequence-number']);
   const kept = new Set(

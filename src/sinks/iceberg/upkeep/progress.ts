@@ -8,22 +8,21 @@ import type { Metadata } from '../format/metadata.ts';
 import { inDraft, type Warehouse } from '../warehouse.ts';
 
 /**
- * What a table states as proven: from `since` to `complete-through` it holds every event that passes `filters`, except `set-aside` records
- * in quarantine. Its properties say so of each source by name, and of all together as far as every one has come. They change with rows, and
- * without rows every quarter of an hour: a version of the table for each poll that brings nothing would be most of the metadata.
+ * The completeness that a table states: from `since` to `complete-through` it holds every event that passes `filters`, except `set-aside`
+ * records in quarantine. Table properties state it per source, and for all sources together (the slowest one counts). They change with
+ * every commit of rows, else every 15 minutes: a table version for each poll without rows would be most of the metadata.
  */
 export type Proven = Readonly<Record<string, string>>;
 
-const [SINCE, SET_ASIDE, FILTERS, THROUGH] = ['since', 'set-aside', 'filters', 'complete-through'].map(
-  (name) => `tributary.${name}`,
-) as [string, string, string, string];
+const [SINCE, SET_ASIDE] = ['tributary.since', 'tributary.set-aside'];
+const [FILTERS, THROUGH] = ['tributary.filters', 'tributary.complete-through'];
 const STATEMENTS = [SINCE, SET_ASIDE, FILTERS, THROUGH];
 const isStatement = (key: string): boolean => STATEMENTS.some((one) => key === one || key.startsWith(`${one}.`));
 
-/** How far behind the ledger a table's statement may be. */
-const LATEST_MS = 15 * 60_000;
+/** How far a table's statement may lag behind the ledger. */
+const MAX_LAG_MS = 15 * 60_000;
 
-/** Customers are as last seen, so no completeness is stated for them; nor for links, unless they are listed. */
+/** No completeness is stated for customers, which are as last seen. Links have a cursor, and so a statement, only if they are listed. */
 export const statesProgress = ({ isByDay, name }: Design): boolean => isByDay || name === LINKS.name;
 
 export async function provenOf(tx: Queryable, { name: sink }: Warehouse, design: Design): Promise<Proven> {
@@ -57,7 +56,7 @@ const statement = ({ since, through, filters, aside }: Found, of = ''): Record<s
   ...(through !== null && { [`${THROUGH}${of}`]: toIso(through) }),
 });
 
-/** For the summary of a snapshot: of all sources together, and of those that it changes. */
+/** The statements for a snapshot's summary: of all sources together, and of the sources that it changes. */
 export function summaryOf(proven: Proven, sources: readonly string[]): Proven {
   const keys = STATEMENTS.flatMap((one) => [one, ...sources.map((source) => `${one}.${source}`)]);
   return Object.fromEntries(Object.entries(proven).filter(([key]) => keys.includes(key)));
@@ -68,30 +67,30 @@ export function withProgress(metadata: Metadata, proven: Proven): Metadata {
   return { ...metadata, properties: { ...Object.fromEntries(others), ...proven } };
 }
 
-/** Whether it says less than is proven, by a quarter of an hour; or anything that is not so, or no longer. */
+/** Whether the table's statement lags 15 minutes behind the ledger, or is wrong. */
 function isDue({ properties }: Metadata, wanted: Proven): boolean {
   const keys = new Set([...Object.keys(properties).filter(isStatement), ...Object.keys(wanted)]);
   return [...keys].some((key) => {
-    const [stated, true_] = [properties[key], wanted[key]];
-    if (stated === true_) return false;
-    if (!key.startsWith(THROUGH) || stated === undefined || true_ === undefined) return true;
-    const behind = Date.parse(true_) - Date.parse(stated);
-    return behind < 0 || behind >= LATEST_MS;
+    const [stated, proven] = [properties[key], wanted[key]];
+    if (stated === proven) return false;
+    if (!key.startsWith(THROUGH) || stated === undefined || proven === undefined) return true;
+    const behind = Date.parse(proven) - Date.parse(stated);
+    return behind < 0 || behind >= MAX_LAG_MS;
   });
 }
 
-/** After a run: what is complete, if the table does not say so by now. No snapshot is made for it. */
+/** After a run: updates the table's statement if it is due. This makes no snapshot. */
 export async function publishProgress(warehouse: Warehouse, stream: StreamName): Promise<void> {
   const { state, catalog } = warehouse;
   const design = streamDesign(STREAMS[stream]);
-  const toSay = async () => {
+  const findDue = async () => {
     const listed = await catalog.load(warehouse, stream);
     const proven = listed && (await provenOf(state, warehouse, design));
     return proven && isDue(listed.metadata, proven) ? { listed, proven } : undefined;
   };
-  if (!(await toSay())) return;
+  if (!(await findDue())) return;
   await inDraft(warehouse, stream, async (draft) => {
-    const due = await toSay();
+    const due = await findDue();
     if (due) await catalog.replace(draft, stream, due.listed, withProgress(due.listed.metadata, due.proven));
   });
 }

@@ -1,11 +1,11 @@
 import { ConfigError } from '../../../model/errors.ts';
 import { groupBy } from '../../files/group-by.ts';
 import { currentSnapshot, parseMetadata } from '../format/metadata.ts';
-import { type Listed, locationOf, readIfThere, tableFolder, type Warehouse } from '../warehouse.ts';
+import { locationOf, readIfThere, tableFolder, type Version, type Warehouse } from '../warehouse.ts';
 
-/** A catalog that was restored with an older state names an earlier version; going on there would lose later ones. */
+/** A catalog that was restored with an older state names an earlier version; continuing from it would lose later ones. */
 
-/** Longer than a commit takes between writing a version and naming it in the catalog. */
+/** Longer than a commit takes from writing a version to naming it in the catalog. */
 const COMMIT_MS = 2 * 60_000;
 
 const DIGITS = 5;
@@ -20,8 +20,8 @@ export const versionName = (version: number, uuid: string): string =>
 
 const metadataFolder = (warehouse: Warehouse, table: string): string => `${tableFolder(warehouse, table)}/metadata`;
 
-/** The newest version, if the one at a location is gone or has a successor that is no commit under way. */
-export async function findNewer(warehouse: Warehouse, table: string, location: string): Promise<Listed | undefined> {
+/** The newest version, if the one at this location is gone or has a successor that is too old to be a commit in progress. */
+export async function findNewer(warehouse: Warehouse, table: string, location: string): Promise<Version | undefined> {
   const current = await readVersion(warehouse, location);
   if (!current) return newestOf(warehouse, table);
   const version = versionOf(location);
@@ -32,13 +32,13 @@ export async function findNewer(warehouse: Warehouse, table: string, location: s
   return undefined;
 }
 
-/** The highest version, and of several with that number the last: of the same table as `than`, written after it, and readable. */
-export async function newestOf(warehouse: Warehouse, table: string, than?: Listed): Promise<Listed | undefined> {
+/** The readable version with the highest number, of several the latest; of the same table as `than` and newer. */
+export async function newestOf(warehouse: Warehouse, table: string, than?: Version): Promise<Version | undefined> {
   const paths: string[] = [];
   for await (const { path } of warehouse.store.list(metadataFolder(warehouse, table)))
     if (versionOf(path) !== undefined) paths.push(path);
   const byVersion = groupBy(paths, (path) => Number(versionOf(path)));
-  const isNewer = ({ metadata }: Listed): boolean =>
+  const isNewer = ({ metadata }: Version): boolean =>
     !than ||
     (metadata['table-uuid'] === than.metadata['table-uuid'] &&
       metadata['last-updated-ms'] > than.metadata['last-updated-ms']);
@@ -46,37 +46,37 @@ export async function newestOf(warehouse: Warehouse, table: string, than?: Liste
     const found = await Promise.all(paths.map((path) => readVersion(warehouse, locationOf(warehouse, path))));
     const newer = found.filter((one) => one !== undefined).filter(isNewer);
     newer.sort((a, b) => b.metadata['last-updated-ms'] - a.metadata['last-updated-ms']);
-    for (const one of newer) if (await isWhole(warehouse, one)) return one;
+    for (const one of newer) if (await isReadable(warehouse, one)) return one;
   }
   return undefined;
 }
 
-export async function readVersion(warehouse: Warehouse, location: string): Promise<Listed | undefined> {
+export async function readVersion(warehouse: Warehouse, location: string): Promise<Version | undefined> {
   const bytes = await readIfThere(warehouse, location);
   return bytes && { location, metadata: parseMetadata(bytes.toString('utf8')) };
 }
 
-/** Of a version that was never committed, files may have been removed. */
-async function isWhole(warehouse: Warehouse, { metadata }: Listed): Promise<boolean> {
+/** Files of a version that was never committed may have been removed. */
+async function isReadable(warehouse: Warehouse, { metadata }: Version): Promise<boolean> {
   const snapshot = currentSnapshot(metadata);
   return !snapshot || (await readIfThere(warehouse, snapshot['manifest-list'])) !== undefined;
 }
 
-const GOES_ON = 'and reads again what that lacks';
+const READS_AGAIN = 'and reads again what is missing in it';
 
-export const withoutMetadata = ({ name, namespace }: Warehouse, table: string, location: string, newest?: Listed) =>
+export const missingMetadata = ({ name, namespace }: Warehouse, table: string, location: string, newest?: Version) =>
   new ConfigError(`the catalog says that the metadata of ${namespace}.${table} is at ${location}, which is not there`, {
     where: { sink: name },
     kept: 'the catalog and the files as they are',
     next: newest
-      ? `run tributary sync: it goes on with the newest version that is there, ${newest.location}, ${GOES_ON}`
+      ? `run tributary sync: it continues with the newest version that exists, ${newest.location}, ${READS_AGAIN}`
       : 'bring the warehouse back from a backup; or drop the table from the catalog, and sync fills a new one',
   });
 
-/** For `doctor`: the next run does it. */
-export const olderThanTable = ({ name, namespace }: Warehouse, table: string, { location }: Listed): ConfigError =>
+/** For `doctor`: the next run moves to the newest version. */
+export const staleCatalog = ({ name, namespace }: Warehouse, table: string, { location }: Version): ConfigError =>
   new ConfigError(`the catalog names an earlier version of ${namespace}.${table} than the newest, ${location}`, {
     where: { sink: name },
-    kept: 'the catalog and the files as they are; the state was restored, or a commit was cut off',
-    next: `run tributary sync: it goes on with the newest version, ${GOES_ON}`,
+    kept: 'the catalog and the files as they are; the state was restored, or a commit was interrupted',
+    next: `run tributary sync: it continues with the newest version, ${READS_AGAIN}`,
   });

@@ -6,7 +6,7 @@ export { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 /** Fields by number; numbers are 32 bits wide, BigInts 64. */
 export { serializeTCompactProtocol as writeThrift } from 'hyparquet-writer/src/thrift.js';
 
-/** A growing byte buffer, with what the writer of hyparquet lacks. Everything in Parquet is little-endian. */
+/** A growing byte buffer: hyparquet's, plus int64 and text. Everything in Parquet is little-endian. */
 export class Bytes extends ByteWriter {
   #whole = Buffer.from(this.buffer);
 

@@ -26,7 +26,7 @@ export async function packer(compression: Compression): Promise<Pack> {
   }
 }
 
-/** By Parquet's names, without snappy, which the reader has built in. */
+/** By Parquet's names. Snappy is built into the reader. */
 export async function unpackers(): Promise<Record<'ZSTD' | 'GZIP', Unpack>> {
   return {
     ZSTD: zstdDecompressSync ? (bytes) => zstdDecompressSync(bytes) : (await loadWasm()).unpack,
@@ -39,10 +39,10 @@ const NO_DICTIONARY = new Uint8Array();
 
 let wasm: Promise<{ pack: Pack; unpack: Unpack }> | undefined;
 
-/** Older versions of Node load zstd as WebAssembly, once, when it is first needed. */
+/** For older versions of Node: loads zstd as WebAssembly when it is first needed. */
 function loadWasm() {
   wasm ??= init().then(() => {
-    // Reusing the context takes a third less time than one for each page.
+    // Reusing the context is a third faster than one for each page.
     const context = createCCtx();
     return {
       pack: (bytes) => compressUsingDict(context, bytes, NO_DICTIONARY, LEVEL),

@@ -9,14 +9,14 @@ const asItIs = (value: unknown): unknown => value;
 const toText = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 
-/** Reads a footer; its last bytes are the length and MAGIC. Bounds of text come as bytes, those of integers and instants as BigInt. */
+/** Parses a footer, which ends with its length and MAGIC. Bounds of text are bytes; bounds of integers and instants are BigInts. */
 export const parseMetadata = (footer: Uint8Array): FileMetaData =>
   parquetMetadata(footer, {
     parsers: { stringFromBytes: asItIs, timestampFromMicroseconds: asItIs },
     geoparquet: false,
   });
 
-/** The rows of a group, with values of these columns, converted to their kinds. A column that the file lacks is null. */
+/** Reads the rows of a row group, with these columns converted to their kinds. A column that the file lacks is null. */
 export async function readValues(
   footer: FileMetaData,
   number: number,
@@ -38,7 +38,7 @@ export async function readValues(
       stringFromBytes: (bytes) => bytes && toText(bytes),
       jsonFromBytes: (bytes) => bytes && toText(bytes),
       timestampFromMicroseconds: asItIs,
-      // Ours are in microseconds; other writers may use others.
+      // We write microseconds; other writers may use other units.
       timestampFromMilliseconds: (millis: bigint) => (millis === undefined ? undefined : BigInt(millis) * 1000n),
       timestampFromNanoseconds: (nanos: bigint) => (nanos === undefined ? undefined : BigInt(nanos) / 1000n),
     },
@@ -66,7 +66,7 @@ export async function readValues(
 const ownBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): ArrayBuffer =>
   buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
 
-/** Other writers may give a text without saying that it is one. */
+/** Other writers may not annotate text as UTF8; then it comes as bytes. */
 const asText = (value: unknown): string => (value instanceof Uint8Array ? toText(value) : String(value));
 
 const CONVERT: Readonly<Record<Kind, (value: unknown) => Value>> = {

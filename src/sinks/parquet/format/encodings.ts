@@ -1,7 +1,7 @@
 import { Bytes } from './bytes.ts';
 import type { Bound, LeafType, Stored } from './types.ts';
 
-/** Plain encoding of a value. Booleans are packed together. */
+/** Writes a value in plain encoding. Booleans are bit-packed elsewhere. */
 type Put = (out: Bytes, value: Stored) => void;
 
 export const PUT: Readonly<Record<Exclude<LeafType, 'boolean'>, Put>> = {
@@ -34,51 +34,51 @@ function putMicros(out: Bytes, instant: number): void {
 export function plainBytes(put: Put, value: Stored): Uint8Array {
   const out = new Bytes();
   put(out, value);
-  // Copied: a view would keep a kilobyte alive for each bound of each column of each group.
+  // Copied, because a view would keep a kilobyte alive for each bound of each column of each row group.
   return new Uint8Array(out.getBytes());
 }
 
-/** The bits that numbers below `count` need; at least one, because some readers do not expect zero. */
+/** The bit width of numbers below `count`; at least one, because some readers do not accept zero. */
 export const bitsFor = (count: number): number => Math.max(1, 32 - Math.clz32(count - 1));
 
 export interface Dictionary {
   entries: Stored[];
-  places: Uint32Array;
+  indexes: Uint32Array;
 }
 
-/** After this many values it is clear whether a column repeats its values. */
+/** If most of the first values are distinct, the column gets no dictionary. */
 const PROBE = 1000;
 const MOST_ENTRIES = 2 ** 16;
 
-/** Distinct values are written once. With half of them distinct (ids, times), it would only add to the size. */
+/** A dictionary stores each distinct value once. If half of the values are distinct (ids, times), it would only add to the size. */
 export function findDictionary(values: readonly Stored[]): Dictionary | undefined {
   const known = new Map<Stored, number>();
-  const places = new Uint32Array(values.length);
+  const indexes = new Uint32Array(values.length);
   const most = Math.min(values.length / 2, MOST_ENTRIES);
   let last: Stored | undefined;
-  let place = 0;
+  let index = 0;
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as Stored;
     if (value !== last) {
-      place = known.get(value) ?? known.size;
-      if (place === known.size) {
-        if (place >= most || (i === PROBE && place > PROBE * 0.8)) return undefined;
-        known.set(value, place);
+      index = known.get(value) ?? known.size;
+      if (index === known.size) {
+        if (index >= most || (i === PROBE && index > PROBE * 0.8)) return undefined;
+        known.set(value, index);
       }
       last = value;
     }
-    places[i] = place;
+    indexes[i] = index;
   }
-  return known.size === 0 ? undefined : { entries: [...known.keys()], places };
+  return known.size === 0 ? undefined : { entries: [...known.keys()], indexes };
 }
 
-/** Longer bounds enlarge the footer without helping readers. */
+/** Most characters of a text bound: longer ones enlarge the footer without helping readers. */
 const LONGEST = 64;
 const LAST_CODE_POINT = 0x10ffff;
 
 type Bounds = { min: Bound; max: Bound } | undefined;
 
-/** The smallest and the largest value, so that readers can skip the group. JSON has no order, and two booleans skip nothing. */
+/** The smallest and the largest value, so that readers can skip the row group. JSON has no order, and booleans would skip nothing. */
 export function boundsOf(type: LeafType, values: readonly Stored[]): Bounds {
   if (values.length === 0 || type === 'json' || type === 'boolean') return undefined;
   return type === 'text' ? textBounds(values as string[]) : numberBounds(type, values as (number | bigint)[]);
@@ -101,7 +101,7 @@ function textBounds(values: readonly string[]): Bounds {
   let min: string | undefined;
   let max: string | undefined;
   for (const value of values) {
-    // As it will be stored: half a surrogate pair sorts differently from the U+FFFD that replaces it.
+    // Compared as stored: half a surrogate pair sorts differently from the U+FFFD that replaces it.
     const text = value.isWellFormed() ? value : value.toWellFormed();
     if (min === undefined || compareText(text, min) < 0) min = text;
     if (max === undefined || compareText(text, max) > 0) max = text;
@@ -112,7 +112,7 @@ function textBounds(values: readonly string[]): Bounds {
 
 /**
  * Parquet orders text by its UTF-8 bytes, which is the order of code points; JavaScript orders by UTF-16 units, where the
- * surrogates of 😀 come before ！ (U+FF01). A bound in the wrong order makes readers skip rows that are there.
+ * surrogates of 😀 come before ！ (U+FF01). A bound in the wrong order makes readers skip rows that match.
  */
 export function compareText(a: string, b: string): number {
   const end = Math.min(a.length, b.length);
@@ -129,13 +129,13 @@ export function compareText(a: string, b: string): number {
 
 const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdfff;
 
-/** A text that is smaller or equal, without half characters at its end. */
+/** A text that is smaller or equal, and does not end within a surrogate pair. */
 function cutDownwards(text: string): Bound {
   const points = cut(text);
   return { bytes: Buffer.from(points ?? text, 'utf8'), isExact: points === undefined };
 }
 
-/** A larger text: the last character that can be incremented is, and the rest is cut off. */
+/** A text that is larger or equal: if it is cut, the last character that can be incremented is, and the rest is dropped. */
 function cutUpwards(text: string): Bound | undefined {
   const kept = cut(text);
   if (kept === undefined) return { bytes: Buffer.from(text, 'utf8'), isExact: true };
@@ -143,13 +143,13 @@ function cutUpwards(text: string): Bound | undefined {
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const raised = (last.codePointAt(0) ?? 0) + 1;
     if (raised > LAST_CODE_POINT) continue;
-    // After U+D7FF come the surrogates, which are written as U+FFFD, a larger character.
+    // U+D7FF becomes a surrogate, which is written as U+FFFD, a larger character.
     return { bytes: Buffer.from(points.join('') + String.fromCodePoint(raised), 'utf8'), isExact: false };
   }
   return undefined;
 }
 
-/** The beginning of a text that is too long for a bound; undefined if it is short enough. */
+/** The start of a text that is too long for a bound; undefined if it is short enough. */
 function cut(text: string): string | undefined {
   if (text.length <= LONGEST) return undefined;
   const isPair = isSurrogate(text.charCodeAt(LONGEST - 1)) && text.charCodeAt(LONGEST - 1) < 0xdc00;

@@ -1,9 +1,9 @@
 import { Bytes, writeThrift } from './bytes.ts';
 import type { Compression } from './compression.ts';
 import { ENCODING } from './group.ts';
-import { type Chunk, type FileColumn, type Leaf, type LeafType, leavesOf, MAGIC, type PlacedGroup } from './types.ts';
+import { type Chunk, type EncodedGroup, type FileColumn, type Leaf, type LeafType, leavesOf, MAGIC } from './types.ts';
 
-/** The writer of the file. Readers use it for known bugs; we use it to recognize files that are not ours to replace. */
+/** The writer of the file. Readers use it to work around known bugs; we use it to recognize foreign files, which we do not replace. */
 export const CREATED_BY = 'tributary version 1';
 
 const CODEC: Readonly<Record<Compression, number>> = { snappy: 1, gzip: 2, zstd: 6 };
@@ -12,31 +12,31 @@ const VERSION = 1;
 /** Bounds follow the order of the column's type; without this, readers do not trust the bounds of text. */
 const TYPE_ORDER = { field_1: {} };
 
-/** The metadata entry that repeats the positions of groups and footer, so that a truncated or altered file is detected. */
-export const PLACES = 'tributary.places';
+/** The metadata entry that repeats the offsets of row groups and footer, to detect a truncated or altered file. */
+export const POSITIONS = 'tributary.places';
 
-export const placesText = (groups: ReadonlyArray<{ start: number; end: number }>, footerAt: number): string =>
+export const positionsText = (groups: ReadonlyArray<{ start: number; end: number }>, footerAt: number): string =>
   [...groups.map(({ start, end }) => `${start}-${end}`), footerAt].join();
 
-interface Places {
+interface Positions {
   /** The groups, none of them empty. */
   starts: readonly number[];
   footerAt: number;
 }
 
-/** The groups, the length, and MAGIC again. Groups stand one after the other, unless `places` says where. */
+/** Encodes the footer, its length and MAGIC. Without `positions` the row groups follow one another. */
 export function encodeFooter(
   columns: readonly FileColumn[],
-  groups: readonly PlacedGroup[],
+  groups: readonly EncodedGroup[],
   metadata: Readonly<Record<string, string>>,
-  places?: Places,
+  positions?: Positions,
 ): Uint8Array {
   const leaves = leavesOf(columns);
   const filled = groups.filter(({ rows }) => rows > 0);
-  const { starts, footerAt } = places ?? oneAfterAnother(filled);
+  const { starts, footerAt } = positions ?? oneAfterAnother(filled);
   const placed = filled.map((group, i) => groupEntry(leaves, group, starts[i] as number));
   const ranges = filled.map(({ length }, i) => ({ start: starts[i] as number, end: (starts[i] as number) + length }));
-  const entries = Object.entries({ ...metadata, [PLACES]: placesText(ranges, footerAt) });
+  const entries = Object.entries({ ...metadata, [POSITIONS]: positionsText(ranges, footerAt) });
   const out = new Bytes();
   writeThrift(out, {
     field_1: VERSION,
@@ -52,7 +52,7 @@ export function encodeFooter(
   return out.getBytes();
 }
 
-function oneAfterAnother(groups: readonly PlacedGroup[]): Places {
+function oneAfterAnother(groups: readonly EncodedGroup[]): Positions {
   let footerAt = MAGIC.length;
   const starts = groups.map(({ length }) => {
     footerAt += length;
@@ -61,9 +61,9 @@ function oneAfterAnother(groups: readonly PlacedGroup[]): Places {
   return { starts, footerAt };
 }
 
-function groupEntry(leaves: readonly Leaf[], { chunks, rows, length }: PlacedGroup, start: number) {
+function groupEntry(leaves: readonly Leaf[], { chunks, rows, length }: EncodedGroup, start: number) {
   if (chunks.length !== leaves.length)
-    throw new Error(`a group of ${chunks.length} columns cannot stand in a file of ${leaves.length}`);
+    throw new Error(`a row group of ${chunks.length} columns does not fit a file of ${leaves.length}`);
   return {
     field_1: leaves.map((leaf, i) => chunkEntry(leaf, chunks[i] as Chunk, start)),
     field_2: BigInt(chunks.reduce((sum, { unpacked }) => sum + unpacked, 0)),
@@ -110,7 +110,7 @@ const PHYSICAL: Readonly<Record<LeafType, number>> = {
 
 const [REQUIRED, OPTIONAL] = [0, 1] as const;
 
-/** The logical type, written twice: many readers only know the older form. Integers, doubles and booleans need none. */
+/** The logical type, written in both forms: many readers only know the older one. Integers, doubles and booleans need none. */
 const MEANING: Partial<Record<LeafType, { converted: number; logical: object }>> = {
   text: { converted: 0, logical: { field_1: {} } },
   json: { converted: 19, logical: { field_12: {} } },
@@ -131,7 +131,7 @@ function schemaEntry({ name, type, nullable, fieldId }: Leaf) {
   };
 }
 
-/** Whether its groups can be copied into a file with these columns: kinds and order have to be the same. */
+/** Whether the file's row groups can be copied into a file with these columns: names, kinds and order have to be the same. */
 export function fitsSchema(file: { columns: readonly FileColumn[] }, columns: readonly FileColumn[]): boolean {
   const there = leavesOf(file.columns);
   const wanted = leavesOf(columns);

@@ -5,21 +5,21 @@ import { type Compression, type Pack, packer } from './compression.ts';
 import { bitsFor, boundsOf, type Dictionary, findDictionary, PUT } from './encodings.ts';
 import {
   type Chunk,
+  type EncodedGroup,
   type FileColumn,
   type Leaf,
   leavesOf,
-  type PlacedGroup,
   type Stored,
   type StoredLeaf,
   storeLeaf,
 } from './types.ts';
 
-/** Encodes rows, each with a value for every column, as a row group. Without rows it has no bytes, and the footer omits it. */
+/** Encodes rows, each with a value for every column, as a row group. A row group without rows is empty and omitted from the footer. */
 export async function encodeGroup(
   columns: readonly FileColumn[],
   rows: ReadonlyArray<readonly Value[]>,
   compression: Compression,
-): Promise<PlacedGroup & { bytes: Uint8Array }> {
+): Promise<EncodedGroup & { bytes: Uint8Array }> {
   if (rows.length === 0) return { rows: 0, length: 0, chunks: [], bytes: new Uint8Array() };
   const pack = await packer(compression);
   const out = new Bytes();
@@ -37,10 +37,10 @@ export const ENCODING = { plain: 0, runs: 3, dictionary: 8 } as const;
 const DATA_PAGE = 0;
 const DICTIONARY_PAGE = 2;
 
-/** Readers decompress whole pages: long values are split into several, which keeps their memory small. */
+/** Readers decompress whole pages: long values are split into several pages to keep the readers' memory small. */
 const PAGE_BYTES = 1024 * 1024;
 
-/** Appends one leaf of a group to `out`, and returns its description. */
+/** Appends the column chunk of a leaf to `out` and returns its description. */
 function writeChunk(
   out: Bytes,
   leaf: Leaf,
@@ -67,7 +67,7 @@ function writeChunk(
     const { entries } = dictionary;
     page(encodeEntries(leaf, dictionary), DICTIONARY_PAGE, { field_7: { field_1: entries.length, field_2: plain } });
     dataAt = out.offset;
-    dataPage(encodePlaces(leaf, stored, dictionary), rows.length, ENCODING.dictionary);
+    dataPage(encodeIndexes(leaf, stored, dictionary), rows.length, ENCODING.dictionary);
   } else {
     for (const { body, values } of plainPages(leaf, stored)) dataPage(body, values, plain);
   }
@@ -92,12 +92,12 @@ function encodeEntries({ type }: Leaf, { entries }: Dictionary): Uint8Array {
   return out.getBytes();
 }
 
-function encodePlaces(leaf: Leaf, { levels }: StoredLeaf, { entries, places }: Dictionary): Uint8Array {
+function encodeIndexes(leaf: Leaf, { levels }: StoredLeaf, { entries, indexes }: Dictionary): Uint8Array {
   const out = new Bytes();
   const width = bitsFor(entries.length);
   putLevels(out, leaf, levels);
   out.appendUint8(width);
-  writeRuns(out, places, width);
+  writeRuns(out, indexes, width);
   return out.getBytes();
 }
 
@@ -122,7 +122,7 @@ function* plainPages(leaf: Leaf, { levels, values }: StoredLeaf): Generator<{ bo
   }
 }
 
-/** Which rows have a value; not written for a column that is never null. */
+/** Writes the definition levels, which a column without nulls does not have. */
 function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
   if (!nullable) return;
   const runs = new Bytes();
@@ -132,7 +132,7 @@ function putLevels(out: Bytes, { nullable }: Leaf, levels: Uint8Array): void {
 
 const LONGEST_MS = 25;
 
-/** Called between columns: yields to other work, such as renewing leases, if the last time was a while ago. */
+/** Call it between columns: it yields to other work, such as renewing leases, if the last time was a while ago. */
 export function createYield(): () => Promise<void> {
   let began = performance.now();
   return async () => {

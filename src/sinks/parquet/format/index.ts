@@ -1,7 +1,6 @@
 /**
- * Reads and writes Parquet without touching a disk or a network; `types.ts` explains the terms. Our own, because groups that did not
- * change are copied from file to file as bytes, which no writer on npm can, and because it encodes about twice as fast as the
- * fastest of them (`npm run bench:parquet`).
+ * Reads and writes Parquet in memory; `types.ts` explains the terms. Our own, because it copies unchanged row groups from file to file as
+ * bytes, which no writer on npm can, and because it encodes about twice as fast as the fastest of them (`npm run bench:parquet`).
  */
 export type { Compression } from './compression.ts';
 export { compareText } from './encodings.ts';
@@ -11,11 +10,10 @@ export { type AnyFile, type ReadableFile, readAny, readFooter, readGroup, Unread
 export {
   type ByteSource,
   type Chunk,
+  type EncodedGroup,
   type FileColumn,
   leavesOf,
   MAGIC,
   type ParquetFile,
-  type PlacedGroup,
-  type Range,
   type StoredGroup,
 } from './types.ts';

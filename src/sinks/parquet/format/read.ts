@@ -3,7 +3,7 @@ import { Fault, RetryLater } from '../../../model/errors.ts';
 import type { Compression } from './compression.ts';
 import { parseMetadata, readValues } from './decode.ts';
 import { PUT, plainBytes } from './encodings.ts';
-import { CREATED_BY, PLACES, placesText } from './footer.ts';
+import { CREATED_BY, POSITIONS, positionsText } from './footer.ts';
 import {
   type Bound,
   type ByteSource,
@@ -25,23 +25,23 @@ type Metadata = ReturnType<typeof parseMetadata>;
 type Element = Metadata['schema'][number];
 
 export interface ReadableFile extends ParquetFile {
-  /** As hyparquet gives it: the groups in the same order. */
+  /** As parsed by hyparquet, with the row groups in the same order. */
   footer: Metadata;
 }
 
-/** Enough for the footer of most files, so that one request suffices. */
+/** Large enough for the footer of most files, so that one request suffices. */
 const TAIL_BYTES = 128 * 1024;
 /** The footer's length, four bytes, and MAGIC. */
 const ENDING = 8;
 
-/** Reads a file's description. Throws if the file is damaged or was written by another program: neither may be merged or replaced. */
+/** Reads a file's footer. Throws if the file is damaged or foreign: neither may be merged or replaced. */
 export async function readFooter(source: ByteSource): Promise<ReadableFile> {
   const footer = await readEnding(source);
   try {
     return readMetadata(source, parseMetadata(footer), source.size - footer.length);
   } catch (error) {
     if (error instanceof Fault) throw error;
-    // Recovery: none; the error says how to get the file's rows back.
+    // Recovery: the error tells how to get the file's rows back.
     throw torn(source, 'its footer cannot be read', error);
   }
 }
@@ -50,9 +50,10 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
   if (!metadata.created_by?.startsWith(WRITER)) throw foreign(source, `it says ${metadata.created_by ?? 'nothing'}`);
   const columns = readColumns(source, metadata);
   const groups = metadata.row_groups.map((group) => readStoredGroup(source, columns, metadata, group));
-  const { [PLACES]: places, ...entries } = readEntries(metadata);
-  if (places !== placesText(groups, footerAt)) throw torn(source, 'bytes are missing in it, or too many');
-  checkPlaces(source, groups, footerAt);
+  const pairs = metadata.key_value_metadata?.map(({ key, value }) => [key, value ?? '']) ?? [];
+  const { [POSITIONS]: positions, ...entries }: Record<string, string> = Object.fromEntries(pairs);
+  if (positions !== positionsText(groups, footerAt)) throw torn(source, 'bytes are missing in it, or too many');
+  checkPositions(source, groups, footerAt);
   const rows = groups.reduce((sum, group) => sum + group.rows, 0);
   if (rows !== Number(metadata.num_rows)) throw torn(source, 'its groups do not add up to its rows');
   return { footerAt, columns, rows, metadata: entries, groups, footer: metadata };
@@ -60,7 +61,7 @@ function readMetadata(source: ByteSource, metadata: Metadata, footerAt: number):
 
 export type AnyFile = Awaited<ReturnType<typeof readAny>>;
 
-/** A Parquet file of another writer: it can be read, and nothing of it is taken for granted. */
+/** Opens a Parquet file of any writer, without our checks of its footer. */
 export async function readAny(source: ByteSource) {
   const footer = parseMetadata(await readEnding(source));
   return {
@@ -82,7 +83,8 @@ async function readEnding(source: ByteSource): Promise<Uint8Array> {
     source.read(0, MAGIC.length),
     source.read(Math.max(0, size - TAIL_BYTES), size),
   ]);
-  if (!isMagic(head) || !isMagic(tail.subarray(-MAGIC.length))) throw torn(source, 'it does not begin and end as one');
+  if (!isMagic(head) || !isMagic(tail.subarray(-MAGIC.length)))
+    throw torn(source, 'it lacks the magic bytes at its start or end');
   const length = new DataView(tail.buffer, tail.byteOffset + tail.length - ENDING).getUint32(0, true) + ENDING;
   if (length > size - MAGIC.length) throw torn(source, 'its footer would be longer than the file');
   return length <= tail.length ? tail.subarray(-length) : source.read(size - length, size);
@@ -90,8 +92,8 @@ async function readEnding(source: ByteSource): Promise<Uint8Array> {
 
 const isMagic = (bytes: Uint8Array): boolean => Buffer.compare(bytes, MAGIC) === 0;
 
-/** Groups lie between MAGIC and the footer, in any order and with gaps, but must not overlap. */
-function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {
+/** Row groups lie between MAGIC and the footer, in any order and with gaps, but must not overlap. */
+function checkPositions(source: ByteSource, groups: readonly StoredGroup[], footerAt: number): void {
   let at = MAGIC.length;
   for (const { start, end } of [...groups].sort((a, b) => a.start - b.start)) {
     if (start < at) throw torn(source, 'its groups overlap');
@@ -100,7 +102,7 @@ function checkPlaces(source: ByteSource, groups: readonly StoredGroup[], footerA
   if (at > footerAt) throw torn(source, 'its groups reach into its footer');
 }
 
-/** The footer in our own types: the inverse of `footer.ts`. */
+/** The footer's columns in our own types: the inverse of `footer.ts`. */
 function readColumns(source: ByteSource, metadata: Metadata): FileColumn[] {
   const columns = metadata.schema
     .slice(1)
@@ -126,9 +128,6 @@ function kindOf({ type, converted_type: meaning }: Element): Kind | undefined {
   if (type !== 'BYTE_ARRAY') return undefined;
   return meaning === 'UTF8' ? 'text' : meaning === 'JSON' ? 'json' : undefined;
 }
-
-const readEntries = ({ key_value_metadata: entries = [] }: Metadata): Record<string, string> =>
-  Object.fromEntries(entries.map(({ key, value }) => [key, value ?? '']));
 
 type GroupEntry = Metadata['row_groups'][number];
 type ChunkEntry = NonNullable<GroupEntry['columns'][number]['meta_data']>;
@@ -195,35 +194,33 @@ function restoreEnd(type: LeafType, value: unknown): Value {
   return Buffer.from(value as Uint8Array).toString('utf8');
 }
 
-/** A damaged or foreign file: replacing it could lose its rows. Once it is gone, the next run succeeds. */
+/** A damaged or foreign file, which we do not replace, because that could lose its rows. Once it is gone, the next run succeeds. */
 export class UnreadableFile extends RetryLater {}
 
-function torn(source: ByteSource, why: string, cause?: unknown): UnreadableFile {
-  return new UnreadableFile(`${nameOf(source)} is not a whole Parquet file: ${why}`, {
+function torn({ name }: ByteSource, why: string, cause?: unknown): UnreadableFile {
+  return new UnreadableFile(`${name} is not a complete Parquet file: ${why}`, {
     kept: 'the file as it is',
     next: 'move it away and run again, or run verify --repair: what it held is read again',
     ...(cause !== undefined && { cause }),
   });
 }
 
-function foreign(source: ByteSource, why: string): UnreadableFile {
-  return new UnreadableFile(`${nameOf(source)} was not written by Tributary: ${why}`, {
+function foreign({ name }: ByteSource, why: string): UnreadableFile {
+  return new UnreadableFile(`${name} was not written by Tributary: ${why}`, {
     kept: 'the file as it is',
     next: 'move it out of the lake and run again, or run verify --repair, which removes it',
   });
 }
 
-const nameOf = ({ name }: ByteSource): string => name ?? 'a file of the lake';
-
-/** For more columns than this the whole group is read at once: in a bucket every column would be a request of its own. */
+/** From this many columns on, the row group is read in one request: in a bucket every column would be a request of its own. */
 const MANY = 4;
 
-/** The rows of a group, with a value for every column of the file, or for the named ones in the order of the names. */
+/** Reads the rows of a row group, with all columns of the file or the named ones in that order. */
 export async function readGroup(source: ByteSource, file: ReadableFile, group: StoredGroup, names?: readonly string[]) {
   const kinds = new Map(file.columns.map(({ name, kind }) => [name, kind]));
   const wanted = (names ?? [...kinds.keys()]).map((name) => {
     const kind = kinds.get(name);
-    if (kind === undefined) throw new Error(`${source.name ?? 'the file'} has no column ${name}`);
+    if (kind === undefined) throw new Error(`${source.name} has no column ${name}`);
     return { name, kind };
   });
   const isWhole = !names || names.length >= MANY;
@@ -234,7 +231,7 @@ export async function readGroup(source: ByteSource, file: ReadableFile, group: S
     try {
       return await source.read(start, end);
     } catch (error) {
-      // Recovery: the caller's; it must not be reported as a damaged file.
+      // Recovery: the caller's. A read error must not be reported as a damaged file.
       failure = error;
       throw error;
     }
@@ -243,7 +240,7 @@ export async function readGroup(source: ByteSource, file: ReadableFile, group: S
     return await readValues(file.footer, file.groups.indexOf(group), wanted, read);
   } catch (error) {
     if (error === failure) throw error;
-    // Recovery: none; the error says how to get the file's rows back.
+    // Recovery: the error tells how to get the file's rows back.
     throw torn(source, `a group of ${group.rows} rows at byte ${group.start} cannot be read`, error);
   }
 }

@@ -1,31 +1,31 @@
 import type { Kind, Value } from '../../../model/columns.ts';
 import type { Compression } from './compression.ts';
 
-/** A file is MAGIC, row groups, and a footer. Positions in a group are relative to its start: it can be moved. */
+/** A file is MAGIC, row groups and a footer. Offsets in a row group are relative to its start, so that it can be moved. */
 export interface FileColumn {
   name: string;
-  /** The values of JSON are its text: parsing it only to write it again would be the larger part of a rewrite. */
+  /** JSON values are text: parsing them only to write them again would be most of the cost of a rewrite. */
   kind: Kind;
   nullable: boolean;
-  /** For Iceberg, which identifies columns by id: one for each leaf (see `Leaf`). */
+  /** Iceberg's field ids, one for each leaf (see `Leaf`). */
   fieldIds?: readonly number[];
 }
 
-/** A bound of a column within a group, in the bytes that Parquet compares by. */
+/** A bound of a column within a row group, in Parquet's plain encoding. */
 export interface Bound {
   bytes: Uint8Array;
-  /** False if a long text was cut: then the bound lies beyond the value. */
+  /** False if a long text was cut: then the bound is beyond the value. */
   isExact: boolean;
 }
 
-/** One leaf (see `Leaf`) of one group, as the footer describes it. */
+/** A column chunk: one leaf (see `Leaf`) of one row group, as the footer describes it. */
 export interface Chunk {
-  /** Relative to the group's first byte. */
+  /** Relative to the row group's first byte. */
   at: number;
   length: number;
   /** The size of the pages and their headers without compression. */
   unpacked: number;
-  /** From the group's first byte; undefined without a dictionary. */
+  /** Relative to the row group's first byte; undefined without a dictionary. */
   dictionaryAt: number | undefined;
   dataAt: number;
   compression: Compression;
@@ -36,22 +36,22 @@ export interface Chunk {
   max: Bound | undefined;
 }
 
-/** A group with its position in a file: everything the footer needs. */
-export interface PlacedGroup {
+/** A row group as the footer describes it, without its position in the file. */
+export interface EncodedGroup {
   rows: number;
   length: number;
   /** In the order of the leaves. */
   chunks: readonly Chunk[];
 }
 
-/** The range of a column's values. For long text these bounds include all values, but need not be values themselves. */
+/** The range of a column's values. Bounds of long text include all values but need not be values themselves. */
 export interface Range {
   min: Value;
   max: Value;
 }
 
-/** A group of an existing file: its bytes can be copied into another file with the same columns. */
-export interface StoredGroup extends PlacedGroup {
+/** A row group of an existing file. Its bytes can be copied into another file with the same columns. */
+export interface StoredGroup extends EncodedGroup {
   start: number;
   end: number;
   /** By name: columns of text, integers and instants with at least one value. */
@@ -59,7 +59,7 @@ export interface StoredGroup extends PlacedGroup {
 }
 
 export interface ParquetFile {
-  /** The start of the footer; it ends with the file. */
+  /** The offset of the footer, which extends to the end of the file. */
   footerAt: number;
   columns: readonly FileColumn[];
   rows: number;
@@ -69,7 +69,7 @@ export interface ParquetFile {
 
 /** Random access to bytes: a file, or an object in S3. */
 export interface ByteSource {
-  readonly name?: string;
+  readonly name: string;
   readonly size: number;
   read(start: number, end: number): Promise<Uint8Array>;
 }
@@ -79,19 +79,19 @@ export const MAGIC: Uint8Array = Buffer.from('PAR1', 'latin1');
 /**
  * A leaf is a column of Parquet. Each of our columns is one leaf, except numbers, which are two.
  *
- * A number of JSON is a double or, from 2^53 on, an exact integer of any length. No Parquet type holds both: DOUBLE rounds
- * 9007199254740993, and DECIMAL has no room for 0.0033333333333333335 beside it. As text they would be exact, and every sum in a BI
+ * A JSON number is a double or, from 2^53 on, an exact integer of any length. No Parquet type holds both: DOUBLE rounds
+ * 9007199254740993, and DECIMAL has no room for 0.0033333333333333335 beside it. Text would be exact, but every sum in a BI
  * tool would break the day a column of integers gets its first fraction. So a number is stored as a DOUBLE, and if that is not
- * exact, `_exact_<name>` has all the digits. Columns of the service never begin with an underscore.
+ * exact, `_exact_<name>` has all digits. Columns of the service never begin with an underscore.
  */
 export interface Leaf {
   name: string;
   type: LeafType;
   nullable: boolean;
   fieldId?: number | undefined;
-  /** The index of the file's column that it belongs to. */
+  /** The index of the file's column that the leaf belongs to. */
   column: number;
-  /** The stored form of a value; null for none, undefined for a value that is not of this column's kind. */
+  /** The stored form of a value; null for no value, undefined for a value that is not of this column's kind. */
   store: (value: Value) => Stored | null | undefined;
 }
 
@@ -136,7 +136,7 @@ function storeDouble(value: Value): number | null | undefined {
 
 const storeDigits = (value: Value): string | null => (typeof value === 'bigint' ? String(value) : null);
 
-/** One leaf of a group: which rows have a value (1) and which none (0), and the values without the gaps. */
+/** The data of one leaf in a row group: a level per row, 1 with a value and 0 without, and the values without gaps. */
 export interface StoredLeaf {
   levels: Uint8Array;
   values: Stored[];
@@ -158,13 +158,13 @@ export function storeLeaf({ name, type, column, nullable, store }: Leaf, rows: R
   return { levels, values };
 }
 
-/** An integer is a number if that is exact, else a bigint. */
+/** A number if exact, else a bigint. */
 export function restoreInteger(value: bigint): number | bigint {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
 }
 
-/** A double carries microseconds up to 2^43 ms from 1970; instants beyond are whole milliseconds. */
+/** A double holds microseconds up to 2^43 ms from 1970; instants beyond are whole milliseconds. */
 const EXACT_MICROS = 2n ** 43n * 1000n;
 
 export const restoreInstant = (micros: bigint): number =>

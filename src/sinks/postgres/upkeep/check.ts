@@ -6,7 +6,7 @@ import { type Viewed, viewsOf } from '../views.ts';
 import { findViewFaults } from './keep-views.ts';
 import { ensureSchema } from './prepare.ts';
 
-/** Tries out what a commit does, in a transaction that is rolled back: create, write, read. */
+/** Tests the operations of a commit (create, write, read) in a transaction that is rolled back. */
 export async function checkPostgres(warehouse: Viewed & { db: Database }, subject: string, place: string) {
   const { db, schema } = warehouse;
   const findings: Finding[] = [];
@@ -14,12 +14,12 @@ export async function checkPostgres(warehouse: Viewed & { db: Database }, subjec
     findings.push(await versionFinding(db, subject, place));
     await tryOut(db, schema);
     findings.push(ok(subject, `schema ${schema}: can create, write and read`));
-    const locked = await tablesNotOurs(db, schema);
-    if (locked.length > 0) {
+    const unwritable = await unwritableTables(db, schema);
+    if (unwritable.length > 0) {
       findings.push({
         level: 'fault',
         subject,
-        says: `may not write ${locked.map((table) => `${schema}.${table}`).join(', ')}`,
+        says: `may not write ${unwritable.map((table) => `${schema}.${table}`).join(', ')}`,
         fix: `grant select, insert, update, delete on all tables in schema ${quoteIdent(schema)} to this user, or make it their owner`,
         fixBy: 'config',
       });
@@ -45,7 +45,7 @@ async function tryOut(db: Database, schema: string): Promise<void> {
   }
 }
 
-async function tablesNotOurs(db: Database, schema: string): Promise<string[]> {
+async function unwritableTables(db: Database, schema: string): Promise<string[]> {
   const rows = await db.query<{ name: string }>(sql`
     select c.relname as name from pg_class c
     where c.relnamespace = to_regnamespace(${quoteIdent(schema)}) and c.relkind in ('r', 'p')

@@ -9,12 +9,12 @@ import { isKnown } from '../merge.ts';
 import { bringUpToDate, describeTable, entityTable, formatOf, lockSchema, type Present } from '../table.ts';
 
 /**
- * From the events that name them, without a request: each is as its newest event shows it, so that a count of clicks may be older. Thorough:
- * every one that is gone; else only where a source has none at all, which is a look at the index.
+ * Restores links and customers from the events that name them, without a request: each is as its newest event shows it, so counters may be
+ * older. Thorough: restores every one that is gone; else only if the source has none at all, which the index tells.
  */
 export function refillEntities(db: Database, schema: string, source: string, isThorough: boolean): Promise<Refilled[]> {
   return db.transaction(async (tx) => {
-    // The streams of a source find the loss at the same time.
+    // The streams of a source detect the loss at the same time.
     await tx.query(lockSchema(schema));
     const events = await eventTables(tx, schema);
     const refilled: Refilled[] = [];
@@ -35,7 +35,7 @@ async function eventTables(tx: Queryable, schema: string) {
   const found: Array<{ stream: Stream; present: Present }> = [];
   for (const name of STREAM_NAMES) {
     const present = await describeTable(tx, schema, name);
-    // A table of somebody else's in the place of ours is refused when it is prepared.
+    // `prepare` refuses a foreign table in the place of ours.
     if (present?.is_table && NEEDED.every((column) => column in present.columns))
       found.push({ stream: STREAMS[name], present });
   }
@@ -50,7 +50,7 @@ function insertMissing(
   const [table, key] = [nameIn(schema, entity.name), raw(quoteIdent(entity.key))];
   const list = raw(entity.columns.map(({ name }) => quoteIdent(name)).join(', '));
   const rowsOf = ({ stream, present }: (typeof from)[number]): string => {
-    // A table that is not brought up to date yet lacks the newest columns, or has them narrower.
+    // A table that is not up to date yet may lack the newest columns or have narrower types.
     const columns = entity.columns.map(({ name, kind }) => {
       const type = POSTGRES_TYPES[kind];
       return present.columns[name] === formatOf(type) ? `t.${quoteIdent(name)}` : `null::${type}`;

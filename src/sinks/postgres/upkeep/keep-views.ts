@@ -3,14 +3,14 @@ import type { Queryable } from '../../../cursor/database/index.ts';
 import { nameIn, quoteIdent, quoteLiteral, raw, type Sql, sql } from '../../../cursor/database/sql.ts';
 import type { View } from '../../views/view.ts';
 
-/** A view that is not as it should be, and could not be made so. Nothing but the view itself suffers. */
+/** A view that is out of date and could not be replaced. Nothing but the view itself is affected. */
 export interface ViewFault {
   view: string;
   says: string;
   fix: string;
 }
 
-/** A view is no reason to lose a row: what cannot be put right is named, and everything else goes on. */
+/** Creates or replaces outdated views. A view that fails is reported and everything else continues: rows must not be lost for a view. */
 export async function keepViews(tx: Queryable, schema: string, views: readonly View[]): Promise<ViewFault[]> {
   const faults: ViewFault[] = [];
   const present = await describeViews(tx, schema, views);
@@ -21,7 +21,7 @@ export async function keepViews(tx: Queryable, schema: string, views: readonly V
     try {
       await makeView(tx, schema, view, there);
     } catch (error) {
-      // Recovery: the view stays as it is. Only what Postgres says of the view itself: a lost connection ends the transaction.
+      // Recovery: the view stays as it is. Only for errors about the view itself: a lost connection ends the transaction.
       const fault = faultOf(error, schema, view);
       if (!fault) throw error;
       await tx.query(sql`rollback to savepoint a_view`);
@@ -36,8 +36,8 @@ export async function findViewFaults(db: Queryable, schema: string, views: reado
   return views.flatMap((view) => {
     const there = present.get(view.name);
     if (!there || isCurrent(view, there)) return [];
-    const says = `${schema}.${view.name} is not the view that this version makes`;
-    return [{ view: view.name, says, fix: 'the next sync puts it right, or says why it cannot' }];
+    const says = `${schema}.${view.name} differs from the view that this version creates`;
+    return [{ view: view.name, says, fix: 'the next sync replaces it, or reports why it cannot' }];
   });
 }
 
@@ -47,7 +47,7 @@ async function makeView(tx: Queryable, schema: string, view: View, present: Pres
   try {
     await tx.query(definition);
   } catch (error) {
-    // Recovery: `replace` keeps columns as they are. A view of ours with other columns is made anew, with the grants it had.
+    // Recovery: `create or replace` cannot change columns. A view of ours is dropped and created again, with its grants.
     if ((error as { code?: string }).code !== OTHER_COLUMNS || !SHAPE.test(present?.comment ?? '')) throw error;
     await tx.query(sql`rollback to savepoint a_view; drop view ${name}`);
     await tx.query(definition);
@@ -57,7 +57,7 @@ async function makeView(tx: Queryable, schema: string, view: View, present: Pres
 }
 
 interface Grant {
-  /** Null: everybody. */
+  /** Null: public. */
   role: string | null;
   privilege: string;
   isGrantable: boolean;
@@ -65,7 +65,7 @@ interface Grant {
 
 interface PresentView {
   comment: string | null;
-  /** Of what Postgres holds of the view: `create or replace` by somebody else leaves our comment. */
+  /** A digest of the stored view definition: `create or replace` by somebody else leaves our comment. */
   rule: string;
   grants: Grant[];
 }
@@ -73,7 +73,7 @@ interface PresentView {
 const GRANTS = `jsonb_build_object('role', case when a.grantee = 0 then null else a.grantee::regrole::text end,
   'privilege', a.privilege_type, 'isGrantable', a.is_grantable)`;
 
-/** Eight digits of what Postgres holds of the view `c`. */
+/** Eight digits of a digest of the stored definition of the view `c`. */
 const RULE = `(select left(md5(string_agg(r.ev_action::text, '' order by r.oid)), 8) from pg_rewrite r where r.ev_class = c.oid)`;
 
 async function describeViews(db: Queryable, schema: string, views: readonly View[]): Promise<Map<string, PresentView>> {
@@ -85,7 +85,7 @@ async function describeViews(db: Queryable, schema: string, views: readonly View
   return new Map(found.map((view) => [view.name, view]));
 }
 
-/** Who may read everything that a new view shows may read the view. */
+/** Grants for a new view: roles that may read everything that it reads may read the view. */
 function grantsBeside(tx: Queryable, schema: string, { reads }: View): Promise<Grant[]> {
   return tx.query<Grant>(sql`
     select case when a.grantee = 0 then null else a.grantee::regrole::text end as role, 'SELECT' as privilege, false as "isGrantable"
@@ -95,16 +95,16 @@ function grantsBeside(tx: Queryable, schema: string, { reads }: View): Promise<G
     group by a.grantee having count(distinct c.oid) = ${reads.length}`);
 }
 
-/** `regrole` has quoted the name where that is needed. */
+/** `regrole` has already quoted the name if needed. */
 const grantOn = (name: Sql, { role, privilege, isGrantable }: Grant): Sql =>
   raw(`grant ${privilege} on ${name} to ${role ?? 'public'}${isGrantable ? ' with grant option' : ''}`);
 
 const SHAPE = /Shape ([0-9a-f]{12})(?:\/([0-9a-f]{8}))?\.$/;
 
-/** The comment carries a digest of our text and one of what Postgres made of it, so that a view that is up to date is left alone. */
+/** The comment has a digest of our text and one of Postgres' stored definition, so that a view that is up to date is not replaced. */
 const viewComment = ({ doc, query }: View): string => `${doc} Shape ${digestOf(query)}.`;
 
-/** Adds the second digest to the comment, once the view is there. */
+/** Adds the second digest to the comment, after the view is created. */
 const addRule = (schema: string, { name }: View): string => `
   do $do$ declare c record; begin
     select oid, obj_description(oid, 'pg_class') as comment into c from pg_class
@@ -114,7 +114,7 @@ const addRule = (schema: string, { name }: View): string => `
 
 const digestOf = (query: string): string => createHash('sha256').update(query).digest('hex').slice(0, 12);
 
-/** A view that a DBA made from `schema --format sql` has no second digest. */
+/** A view that a DBA created from `schema --format sql` has no second digest. */
 function isCurrent({ query }: View, { comment, rule }: PresentView): boolean {
   const [, text, made = rule] = SHAPE.exec(comment ?? '') ?? [];
   return text === digestOf(query) && made === rule;
@@ -133,7 +133,7 @@ export function viewDefinition(schema: string, view: View): string {
 
 const OTHER_COLUMNS = '42P16';
 
-/** What Postgres refuses of a view: others hang on it, it has other columns, is no view, or belongs to somebody else; a table lost a column. */
+/** Errors about a view: other objects depend on it, it has other columns, is no view, or has another owner; a table lost a column. */
 const FIXES: Readonly<Record<string, string>> = {
   '2BP01': 'drop what uses it, run again, and create that again',
   [OTHER_COLUMNS]: 'rename or drop it, and run again',
