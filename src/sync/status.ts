@@ -137,7 +137,7 @@ function toStatus(
     uncertifiedWindows: open.length,
     uncertified: open.slice(0, MOST_LISTED).map(({ start, end, note, tries, read_at }) => ({
       ...{ start: toIso(start), end: toIso(end), reason: note, tries },
-      nextTryAt: toIso(read_at + restMs(tries)),
+      nextTryAt: toIso(Math.max(now, read_at + restMs(tries))),
     })),
     parkedWindows: open.filter(({ tries }) => tries >= MOST_TRIES).length,
     byHandWindows: windows.filter(({ note }) => note === BY_HAND).length,

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -28,12 +29,14 @@ interface Setup {
   url?: string | undefined;
   key?: string;
   plan?: string;
+  /** A line of YAML. */
+  sinks?: string;
   env?: Record<string, string>;
 }
 
-const written = ({ baseUrl = sandbox.baseUrl, plan = 'pro', url }: Setup): Promise<string> =>
+const written = ({ baseUrl = sandbox.baseUrl, plan = 'pro', url, sinks = '' }: Setup): Promise<string> =>
   place.config(
-    `sources: { main: { baseUrl: "${baseUrl}", apiKey: "\${KEY}", plan: ${plan} } }\n${url ? `state: { url: "${url}" }\n` : ''}`,
+    `sources: { main: { baseUrl: "${baseUrl}", apiKey: "\${KEY}", plan: ${plan} } }\n${url ? `state: { url: "${url}" }\n` : ''}${sinks}`,
   );
 
 type Line = { level: string; subject: string; says: string; fix?: string };
@@ -71,6 +74,14 @@ describe('doctor', () => {
     expect(await schemas()).toEqual(before);
     expect(sandbox.service.log.entries.length - asked).toBe(1);
     expect((await place.files()).dir).toEqual(['t.yaml']);
+  });
+
+  it('passes before the first sync with a sink of each type', async () => {
+    const sinks = `sinks: { lake: { type: parquet, path: data/lake }, tables: { type: iceberg, warehouse: data/iceberg } }`;
+    const { code, findings } = await doctor({ sinks });
+    expect([code, findings.filter(({ level }) => level === 'fault')]).toEqual([0, []]);
+    expect(findings.map(({ subject }) => subject)).toEqual(expect.arrayContaining(['sink lake', 'sink tables']));
+    await rm(join(place.dir, 'data'), { recursive: true });
   });
 
   it('starts an embedded Postgres as a check, and removes it again', async () => {

@@ -241,5 +241,6 @@ const shortened = (filters: string): string =>
   filters.length > MOST_OF_FILTERS ? `${filters.slice(0, MOST_OF_FILTERS)}…` : filters;
 
 function describeUncertified({ reason, tries, nextTryAt, ...range }: StreamStatus['uncertified'][number]): string {
-  return `not certified: ${rangeOf(range)}: ${reason ?? 'no reason is known'} (${tries === 1 ? 'tried once' : `tried ${tries} times`}, again ${minute(nextTryAt)})`;
+  const again = `tried ${tries === 1 ? 'once' : `${tries} times`}, again ${minute(nextTryAt)}`;
+  return `not certified: ${rangeOf(range)}: ${reason ?? 'no reason is known'} (${tries === 0 ? 'the next sync reads it' : again})`;
 }

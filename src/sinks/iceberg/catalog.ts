@@ -29,6 +29,9 @@ const TABLES = raw(`
     catalog_name varchar(255) not null, namespace varchar(255) not null, property_key varchar(255) not null,
     property_value varchar(1000) not null, primary key (catalog_name, namespace, property_key));`);
 
+/** Postgres: there is no such schema, or no such function. */
+const NO_FUNCTION = ['3F000', '42883'];
+
 /** The catalog in the state's own database: a table changes in the same transaction as ledger and cursor. */
 export function createSqlCatalog(): Catalog {
   // A version never changes, so the latest one of each table is cached.
@@ -44,10 +47,16 @@ export function createSqlCatalog(): Catalog {
 
   const currentOf = async ({ state, namespace }: Warehouse, table: string): Promise<string | null> => {
     // Not by to_regclass: after a wait for an advisory lock it may use a stale cache of this connection.
-    const [row] = await state.query<{ location: string | null }>(
-      sql`select tributary.iceberg_location(${CATALOG}, ${namespace}, ${table}) as location`,
-    );
-    return row?.location ?? null;
+    try {
+      const [row] = await state.query<{ location: string | null }>(
+        sql`select tributary.iceberg_location(${CATALOG}, ${namespace}, ${table}) as location`,
+      );
+      return row?.location ?? null;
+    } catch (error) {
+      // Recovery: the first sync creates the function. Until then `doctor` finds no table.
+      if (NO_FUNCTION.includes((error as { code?: string }).code ?? '')) return null;
+      throw error;
+    }
   };
 
   const findUnnamed = async (warehouse: Warehouse, table: string): Promise<Version | undefined> => {

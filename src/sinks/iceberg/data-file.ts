@@ -1,5 +1,5 @@
 import type { Value } from '../../model/columns.ts';
-import { StopStream } from '../../model/errors.ts';
+import { RetryLater } from '../../model/errors.ts';
 import { type LakeRow, META, openParquet } from '../files/partition-file.ts';
 import { whileStaged } from '../files/store/store.ts';
 import { type Piece, writeFile } from '../files/write-file.ts';
@@ -56,10 +56,10 @@ export const openDataFile = (warehouse: Warehouse, data: DataFile) =>
     return { ...file, columns };
   });
 
-export const missingDataFile = (location: string): StopStream =>
-  new StopStream(`${location} belongs to an Iceberg table and is not there`, {
+export const missingDataFile = (location: string): RetryLater =>
+  new RetryLater(`${location} belongs to an Iceberg table and is not there`, {
     kept: 'the catalog as it is',
-    next: 'bring the file back from a backup; or erase the source with `tributary forget` and backfill',
+    next: 'tributary sync --recount finds what was lost and reads it again; or restore the file from a backup',
   });
 
 /** Decodes a bound. Bounds of all other types compare bytewise. */
