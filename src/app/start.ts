@@ -20,7 +20,7 @@ import type { Closers } from './resources.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
 export interface StartOptions extends Omit<WorkerAppOptions, 'beside' | 'onBug'> {
-  /** Called with the page's URL, and with a link that signs in. */
+  /** Called with the page's URL when the server listens. */
   onListening?(url: string, room: ControlRoom): void;
   liveTimings?: LiveTimings;
   /** The folder of the generated token, if the config names none. */
@@ -28,7 +28,7 @@ export interface StartOptions extends Omit<WorkerAppOptions, 'beside' | 'onBug'>
 }
 
 export interface ControlRoom {
-  /** With the token after the `#`, which no server or proxy sees. Undefined: the config names the tokens. */
+  /** Signs in: the token is after the `#`, which no server or proxy sees. Undefined if the config defines the tokens. */
   link: string | undefined;
   reload(http: Config['http']): Promise<void>;
 }
@@ -56,7 +56,7 @@ export async function runStartApp({
       metrics = createMetrics(deps);
       closers.push(() => metrics?.close());
       const { token: _, tokens: __, ...settings } = config.http;
-      const ownIn = async (http: Config['http']) => (namesTokens(http) ? undefined : ownToken(tokenFolder));
+      const ownIn = async (http: Config['http']) => (definesTokens(http) ? undefined : ownToken(tokenFolder));
       const own = await ownIn(config.http);
       const server = await serveHttp(deps, metrics, {
         ...settings,
@@ -76,7 +76,7 @@ export async function runStartApp({
   });
 }
 
-const namesTokens = ({ token, tokens }: Config['http']): boolean =>
+const definesTokens = ({ token, tokens }: Config['http']): boolean =>
   token !== undefined || Object.keys(tokens).length > 0;
 
 const tokensIn = ({ token: named, tokens }: Config['http'], token = named): Token[] => [

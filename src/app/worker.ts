@@ -14,7 +14,7 @@ import { type Closers, withClosers } from './resources.ts';
 export interface WorkerAppOptions extends Pick<WorkerDeps, 'log' | 'signal' | 'onRun' | 'onBug' | 'timings'> {
   config: Config;
   onReady?(about: { streams: number; queue: string; state: string }): void;
-  /** Something that runs beside the worker, such as its web page. */
+  /** Starts something that runs alongside the worker, such as the control room. */
   beside?(app: WorkerApp, closers: Closers): Promise<void>;
 }
 

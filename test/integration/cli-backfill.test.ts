@@ -22,7 +22,7 @@ describe('backfill', () => {
     expect(priced.stdout).toMatch(/^main\/clicks +1 +0% /m);
     expect((await backfill(...OLDER, '--plan')).stdout.split('\n')[0]).toBe(priced.stdout.split('\n')[0]);
     const { stdout: clipped } = await backfill('--from', day(3), '--to', day(-1), '--dry-run');
-    expect(clipped).toMatch(/^up to \S+ \S+: syncs read what is younger once it has settled$/m);
+    expect(clipped).toMatch(/^up to \S+ \S+: syncs read newer events once they have settled$/m);
     expect(priced.stdout).not.toContain('younger');
     expect(await backfill('--from', day(3), '--to', day(-2), '--dry-run')).toMatchObject({
       code: 2,

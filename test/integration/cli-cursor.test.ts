@@ -80,7 +80,7 @@ describe('cursor', () => {
       'copy',
       '--force',
     );
-    expect([code, stderr]).toEqual([0, 'warning: --force gives up the proof: events may be missing for good\n']);
+    expect([code, stderr]).toEqual([0, 'warning: --force gives up the proof: events may be missing permanently\n']);
     expect(stdout).toMatch(/^main\/sales +copy +\d{4}-\S+ \S+ +\d{4}-\S+ \S+$/m);
     const noted = await db.query({ text: 'select sink from tributary.windows where note = $1', values: [BY_HAND] });
     expect(noted).toEqual([{ sink: 'copy' }]);
@@ -91,7 +91,7 @@ describe('cursor', () => {
 
   it.each([
     [['set', 'clicks', '--to', '400d'], 'is before the start of this stream'],
-    [['set', 'clicks', '--to', '2999-01-01'], '--to lies in the future'],
+    [['set', 'clicks', '--to', '2999-01-01'], '--to is in the future'],
     [['set', 'clicks', '--to', 'last week'], '--to is not a date'],
     [['set', 'clicks'], "required option '--to <DATE>' not specified"],
     [['reset', 'clicks', '--source', 'other'], 'there is no source "other"'],

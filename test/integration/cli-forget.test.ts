@@ -126,7 +126,7 @@ describe('tributary forget', () => {
     const { code, stdout, stderr } = await forget('--source', 'other', '--everything', '--yes');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^attribution\.clicks +40$/m);
-    expect(stdout).toMatch(/^the source is gone$/m);
+    expect(stdout).toMatch(/^the source was removed$/m);
     expect(stderr).toContain('note: other is still in the config: the next sync reads it again\n');
     expect([await count('other'), await count('main')]).toEqual([0, 40]);
 

@@ -18,7 +18,7 @@ describe('when a stream is read', () => {
   });
 
   it.each([
-    ['both', 'every: 1m, cron: "0 6 * * *"', 'streams.clicks.cron: stands beside every: keep one of them'],
+    ['both', 'every: 1m, cron: "0 6 * * *"', 'streams.clicks.cron: cannot be combined with every: keep one of them'],
     ['a broken line', 'cron: "0 6 * *"', 'streams.clicks.cron: must have five fields'],
     ['a zone without a line', 'timezone: UTC', 'streams.clicks.timezone: is only for cron'],
     ['no such zone', 'cron: "0 6 * * *", timezone: Mars', 'streams.clicks.timezone: is not a time zone'],

@@ -73,11 +73,11 @@ export const registerCursor = command('cursor', {
       async run(context, names: string[], options: CursorOptions) {
         const [streams, to] = [parseStreams(names), parseDateOption('--to', options.to)];
         if (to > Date.now())
-          throw new ConfigError('--to lies in the future', {
-            next: 'give a moment that has passed: nothing later can be complete',
+          throw new ConfigError('--to is in the future', {
+            next: 'give a time in the past: nothing later can be complete',
           });
         const force = options.force === true;
-        if (force) context.terminal.err('warning: --force gives up the proof: events may be missing for good\n');
+        if (force) context.terminal.err('warning: --force gives up the proof: events may be missing permanently\n');
         return change(context, streams, options, { to, force });
       },
     },
@@ -110,7 +110,7 @@ async function change(
   context: Context,
   streams: readonly StreamName[],
   options: CursorOptions,
-  /** Undefined: back to the beginning. */
+  /** Undefined: reset. */
   move?: Move,
 ): Promise<ExitCode> {
   const { terminal } = context;
@@ -129,11 +129,11 @@ async function change(
     if (options.dryRun) {
       const table = fittedTable(COLUMNS, feeds, terminal.columns);
       const body = { cursors: feeds.map(reportFeed), dryRun: true };
-      return show(context, options, body, () => `${table}\n\nwould be forgotten; nothing was changed`);
+      return show(context, options, body, () => `${table}\n\nwould be reset; nothing was changed`);
     }
     if (!move) {
       const names = feeds.map(({ source, stream, sink }) => `${source}/${stream} in ${sink}`).join(', ');
-      await confirm(context, `Forget how far ${names} has come, and read everything again?`, options);
+      await confirm(context, `Reset ${names} and read everything again?`, options);
     }
     if (move) for (const feed of feeds) await checkMove(state, feed, move);
     for (const feed of feeds) {
@@ -164,11 +164,11 @@ function describeChange(before: readonly KnownFeed[], after: readonly KnownFeed[
   const rows = before.map((feed) => {
     const { source, stream, sink } = feed;
     const [now] = chooseFeeds(after, { source, streams: [stream], sink });
-    return [`${source}/${stream}`, sink, throughOf(feed), now ? throughOf(now) : 'forgotten'];
+    return [`${source}/${stream}`, sink, throughOf(feed), now ? throughOf(now) : 'reset'];
   });
   const streams = [...new Set(before.map(({ stream }) => stream))].join(' ');
   return [
-    table(['stream', 'sink', 'it was', 'it is'], rows, columns),
+    table(['stream', 'sink', 'before', 'after'], rows, columns),
     '',
     `times in UTC · next: tributary sync ${streams}`,
   ].join('\n');

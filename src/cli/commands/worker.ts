@@ -22,7 +22,7 @@ export const registerWorker = command('worker', {
   run: work,
 });
 
-/** A run that does not end must not keep the process alive: its lease expires, and what it read is read again. */
+/** A run that hangs must not keep the process alive: its lease expires, and another run reads its window again. */
 const EXIT_WITHIN_MS = 24_000;
 
 async function work(context: Context, options: Options): Promise<ExitCode> {
@@ -53,7 +53,7 @@ export function exitInTime(signal: AbortSignal): void {
 
 const reporters = ({ terminal, document }: Context, { json }: Options) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
-    terminal.err(`at work on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
+    terminal.err(`working on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
   onRun: (report: StreamReport) => terminal.out(json ? document(runJson(report), { isLine: true }) : runLine(report)),
 });
 
@@ -100,7 +100,7 @@ const PORT = parseWhole('port', 65_535, { meant: ' (any free port)' });
 export const registerStart = command('start', {
   does: 'run the worker and the control room: page, API, health, metrics',
   options: [
-    ['--port <N>', 'where the control room listens (default: http.port of the config, 7070)', PORT],
+    ['--port <N>', 'port of the control room (default: http.port of the config, 7070)', PORT],
     ...(['config', 'json'] as const),
   ],
   more: START_EXAMPLES,
@@ -128,7 +128,7 @@ async function start(context: Context, options: Options & { port?: number }): Pr
       onHangUp(signal, async () => {
         try {
           await room.reload(environment.config(path).config.http);
-          log.warn({}, 'the tokens of the control room were read again');
+          log.warn({}, 'the tokens of the control room were reloaded');
         } catch (error) {
           // Recovery: the previous tokens stay in use; the log says why.
           if (!(error instanceof Fault)) throw error;

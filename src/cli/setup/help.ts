@@ -5,7 +5,7 @@ import { HELP_FILE } from '../help.ts';
 import { loadProgram, run } from '../program.ts';
 import { createTerminal, type Terminal } from '../terminal.ts';
 
-/** The last step of the build: writes the help of every command into one file, as the commands themselves print it. */
+/** The last step of the build: writes the help of every command, as the command prints it, into one file. */
 export async function writeHelp(): Promise<void> {
   const noAction: Action = () => async () => {};
   const program = await loadProgram([], noAction, printTo([]));

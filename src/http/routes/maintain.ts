@@ -90,7 +90,7 @@ export const maintainRoutes = (deps: Deps): Route[] => [
       const to = chooseDate('to', body.to);
       if (to > Date.now())
         throw new HttpError(409, 'to lies in the future', {
-          next: 'give a moment that has passed: nothing later can be complete',
+          next: 'give a time in the past: nothing later can be complete',
         });
       return change(deps, body, { to, force });
     },

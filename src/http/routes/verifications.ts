@@ -249,7 +249,7 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
 function jobOf(deps: Deps, body: z.infer<typeof VerifyRequest>) {
   const { source, streams, sink, repair, between } = body;
   if (between && repair)
-    throw new HttpError(409, 'two sinks cannot repair each other', { next: 'leave out repair, or between' });
+    throw new HttpError(409, '--repair cannot be combined with --between', { next: 'leave out repair, or between' });
   return {
     jobs: chooseStreams(deps.streams, { source, streams }).map(({ job }) => job),
     sinks: chooseSinks(deps.sinks, sink),

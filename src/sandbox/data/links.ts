@@ -7,7 +7,7 @@ const PROGRAM_IDS = ['prog_affiliates', 'prog_ambassadors'] as const;
 const DAY = 86_400_000;
 const LINKS = 96;
 
-/** Every kind of link that a filter can tell apart: root domains, tenants, partners, folders, tags, utm, tests. */
+/** Every kind of link that filters distinguish: root domains, tenants, partners, folders, tags, utm, tests. */
 export function generateLinks(random: Random, now: number, historyStart: number, count = LINKS): Link[] {
   const tags = ['launch', 'evergreen', 'paid', 'influencer', 'internal'].map(
     (name): Tag => ({ id: random.id('tag_'), name, color: random.pick(COLORS) }),
@@ -64,7 +64,7 @@ function generatePartners(random: Random): Partner[] {
   }));
 }
 
-/** Null in a field that the contract calls a required string means "never"; `render.ts` decides how to write that. */
+/** Null in a field that the contract defines as a required string means "never"; `shape.ts` decides how to write that. */
 function unfilteredFields(random: Random, index: number, now: number): JsonObject {
   const iso = (at: number): string => new Date(at).toISOString();
   const preview = index % 6 === 0;

@@ -104,7 +104,7 @@ export const syncNow = ({ source, stream }, kind = 'main') =>
 /** @type {Readonly<Record<BackfillAction, { name: string, done: string }>>} */
 const ACTIONS = {
   pause: { name: 'Pause', done: 'is paused; what is being read is finished first' },
-  resume: { name: 'Resume', done: 'goes on' },
+  resume: { name: 'Resume', done: 'is resumed' },
   cancel: { name: 'Cancel', done: 'is cancelled; what it has read stays' },
   retry: { name: 'Retry', done: 'reads its failed windows again' },
 };
