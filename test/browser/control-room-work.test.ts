@@ -66,7 +66,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     await number.fill(asked);
     await number.press('Enter');
     await said.getByText(/^Record \d+ was dropped/).waitFor();
-    await page.getByText('Nothing was set aside.').waitFor();
+    await page.getByText('No records have been set aside.').waitFor();
     expect(await page.evaluate('document.activeElement?.id')).toBe('main');
     await page.locator('#quarantined').waitFor({ state: 'hidden' });
   });
