@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await whole.click();
     expect(await whole.isVisible()).toBe(false);
     await page.getByRole('link', { name: 'Arrival' }).click();
-    await page.getByText('First syncs brought 41,603 further rows, which are not drawn.').waitFor();
+    await page.getByText('First syncs added 41,603 more rows, which the chart omits.').waitFor();
     const asked = page.waitForRequest((request) => /api\/rows\?.*per=hour/.test(request.url()));
     await page.getByRole('link', { name: '48 hours' }).click();
     await asked;

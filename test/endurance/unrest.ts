@@ -116,11 +116,11 @@ export async function killServers(
 
 /** It was started while a server was away, and said so: whoever looks after it starts it again. */
 const isTurnedAway = ({ child, said }: Member): boolean =>
-  child.exitCode === TRY_AGAIN && !said().includes('at work on');
+  child.exitCode === TRY_AGAIN && !said().includes('working on');
 
 /** On a busy machine, loading takes longer than leaving may take. */
 async function untilAtWork({ child, said }: Member): Promise<void> {
-  while (!said().includes('at work on') && child.exitCode === null) await sleep(200);
+  while (!said().includes('working on') && child.exitCode === null) await sleep(200);
 }
 
 /** Returns what was wrong with how it left. */

@@ -85,7 +85,7 @@ describe('cursor', () => {
     const noted = await db.query({ text: 'select sink from tributary.windows where note = $1', values: [BY_HAND] });
     expect(noted).toEqual([{ sink: 'copy' }]);
     expect((await tributary('status')).stdout).toContain(
-      'main/sales: windows called complete by hand in copy, unread: 1\n',
+      'main/sales: windows marked complete by hand in copy, never read: 1\n',
     );
   });
 

@@ -108,7 +108,7 @@ describe('tributary init', () => {
       { after: 'first sync begin?', type: '01/10/2026\r' },
       { after: 'since: must be a date', type: '7d\r' },
       { after: 'URL of your Postgres?', type: '\r' },
-      { after: 'Further indexes', type: 'link, all\r' },
+      { after: 'Additional indexes', type: 'link, all\r' },
       { after: 'indexes: has no all', type: 'link, customer\r' },
       { after: 'Also write Parquet files?', type: '\r' },
     ];
