@@ -15,11 +15,8 @@ export function variables(): Environment {
   for (const [name, path] of Object.entries(process.env)) {
     const variable = /^(\w+)_FILE$/.exec(name)?.[1];
     if (!variable || !path || process.env[variable]) continue;
-    Object.defineProperty(filled, variable, {
-      enumerable: true,
-      configurable: true,
-      get: () => readSecret(name, path),
-    });
+    const get = () => readSecret(name, path);
+    Object.defineProperty(filled, variable, { enumerable: true, configurable: true, get });
   }
   return filled;
 }
@@ -73,11 +70,10 @@ export function createLog({ level, print }: { level: string; print?: (text: stri
     throw new ConfigError('TRIBUTARY_LOG is not a log level', { next: `use one of: ${LEVELS.join(', ')}` });
   }
   const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
-  return heard(
-    print
-      ? pino(options, { write: (json) => print(readableLine(json)) })
-      : pino(options, pino.destination({ fd: 2, sync: true })),
-  );
+  const target = print
+    ? { write: (json: string) => print(readableLine(json)) }
+    : pino.destination({ fd: 2, sync: true });
+  return heard(pino(options, target));
 }
 
 interface LogLine {

@@ -47,9 +47,7 @@ export function chooseLinks(config: Config, { source: only, streams = [] }: Choi
   if (chosen.length > 0 || !streams.includes('links')) return chosen;
   throw new ConfigError(
     `${only === undefined ? 'no source of the config lists' : `source "${only}" does not list`} links`,
-    {
-      next: 'add links: { every: 1d } to the source',
-    },
+    { next: 'add links: { every: 1d } to the source' },
   );
 }
 

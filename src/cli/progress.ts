@@ -37,10 +37,8 @@ export function createBackfillLine(
     const share = budgetShare();
     const budget = share === undefined ? [] : [`budget ${Math.round(share * 100)}%`];
     const bar = `${'█'.repeat(Math.floor(done * BAR)).padEnd(BAR, '░')} ${percentOf(done)}`;
-    const rows = counted(
-      total(all, (one) => one.rows),
-      'row',
-    );
+    const read = total(all, (one) => one.rows);
+    const rows = counted(read, 'row');
     const requests = `${figure(total(all, (one) => one.requests))} req`;
     const pace = paceOf(all, streams, began);
     return [

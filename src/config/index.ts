@@ -25,9 +25,7 @@ export function loadConfig(path: string, env: Environment, options?: ReadOptions
     const code = error instanceof Error && 'code' in error ? error.code : error;
     const says =
       code === 'ENOENT' ? `there is no config file ${path}` : `the config file ${path} cannot be read (${code})`;
-    throw new ConfigError(says, {
-      next: 'write one with tributary init, or name yours with --config FILE',
-    });
+    throw new ConfigError(says, { next: 'write one with tributary init, or name yours with --config FILE' });
   }
   return parseConfig(text, path, env, options);
 }

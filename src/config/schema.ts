@@ -128,6 +128,9 @@ const links = z
   })
   .transform(({ maxLag, ...rest }) => ({ ...rest, maxLag: maxLag ?? 2 * rest.every + HOUR_MS }));
 
+/** `when` of checks that also run if other keys have faults, so that all are reported at once. */
+const isMapping = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
+
 const source = z
   .strictObject({
     baseUrl: baseUrl('address of the service: https, or http on a loopback host'),
@@ -149,8 +152,7 @@ const source = z
         if (key === 'plan' || Number.isFinite(value.requestsPerSecond))
           context.addIssue({ code: 'custom', path: [key], message });
     },
-    // Also when other keys have faults: all are reported at once.
-    { when: ({ value }) => typeof value === 'object' && value !== null },
+    { when: isMapping },
   )
   .transform((value) => ({ ...value, requestsPerSecond: budgetOf(value).value ?? 0 }));
 
@@ -173,8 +175,7 @@ const privacy = z
     path: ['salt'],
     error:
       'is missing: hash needs a secret (openssl rand -hex 32 makes one), or the hashes could be reversed by trying every address',
-    // Also when other keys have faults: all are reported at once.
-    when: ({ value }) => typeof value === 'object' && value !== null,
+    when: isMapping,
   });
 
 const alerts = z.strictObject({

@@ -205,5 +205,5 @@ export function createSessions(
   };
 }
 
-/** A digest of a session, which is safe to store because it grants nothing. */
-export const digestOf = (id: string): string => createHash('sha256').update(id).digest('base64url');
+/** A digest of a secret, which is safe to store because it grants nothing. */
+export const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url');

@@ -107,27 +107,24 @@ export const ApiError = named('ApiError', {
 });
 export type ApiError = z.infer<typeof ApiError>;
 
-const apiError = (status: number, message: string, kept?: string, next?: string): ApiError => ({
+const apiError = (status: number, message: string, { kept, next }: Pick<FaultDetails, 'kept' | 'next'>): ApiError => ({
   error: { status, message, kept: kept ?? null, next: next ?? null },
 });
 
-export const BUG = apiError(
-  500,
-  'this is a bug in tributary',
-  undefined,
-  'see the log of the server for details; please report it',
-);
+export const BUG = apiError(500, 'this is a bug in tributary', {
+  next: 'see the log of the server for details; please report it',
+});
 
 /** The response to an error. Undefined: the error is unexpected, and its message may contain anything. */
 export function errorAnswer(error: unknown): ApiError | undefined {
-  if (error instanceof Fault) return apiError(statusOf(error), error.message, error.kept, error.next);
+  if (error instanceof Fault) return apiError(statusOf(error), error.message, error);
   const { statusCode } = error as { statusCode?: unknown };
   if (typeof statusCode !== 'number' || statusCode < 400 || statusCode >= 500) return undefined;
-  return apiError(statusCode, WORDS[statusCode] ?? 'the request cannot be read', undefined, 'see /api/openapi.json');
+  return apiError(statusCode, MESSAGES[statusCode] ?? 'the request cannot be read', { next: 'see /api/openapi.json' });
 }
 
 /** For requests that Fastify refuses; its own messages are for programmers. */
-const WORDS: Readonly<Record<number, string>> = {
+const MESSAGES: Readonly<Record<number, string>> = {
   400: 'the request is not well-formed',
   413: 'the body is too large',
   414: 'the address is too long',

@@ -142,10 +142,12 @@ interface ConfiguredStream extends Pick<StreamJob, 'source' | 'stream'> {
   maxLagMs: number | undefined;
 }
 
+type Chosen<Name> = { source?: string | undefined; streams?: readonly Name[] | undefined };
+
 /** The streams that a request chose. An omitted choice means all; an unknown name is refused, not skipped. */
 export function chooseStreams(
   streams: readonly ConfiguredStream[],
-  { source, streams: wanted = [] }: { source?: string | undefined; streams?: readonly StreamName[] | undefined },
+  { source, streams: wanted = [] }: Chosen<StreamName>,
 ): ConfiguredStream[] {
   const sources = [...new Set(streams.map((one) => one.source))];
   if (source !== undefined && !sources.includes(source))
@@ -162,13 +164,8 @@ export function chooseStreams(
 }
 
 /** The streams that a request chose, as the audit trail names them. */
-export const targetOf = ({
-  source = '*',
-  streams = ['*'],
-}: {
-  source?: string | undefined;
-  streams?: string[] | undefined;
-}) => streams.map((name) => `${source}/${name}`).join(', ');
+export const targetOf = ({ source = '*', streams = ['*'] }: Chosen<string>): string =>
+  streams.map((name) => `${source}/${name}`).join(', ');
 
 export const warningsOf = (streams: ReadonlyArray<{ job: StreamJob }>): string[] =>
   streams.flatMap(({ job }) => job.warnings);

@@ -1,10 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../cursor/database/index.ts';
 import { sql } from '../cursor/database/sql.ts';
 import { Fault } from '../model/errors.ts';
-import type { Access, Visitor } from './access.ts';
+import { type Access, digestOf, type Visitor } from './access.ts';
 import { HttpError } from './answers.ts';
 import type { ControlDeps, Readiness } from './dependencies.ts';
 import { type Overview, readOverview } from './routes/overview.ts';
@@ -188,11 +188,7 @@ const changedTopics = (before: Fingerprints, after: Fingerprints): Topic[] =>
 const overviewFingerprint = (overview: Overview): string =>
   digest(JSON.stringify({ ...overview, now: '' }, (key, value) => (key === 'lagSeconds' ? 0 : value)));
 
-const digest = (text: string | null | undefined): string =>
-  createHash('sha256')
-    .update(text ?? '')
-    .digest('base64url')
-    .slice(0, 16);
+const digest = (text: string | null | undefined): string => digestOf(text ?? '').slice(0, 16);
 
 const MOST_SUBSCRIBERS = 200;
 const RETRY_SECONDS = 30;

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../model/window.ts';
 import type { Behaviour } from './behaviour.ts';
 import { generateLinks } from './data/links.ts';
 import { createRandom } from './data/random.ts';
@@ -11,7 +12,6 @@ type LinkListed = Listed & { link: Link };
 
 const MAX_PAGE_SIZE = 100;
 const SORTS = ['createdAt', 'updatedAt', 'clicks'] as const;
-const DAY = 86_400_000;
 
 /** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
 export function createLinkListing(
@@ -27,7 +27,7 @@ export function createLinkListing(
   /** Archives some links and expires others: both are listed like any other. */
   function withAge(link: Link, i: number): Link {
     if (i % 5 === 1) link.rest.archived = true;
-    if (i % 5 === 2) link.rest.expiresAt = new Date(historyStart - DAY).toISOString();
+    if (i % 5 === 2) link.rest.expiresAt = new Date(historyStart - DAY_MS).toISOString();
     return link;
   }
 

@@ -1,5 +1,6 @@
 import { parseInstant } from '../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import { DAY_MS, HOUR_MS } from '../model/window.ts';
 import type { Click, Customer, StoredEvent } from './data/types.ts';
 
 const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'] as const;
@@ -67,9 +68,6 @@ function readTimezone(given = 'UTC'): string {
   }
 }
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
-
 /** From start and end, the interval, or the default of 24 hours. */
 function readWindow({ text, oneOf }: ReturnType<typeof paramReader>, now: number): { start: number; end: number } {
   const interval = oneOf('interval', INTERVALS) ?? '24h';
@@ -86,7 +84,7 @@ function readTime(name: string, text: string, now: number): number {
   if (text === 'now') return now;
   const phrase = /^(\d+) (minute|hour|day|week)s? ago$/.exec(text);
   if (phrase) {
-    const unit = { minute: 60_000, hour: HOUR, day: DAY, week: 7 * DAY }[phrase[2] ?? ''] ?? 0;
+    const unit = { minute: 60_000, hour: HOUR_MS, day: DAY_MS, week: 7 * DAY_MS }[phrase[2] ?? ''] ?? 0;
     return now - Number(phrase[1]) * unit;
   }
   // The + of a UTC offset is decoded to a space in a query.
@@ -101,7 +99,7 @@ const DAYS = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '1y': 365 } as const;
 function startOf(interval: (typeof INTERVALS)[number], end: number, timezone: string): number {
   if (interval === 'all') return Number.MIN_SAFE_INTEGER;
   if (interval === 'mtd' || interval === 'qtd' || interval === 'ytd') return calendarStart(interval, end, timezone);
-  return end - DAYS[interval] * DAY;
+  return end - DAYS[interval] * DAY_MS;
 }
 
 /** The first instant of the month, quarter or year that holds the instant, on the calendar of the time zone. */

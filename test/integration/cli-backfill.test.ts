@@ -57,9 +57,7 @@ describe('backfill', () => {
     const { code, stdout } = await backfill('--from', day(3), '--to', day(-1));
     expect(code).toBe(0);
     expect(stdout.split('\n')[0]).toBe(`${day(3)} 00:00 to ${day(-1)} 00:00 UTC (exclusive)`);
-    expect(stdout.replace(/\n {9}/g, ' ')).toMatch(
-      /note {5}main\/clicks: read up to \S+ \S+: syncs read newer events/,
-    );
+    expect(stdout.replace(/\n {9}/g, ' ')).toMatch(/note {5}main\/clicks: read up to \S+ \S+: syncs read newer events/);
     const json = JSON.parse((await backfill('--from', day(3), '--to', day(-1), '--json')).stdout) as {
       streams: Array<{ from: string; to: string; certified: number }>;
     };

@@ -96,10 +96,7 @@ async function get(context: Context, streams: readonly StreamName[], options: Op
     checkSource(options.source, Object.keys(sources));
     return [];
   };
-  const feeds = chooseFeeds(await readState(context, options, nothing, knownFeeds), {
-    ...options,
-    streams,
-  });
+  const feeds = chooseFeeds(await readState(context, options, nothing, knownFeeds), { ...options, streams });
   const table = (): string => `${fittedTable(COLUMNS, feeds, context.terminal.columns)}\n\ntimes in UTC`;
   return show(context, options, { cursors: feeds.map(reportFeed) }, () =>
     feeds.length === 0 ? 'nothing has been synced yet' : table(),
@@ -167,9 +164,6 @@ function describeChange(before: readonly KnownFeed[], after: readonly KnownFeed[
     return [`${source}/${stream}`, sink, throughOf(feed), now ? throughOf(now) : 'reset'];
   });
   const streams = [...new Set(before.map(({ stream }) => stream))].join(' ');
-  return [
-    table(['stream', 'sink', 'before', 'after'], rows, columns),
-    '',
-    `times in UTC · next: tributary sync ${streams}`,
-  ].join('\n');
+  const changes = table(['stream', 'sink', 'before', 'after'], rows, columns);
+  return `${changes}\n\ntimes in UTC · next: tributary sync ${streams}`;
 }

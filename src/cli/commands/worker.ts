@@ -5,6 +5,7 @@ import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type Context, command, EXIT, type ExitCode, type Options, parseWhole } from '../command.ts';
+import { configFor } from '../config.ts';
 import { counted, figure, minute } from '../terminal.ts';
 
 const WORKER_EXAMPLES = `Examples:
@@ -26,8 +27,8 @@ export const registerWorker = command('worker', {
 const EXIT_WITHIN_MS = 24_000;
 
 async function work(context: Context, options: Options): Promise<ExitCode> {
-  const { terminal, log, signal } = context;
-  const config = await configOf(terminal, options.config ?? DEFAULT_CONFIG);
+  const { log, signal } = context;
+  const config = await loadConfig(context, options);
   exitInTime(signal);
   // Imported here: the help loads every command file, and should not wait for the queue's packages.
   const { runWorkerApp } = await import('../../app/worker.ts');
@@ -36,11 +37,10 @@ async function work(context: Context, options: Options): Promise<ExitCode> {
 }
 
 /** Prints warnings about the config and about connections without TLS: nobody runs `doctor` before every start. */
-async function configOf(terminal: Context['terminal'], path: string): Promise<Config> {
-  const { config, warnings } = environment.config(path);
+async function loadConfig({ terminal }: Context, options: Options): Promise<Config> {
+  const config = configFor({ terminal }, options);
   const { clearFindings } = await import('../../app/doctor.ts');
-  const clear = clearFindings(config).map(({ subject, says, fix }) => `${subject} ${says}: ${fix}`);
-  for (const warning of [...warnings, ...clear]) terminal.err(`note: ${warning}\n`);
+  for (const { subject, says, fix } of clearFindings(config)) terminal.err(`note: ${subject} ${says}: ${fix}\n`);
   return config;
 }
 
@@ -109,8 +109,7 @@ export const registerStart = command('start', {
 
 async function start(context: Context, options: Options & { port?: number }): Promise<ExitCode> {
   const { terminal, log, signal } = context;
-  const path = options.config ?? DEFAULT_CONFIG;
-  const read = await configOf(terminal, path);
+  const read = await loadConfig(context, options);
   const config = { ...read, http: { ...read.http, port: options.port ?? read.http.port } };
   exitInTime(signal);
   // Imported here: the web server and the queue take longer to load than all other commands together.
@@ -127,7 +126,7 @@ async function start(context: Context, options: Options & { port?: number }): Pr
       );
       onHangUp(signal, async () => {
         try {
-          await room.reload(environment.config(path).config.http);
+          await room.reload(environment.config(options.config ?? DEFAULT_CONFIG).config.http);
           log.warn({}, 'the tokens of the control room were reloaded');
         } catch (error) {
           // Recovery: the previous tokens stay in use; the log says why.

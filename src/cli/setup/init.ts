@@ -30,6 +30,8 @@ is not written. An existing file is never overwritten.`;
 
 type InitOptions = Answers & Options & { untested?: boolean };
 
+const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
+
 export const registerInit = command('init', {
   does: 'write a config by answering a few questions, and test it',
   options: [
@@ -37,7 +39,7 @@ export const registerInit = command('init', {
     new Option(
       '--plan <NAME>',
       'the plan of the workspace; the service requires business or higher and may refuse pro (403)',
-    ).choices(PLAN_NAMES.filter((p) => p !== 'free')),
+    ).choices(PLANS),
     ['--requests-per-second <N>', "required for enterprise; also to stay below the plan's rate"],
     ['--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)'],
     ['--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)'],
@@ -196,8 +198,6 @@ const everyFault = (answer: string): string | undefined =>
   answer === '' || isDuration(answer) ? undefined : 'must be a duration, such as 1d or 6h';
 
 const lakeFault = (answer: string): string | undefined => (answer === '' ? undefined : lakePathFault(answer));
-
-const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
 
 const QUESTIONS: readonly Question[] = [
   {

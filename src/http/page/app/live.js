@@ -100,7 +100,6 @@ const aged = (overview, seconds) => ({
   })),
 });
 
-/** The names of the server's sources. */
 export async function sourceNames() {
   const overview = (await latestOverview())();
   return [...new Set(overview.streams.map(({ source }) => source))];

@@ -2,8 +2,6 @@ import { html } from './dom.js';
 
 export const STREAMS = /** @type {const} */ (['clicks', 'leads', 'sales']);
 
-/** Formatting of numbers, durations and names. */
-
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 

@@ -88,9 +88,7 @@ export const run = {
       countsPanel('Fields that contradicted their alias', one.contradictions),
       countsPanel('Values that did not fit their column', one.typeMismatches),
       changes.length > 0 &&
-        panel('Schema changes', html`<ul>${changes.map((change) => html`<li>${change}</li>`)}</ul>`, {
-          key: 'schema',
-        }),
+        panel('Schema changes', html`<ul>${changes.map((change) => html`<li>${change}</li>`)}</ul>`, { key: 'schema' }),
     ].flat();
   },
 };
