@@ -36,7 +36,7 @@ function readSecret(name: string, path: string): string {
 export const logOfEnvironment = (print: (text: string) => void = (text) => void process.stderr.write(text)): Log =>
   createLog({ level: process.env.TRIBUTARY_LOG || 'warn', ...(process.stderr.isTTY && { print }) });
 
-/** For the S3 client, which reads credentials and region by itself. */
+/** For the S3 client, which reads credentials and region itself. */
 export function s3Settings(): { pathStyle: boolean } {
   // Suppresses the SDK's warning that its later versions will not support Node 20.
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';

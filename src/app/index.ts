@@ -89,12 +89,12 @@ export interface SyncAppOptions {
   /** The user confirmed that sources with a changed address are the same services. */
   adopt?: boolean;
   /** Shares the embedded server with the process that runs it: for work that yields to syncs. */
-  beside?: boolean;
+  attach?: boolean;
 }
 
 /** Opens what a sync needs, runs `work`, and closes everything. The choice is checked before anything is opened. */
 export async function withSyncApp<T>(
-  { config, log, choice = {}, adopt = false, beside = false }: SyncAppOptions,
+  { config, log, choice = {}, adopt = false, attach = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
   const parts = await loadParts();
@@ -103,7 +103,7 @@ export async function withSyncApp<T>(
   const sinks = parts.chooseSinks(config, choice.sink);
   return withClosers(async (closers) => {
     await openTraces(closers);
-    const app = await openState(config, { log, attach: beside }, closers);
+    const app = await openState(config, { log, attach }, closers);
     const addresses = addressesOf([...streams, ...links]);
     await (adopt ? adopted(app.state, addresses) : checkSources(app.state, addresses));
     await removeOldHistory(app.state, config.state.retention);
@@ -231,7 +231,7 @@ async function openState(config: Config, options: StateOptions, closers: Closers
     stateName: stateNameOf(config),
     /** With the password: for connections to that database, never for messages. */
     stateUrl: url,
-    /** Aborted, with the reason, when the embedded server is gone for good: otherwise a worker would look alive but do nothing. */
+    /** Aborted, with the reason, when the embedded server is gone permanently: otherwise a worker would look alive but do nothing. */
     lost,
   };
 }

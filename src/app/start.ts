@@ -19,7 +19,7 @@ import { STATE_DIR } from './index.ts';
 import type { Closers } from './resources.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
-export interface StartOptions extends Omit<WorkerAppOptions, 'beside' | 'onBug'> {
+export interface StartOptions extends Omit<WorkerAppOptions, 'alongside' | 'onBug'> {
   /** Called with the page's URL when the server listens. */
   onListening?(url: string, room: ControlRoom): void;
   liveTimings?: LiveTimings;
@@ -51,7 +51,7 @@ export async function runStartApp({
       onRun?.(report);
     },
     onBug: (where) => metrics?.broke(where),
-    async beside(app, closers) {
+    async alongside(app, closers) {
       const deps = controlDeps(config, app, { log: options.log, signal }, closers);
       metrics = createMetrics(deps);
       closers.push(() => metrics?.close());

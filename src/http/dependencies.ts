@@ -122,7 +122,7 @@ export interface ControlDeps {
   sinks: readonly Sink[];
   streams: readonly ConfiguredStream[];
   listings: ReadonlyArray<{ source: string; stream: 'links'; maxLagMs: number | undefined }>;
-  /** The API keys, each identified by its sources, never by itself. */
+  /** The API keys, each identified by its sources, never by the key. */
   keys: ReadonlyArray<{ hash: string; sources: readonly string[] }>;
   /** The tables for figures of links; undefined if the config has no Postgres sink. */
   warehouse: { name: string; db: Database; schema: string } | undefined;

@@ -98,7 +98,7 @@ function createApp({ basePath: base = '', trustProxy = false }: HttpOptions, ref
     // The time to send a request, not to answer it: slower clients only hold a connection.
     requestTimeout: 20_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 2000 },
-    // Server-sent events never end by themselves.
+    // Connections for server-sent events never end on their own.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 1000 },
     rewriteUrl: ({ url = '/' }) => (url.startsWith(`${base}/`) ? url.slice(base.length) : url),

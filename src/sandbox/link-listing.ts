@@ -46,7 +46,7 @@ export function createLinkListing(
     all: () => sorted().map(({ link }) => link),
     make(): Link {
       const [link] = generateLinks(random, now(), historyStart, 1);
-      if (!link) throw new Error('one link was asked for');
+      if (!link) throw new Error('generateLinks returns one link');
       changes += 1;
       quiet.push(Object.assign(link, { createdAt: now(), updatedAt: now() }));
       return link;

@@ -103,7 +103,7 @@ describe('tributary init', () => {
       { after: 'must be one of pro', type: 'pro\r' },
       { after: 'holds the key?', type: '\r' },
       { after: 'Which streams?', type: 'clicks\r' },
-      { after: 'All links', type: 'soon\r' },
+      { after: 'How often should', type: 'soon\r' },
       { after: 'links: must be a duration', type: '1d\r' },
       { after: 'first sync begin?', type: '01/10/2026\r' },
       { after: 'since: must be a date', type: '7d\r' },
@@ -114,7 +114,7 @@ describe('tributary init', () => {
     ];
     const { code, text } = await runOnTerminal(place, ['init'], { env, typed });
     expect(code, text).toBe(0);
-    expect(plain(text)).toContain(`${FILE} is written`);
+    expect(plain(text)).toContain(`${FILE} was written`);
     expect(longLines(plain(text))).toEqual([]);
     expect(text).not.toContain('Warning');
     const { sources, sinks } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config;

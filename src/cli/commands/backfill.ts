@@ -101,7 +101,7 @@ export const registerBackfill = command('backfill', {
     const request = { window: parseWindow(options), force: options.force === true };
     const config = configFor(context, options);
     const log = withRetryLines(context.log, context.terminal);
-    return withSyncApp({ config, log, choice, beside: true }, (app) => {
+    return withSyncApp({ config, log, choice, attach: true }, (app) => {
       if (options.dryRun || options.plan) return price(context, app, request, options);
       return (options.queue ? enqueue : backfill)(context, app, request, options);
     });

@@ -66,7 +66,7 @@ export const registerCursor = command('cursor', {
       takes: ['<stream...>', STREAMS],
       options: [
         new Option('--to <DATE>', 'a date, or how long ago: 2026-11-01, 7d').makeOptionMandatory(),
-        ['--force', 'also forward, over time that was never read'],
+        ['--force', 'also forward, over a range that was never read'],
         ...COMMON,
       ],
       more: SET,

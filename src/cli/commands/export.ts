@@ -26,7 +26,7 @@ const EXAMPLES = `Examples:
   tributary export leads --from yesterday --to today --out - | jq .event_name
 
 It keeps no state. If there is a state database, forgotten customers and clicks
-are left out. Exit code 0: the file has every event that the service shows; 4:
+are left out. Exit code 0: the file has every event that the service returns; 4:
 events may be missing. "certified" also means that no event can be added later,
 because the range ended longer ago than the settle time (10 minutes). --to is
 exclusive.`;

@@ -34,7 +34,7 @@ interface ForgetOptions extends Options {
 export const registerForget = command('forget', {
   does: 'erase a customer, a click or a whole source, and report what was erased',
   options: [
-    new Option('--source <NAME>', 'the source that it is in').makeOptionMandatory(),
+    new Option('--source <NAME>', 'the source to erase, or to erase from').makeOptionMandatory(),
     ['--customer <ID>', 'a customer, by its id'],
     ['--click <ID>', 'a click, by its id'],
     ['--everything', 'the whole source'],

@@ -33,8 +33,8 @@ const RETRY = `Examples:
   tributary quarantine retry 17 18
   tributary quarantine retry --all       after an upgrade
 
-Processes the kept records again. Those that are valid now are written to every
-sink and leave the quarantine; the rest stay, with their reasons.`;
+Processes the kept records again. Valid records are written to every sink and
+leave the quarantine; the rest stay, with their reasons.`;
 
 const DROP = `Examples:
   tributary quarantine drop 17

@@ -58,7 +58,7 @@ export const registerVerify = command('verify', {
     const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
     const config = configFor(context, options);
     const log = withRetryLines(context.log, context.terminal);
-    return withSyncApp({ config, log, choice, beside: true }, (app) => verify(context, app, window, options));
+    return withSyncApp({ config, log, choice, attach: true }, (app) => verify(context, app, window, options));
   },
 });
 

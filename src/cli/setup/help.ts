@@ -12,7 +12,7 @@ export async function writeHelp(): Promise<void> {
   const texts: Record<string, string> = {};
   for (const path of pathsOf(program)) {
     const lines: string[] = [];
-    const printed = { terminal: printTo(lines), signal: new AbortController().signal, createLog: nobodyLogs };
+    const printed = { terminal: printTo(lines), signal: new AbortController().signal, createLog: noLog };
     await run([...path, '--help'], printed);
     texts[path.join(' ')] = lines.join('\n');
   }
@@ -27,6 +27,6 @@ const pathsOf = (command: Command): string[][] => [
 const terminal = createTerminal(true);
 const printTo = (lines: string[]): Terminal => ({ ...terminal, out: (text) => void lines.push(text) });
 
-const nobodyLogs = (): never => {
+const noLog = (): never => {
   throw new Error('a help text needs no log');
 };

@@ -19,7 +19,7 @@ import { type Context, command, type ExitCode, type Options, parseStreams, show 
 import { canAsk, createPrompt, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
-  tributary init                     asks what it needs
+  tributary init                     prompts for the values
   tributary init --yes --base-url https://api.example.com --plan business
   tributary init --yes --base-url https://api.example.com --plan advanced \\
       --streams leads,sales --since 2026-01-01 --lake ./data/lake

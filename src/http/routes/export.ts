@@ -167,7 +167,7 @@ async function createDownload<T>(write: (target: ByteTarget) => Promise<T>, sign
 }
 
 async function drained(body: PassThrough, signal: AbortSignal): Promise<void> {
-  const late = setTimeout(() => body.destroy(new Error('nobody reads')), PATIENCE_MS);
+  const late = setTimeout(() => body.destroy(new Error('the client stopped reading')), PATIENCE_MS);
   try {
     await once(body, 'drain', { signal });
   } catch (cause) {
