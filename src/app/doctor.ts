@@ -90,7 +90,7 @@ export function clearFindings({ state, sinks, queue }: Config): Finding[] {
 
 const PLAIN_DATABASE = 'add ?sslmode=verify-full to its URL (and sslrootcert for a CA of your own)';
 
-/** Local folders that data goes to; other machines watch their own disks. */
+/** Local folders that receive data; other machines monitor their own disks. */
 function foldersOf({ state, sinks }: Config): string[] {
   const paths = Object.values(sinks).flatMap((sink) =>
     sink.type === 'parquet' ? [sink.path] : sink.type === 'iceberg' ? [sink.warehouse] : [],

@@ -23,7 +23,7 @@ export interface StartOptions extends Omit<WorkerAppOptions, 'alongside' | 'onBu
   /** Called with the page's URL when the server listens. */
   onListening?(url: string, room: ControlRoom): void;
   liveTimings?: LiveTimings;
-  /** The folder of the generated token, if the config names none. */
+  /** The folder of the generated token, if the config has none. */
   tokenFolder?: string;
 }
 
@@ -128,7 +128,7 @@ function controlDeps(
   };
 }
 
-/** The first sink with tables. */
+/** The first Postgres sink. */
 function warehouseOf({ sinks }: Config, open: (url: string | undefined) => Database): ControlDeps['warehouse'] {
   for (const [name, sink] of Object.entries(sinks)) {
     if (sink.type === 'postgres') return { name, db: open(sink.url), schema: sink.schema };

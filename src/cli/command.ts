@@ -45,7 +45,7 @@ export interface Options {
   to?: string;
 }
 
-/** As commander's `option()` takes them. */
+/** The arguments of commander's `option()`. */
 type OptionParts =
   | [flags: string, does: string, usual?: string]
   | [string, string, (text: string) => unknown, unknown?];
@@ -105,7 +105,7 @@ export function exitCodeOf(fault: Fault): ExitCode {
   return fault instanceof StopStream ? EXIT.refused : EXIT.incomplete;
 }
 
-/** Of several streams the most severe code wins: interrupted, then usage, refused, incomplete. */
+/** The most severe code of several streams: interrupted, then usage, refused, incomplete. */
 export function mostSevere(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [EXIT.interrupted, EXIT.usage, EXIT.refused, EXIT.incomplete];
   return order.find((code) => codes.includes(code)) ?? EXIT.done;
@@ -164,7 +164,7 @@ export function checkSource(name: string | undefined, known: Iterable<string>): 
   });
 }
 
-/** A date as people type it; the clock is this machine's. */
+/** Parses a date as people type it, relative to this machine's clock. */
 export function parseDateOption(flag: string, text: string, now: Instant = Date.now()): Instant {
   const instant = parseDate(text, now);
   if (instant !== undefined) return instant;

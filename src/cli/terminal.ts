@@ -16,14 +16,14 @@ export interface Terminal {
   err(text: string): void;
   /** Whether the reader of the results is still there: `| head` closes the pipe early. */
   hasReader(): boolean;
-  /** `err` is a terminal: lines may be rewritten in place. */
+  /** Whether `err` is a terminal, where lines may be rewritten in place. */
   isInteractive: boolean;
   /**
    * Sets a line at the bottom that is rewritten in place. Without a text, it removes the line; without a name, all lines. What `err`
    * prints appears above them. Does nothing if `err` is not a terminal.
    */
   live(name?: string, text?: string): void;
-  /** `out` is a terminal that accepts escape codes. */
+  /** Whether `out` is a terminal that accepts escape codes. */
   isScreen: boolean;
   columns: number;
   /** Resolves when the window of `out` changes its size. */
@@ -42,7 +42,7 @@ export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = p
     // A line that wraps could not be erased.
     stderr.write(`${erase}${text}${[...lines.values()].map((line) => line.slice(0, widthOf(stderr) - 1)).join('\n')}`);
   };
-  // A terminal of unknown width reports 0; the width is read each time, as it may be resized.
+  // A terminal of unknown width reports 0. The width is read each time, because the terminal may be resized.
   const widthOf = (stream: NodeJS.WriteStream): number => stream.columns || 80;
   const wrapFor = (stream: NodeJS.WriteStream, text: string): string =>
     stream.isTTY === true ? wrapLines(text, widthOf(stream)) : text;

@@ -82,7 +82,7 @@ function sizeFault(text: string): string | undefined {
 const NO_ALIAS = 'not an alias: put a value that begins with * in quotes';
 const NO_TAGS = 'YAML tags are not supported: put a value that begins with ! in quotes';
 
-/** The parser quotes the text at fault, which may be a secret: these errors get messages of our own. */
+/** Replaces the parser's messages that quote the text at fault, which may be a secret. */
 const MESSAGES: Partial<Record<YAMLError['code'], string>> = {
   TAB_AS_INDENT: 'is indented with a tab: use spaces',
   DUPLICATE_KEY: 'this key is a duplicate: keep one of the two',
@@ -132,7 +132,7 @@ function fillIn(document: Document, env: Environment, report: Report): void {
 function checkKey(node: Scalar, report: Report): void {
   const name = String(node.value);
   if (name.includes('${')) report(node, 'environment variables can be used in values, not in keys', 'form');
-  // As a key of a plain object it would vanish instead of being refused.
+  // In a plain object, this key would vanish instead of being refused.
   if (name === '__proto__') report(node, '__proto__: is not a key of the config', 'form');
 }
 

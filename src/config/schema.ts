@@ -85,7 +85,7 @@ const streamOf = (stream: StreamName) =>
 
 type Timing = Pick<z.output<ReturnType<typeof streamFields>>, 'every' | 'cron' | 'timezone' | 'maxLag' | 'settle'>;
 
-/** Settings that are valid alone and make no sense together. */
+/** Faults of settings that are valid alone, but not together. */
 function timingFaults({ every, cron, timezone, maxLag, settle }: Timing): Array<{ path: string; message: string }> {
   const faults: Array<{ path: string; message: string }> = [];
   if (cron !== undefined && every !== undefined)

@@ -62,7 +62,7 @@ export const keepSnapshots = z
   .prefault({})
   .describe('how far back readers can time-travel, and how long a query may take');
 
-/** Octal, as chmod takes it. YAML reads 0640 as the number 640. */
+/** Octal, as for chmod. YAML parses 0640 as the number 640. */
 export const fileMode = z
   .union([z.string(), z.number()], { error: 'must be an octal mode such as 0640' })
   .refine(
@@ -73,7 +73,7 @@ export const fileMode = z
   .optional()
   .describe('permissions of files in a folder, such as 0640; folders get matching ones; absent: set by the umask');
 
-/** An empty value is an unset variable: `${DATABASE_URL:-}`. */
+/** Empty text counts as absent, because `${DATABASE_URL:-}` is empty if the variable is not set. */
 export const optionalText = z
   .string()
   .optional()

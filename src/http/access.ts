@@ -59,7 +59,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     `${COOKIE}=${value}; Path=${basePath}/; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`;
 
   return {
-    /** By token or cookie; `wrong`: an unknown token. */
+    /** Identifies the client by token or cookie. `wrong`: the token is unknown. */
     identify(headers: IncomingHttpHeaders): Visitor | 'wrong' | undefined {
       const bearer = /^Bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
       if (bearer !== undefined) {
@@ -84,7 +84,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
         next: 'open it as http://localhost or http://127.0.0.1, or set http.token to use other names',
       });
     },
-    /** Throws unless the request came from our own page, or from a program with a token. */
+    /** Throws unless the request came from this server's page, or from a program with a token. */
     checkChange(headers: IncomingHttpHeaders, { session }: Visitor): void {
       if (!session) return;
       const given = String(headers['x-csrf-token'] ?? '');

@@ -115,7 +115,7 @@ async function idle(ms: number, signal: AbortSignal): Promise<void> {
 
 /** What the control room reads, and what it can start. */
 export interface ControlDeps {
-  /** A pool of its own: views must not wait for syncs, nor make syncs wait. */
+  /** A separate pool: views must not wait for syncs, nor make syncs wait. */
   state: Database;
   queue: JobQueue;
   dependencies: ReturnType<typeof createDependencies>;

@@ -119,7 +119,7 @@ declare module 'fastify' {
   }
 }
 
-/** Headers of every answer: no content from other origins, no inline scripts, no framing. */
+/** Headers of every response: no content from other origins, no inline scripts, no framing. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': [
     "default-src 'none'",

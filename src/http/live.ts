@@ -84,7 +84,7 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
       try {
         await poll();
       } catch (error) {
-        // Recovery: the state has just gone down; the next poll reports it, or finds it back.
+        // Recovery: the state has just gone down. The next poll reports it, unless the state is back.
         const reason = error instanceof Error ? error.message : String(error);
         if (error instanceof Fault) deps.log.debug({ reason }, 'live updates are waiting for the state database');
         else deps.log.error({ err: error }, 'live updates failed because of a bug');
@@ -197,7 +197,7 @@ const MOST_WAITING_BYTES = 1_000_000;
 /** The interval of checks for clients whose session or token expired, or was ended on another server. */
 const CHECK_MS = 2000;
 
-/** The last one keeps proxies such as nginx from buffering events. */
+/** The last header keeps proxies such as nginx from buffering events. */
 const HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
 
 /** Server-sent events for a limited number of clients: each costs a connection and a copy of every event. */

@@ -101,8 +101,8 @@ class HiddenQueue extends BullMQAdapter {
 }
 
 /**
- * Bull Board's page would load fonts from another host and use inline styles. Our content security policy
- * forbids both; without these lines the browser does not even try.
+ * Bull Board's page would load fonts from another host and use inline styles. The content security policy forbids both; removing them
+ * keeps the browser from trying.
  */
 export const withinPolicy = (payload: unknown): unknown =>
   typeof payload === 'string'

@@ -95,7 +95,7 @@ function createApp({ basePath: base = '', trustProxy = false }: HttpOptions, ref
   const app = Fastify({
     bodyLimit: 65_536,
     trustProxy,
-    // The time to send a request, not to answer it: slower clients only hold a connection.
+    // The time to send a request, not to respond: slower clients only occupy a connection.
     requestTimeout: 20_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 2000 },
     // Connections for server-sent events never end on their own.

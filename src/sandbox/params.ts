@@ -188,7 +188,7 @@ const FILTERS: Record<string, FilterBy> = {
   },
   saleType(given, { name }) {
     const isNew = known(name, given, ['new', 'recurring']) === 'new';
-    // It applies to sales only; on other streams it filters nothing.
+    // Applies to sales only; it filters nothing on other streams.
     return ({ sale }) => !sale || sale.first === isNew;
   },
   query(given, { name, stream }) {

@@ -119,7 +119,7 @@ function describeStatus({ streams, sources, needs }: Snapshot, config: Config, c
 
 const COLUMNS: ReadonlyArray<FittedColumn<StreamStatus>> = [
   { header: 'stream', of: (s) => `${s.source}/${s.stream}` },
-  // The bars below begin with it.
+  // Dropped on a narrow terminal, because the bars show it too.
   { header: 'since', of: (s) => minute(s.since).replace(' 00:00', ''), spare: 2 },
   { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not certified yet' },
   { header: 'newest', of: (s) => minute(s.newestSeen), spare: 1 },
@@ -203,7 +203,7 @@ function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
   return lines;
 }
 
-/** A worker starts what is due within seconds. */
+/** A worker starts due runs within seconds. */
 const OVERDUE_MS = 120_000;
 
 /** The schedule remains after the worker is stopped. */

@@ -232,7 +232,7 @@ export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object 
       ...report?.tally,
       completeThrough: isoOrNull(report?.cursor?.completeThrough),
       newestSeen: isoOrNull(report?.cursor?.newestSeen),
-      // Of a backfill: what was old enough to be read, and how much of it is certified.
+      // For a backfill: the part of the range old enough to be read, and its certified share.
       ...(report?.range && { ...rangeOf(report.range.window), certified: report.range.certified }),
       notCertified: (report?.unproven ?? []).map((part) => ({ ...rangeOf(part), note: part.note })),
       error: fault ? errorJson(fault) : null,

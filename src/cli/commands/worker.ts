@@ -46,7 +46,7 @@ async function loadConfig({ terminal }: Context, options: Options): Promise<Conf
 
 export function exitInTime(signal: AbortSignal): void {
   const leave = (): void => void setTimeout(() => process.exit(EXIT.done), EXIT_WITHIN_MS).unref();
-  // A signal that came while the program was loading is not repeated.
+  // A signal that arrived while the program was loading raises no further event.
   if (signal.aborted) leave();
   else signal.addEventListener('abort', leave);
 }
@@ -119,7 +119,7 @@ async function start(context: Context, options: Options & { port?: number }): Pr
     log,
     signal,
     onListening(url, room) {
-      // Logs are kept and read by many: the link that signs in is for a person at a terminal.
+      // Logs are kept and read by many, so the sign-in link is printed only on a terminal.
       const link = process.stderr.isTTY ? room.link : undefined;
       terminal.err(
         `control room: ${link ?? url}${room.link && !link ? ' (sign in with the token in .tributary/http-token)' : ''}\n`,

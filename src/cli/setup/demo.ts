@@ -36,7 +36,7 @@ async function demo(context: Context, json: boolean): Promise<ExitCode> {
   const sandbox = await startSandboxThread(untilToday(1));
   try {
     say(`the sandbox service simulates a workspace at ${sandbox.baseUrl}`);
-    // The sandbox listens on another port each time.
+    // `adopt`, because the sandbox listens on another port each time.
     const config = demoConfig(sandbox.baseUrl, sandbox.apiKey);
     return await withSyncApp({ config, log, adopt: true }, async (app) => {
       say(`the tables are in an ${app.stateName}\n`);

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from './types.ts';
 
-/** Deprecated name at the top of an event → the object and field that replaced it. */
+/** Deprecated top-level name → the object and field that replaced it. */
 const ALIASES: Readonly<Record<string, readonly ['click' | 'link' | 'sale', string]>> = {
   click_id: ['click', 'id'],
   link_id: ['link', 'id'],

@@ -1,7 +1,7 @@
 /** @import { ApiError, Session } from '../../api-types.ts' */
 import { html } from '../parts/dom.js';
 
-/** An error answer of the server; see ApiError for the meaning of `status`. */
+/** An error response of the server; see ApiError for the meaning of `status`. */
 export class Refused extends Error {
   /** @param {ApiError['error']} error */
   constructor({ status, message, kept, next }) {
