@@ -97,9 +97,9 @@ export function createTributary(options: TributaryOptions = {}): Tributary {
     { signal = NEVER, onProgress = () => {}, ...choice }: SyncOptions = {},
     work: (deps: SyncDeps, jobs: readonly StreamJob[], links: readonly LinksJob[]) => Promise<T>,
     // As on the command line: only a sync wants the embedded server to itself.
-    beside = true,
+    attach = true,
   ): Promise<T> =>
-    withSyncApp({ config, log, choice, beside }, ({ state, sinks, jobs, links }) =>
+    withSyncApp({ config, log, choice, attach }, ({ state, sinks, jobs, links }) =>
       work({ state, sinks, log, signal, onProgress, holder: HOLDER }, jobs, links),
     );
   return {

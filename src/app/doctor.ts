@@ -24,11 +24,11 @@ interface DoctorDeps {
   signal: AbortSignal;
   /** The URL of the state, for a process that has it open. */
   stateUrl?: string;
-  /** Called for every finding at once: a server that does not answer takes a while. */
+  /** Called for each finding immediately: a server that does not answer takes a while. */
   onFinding(finding: Finding): void;
 }
 
-/** Checks everything a sync needs. Each part is checked whatever the others gave, and nothing is changed. */
+/** Checks everything a sync needs, each part whatever the result of the others. Changes nothing. */
 export async function examine({ config, log, signal, stateUrl, onFinding }: DoctorDeps): Promise<Finding[]> {
   const findings: Finding[] = [];
   const report = (found: readonly Finding[]): void => {
@@ -40,15 +40,16 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   const untouched = withUntouched({ config, log, stateUrl }, async ({ state, sink }) => {
     const ofState = await checkState(state, MIGRATIONS, stateNameOf(config));
     report(ofState);
-    // Every sink keeps its progress in the state: a dead database is reported once, not for each of them.
-    if (ofState.some(isAway)) return [];
-    for (const name of Object.keys(config.sinks)) report(await found(`sink ${name}`, checkSink(sink(name), state)));
+    // Every sink keeps its progress in the state: an unreachable database is reported once, not for each sink.
+    if (ofState.some(isUnreachable)) return [];
+    for (const name of Object.keys(config.sinks))
+      report(await findingsOf(`sink ${name}`, checkSink(sink(name), state)));
     report(await profileFindings(state, Object.keys(config.sources)));
     return movedFindings(state, config);
   });
-  report(await found('state', untouched));
-  const isStateAway = findings.some((finding) => finding.subject === 'state' && isAway(finding));
-  if (config.queue.url !== undefined || !isStateAway) report(await found('queue', queueFindingsOf(config)));
+  report(await findingsOf('state', untouched));
+  const isStateDown = findings.some((finding) => finding.subject === 'state' && isUnreachable(finding));
+  if (config.queue.url !== undefined || !isStateDown) report(await findingsOf('queue', checkQueue(config)));
   report(clearFindings(config));
   for (const [name, { streams, ...source }] of Object.entries(config.sources)) {
     const stream = STREAM_NAMES.find((each) => streams[each]) ?? 'clicks';
@@ -57,13 +58,13 @@ export async function examine({ config, log, signal, stateUrl, onFinding }: Doct
   return findings;
 }
 
-const found = (subject: string, check: Promise<Finding[]>): Promise<Finding[]> =>
+const findingsOf = (subject: string, check: Promise<Finding[]>): Promise<Finding[]> =>
   check.catch((error: unknown) => [findingOf(subject, error)]);
 
-const isAway = ({ level, fixBy }: Finding): boolean => level === 'fault' && fixBy === 'later';
+const isUnreachable = ({ level, fixBy }: Finding): boolean => level === 'fault' && fixBy === 'later';
 
-/** Imported only if the config names a Redis or a Postgres server. */
-async function queueFindingsOf({ queue: { url }, state }: Config): Promise<Finding[]> {
+/** Loads the queue's modules only if the config names a Redis or a Postgres server. */
+async function checkQueue({ queue: { url }, state }: Config): Promise<Finding[]> {
   if (url === undefined) {
     const stateUrl = state.directUrl ?? state.url;
     if (stateUrl !== undefined) await (await import('../jobs/bull.ts')).checkDirect(stateUrl);
@@ -89,7 +90,7 @@ export function clearFindings({ state, sinks, queue }: Config): Finding[] {
 
 const PLAIN_DATABASE = 'add ?sslmode=verify-full to its URL (and sslrootcert for a CA of your own)';
 
-/** Local folders that data goes to; other machines watch their own disks. */
+/** Local folders that receive data; other machines monitor their own disks. */
 function foldersOf({ state, sinks }: Config): string[] {
   const paths = Object.values(sinks).flatMap((sink) =>
     sink.type === 'parquet' ? [sink.path] : sink.type === 'iceberg' ? [sink.warehouse] : [],
@@ -104,7 +105,7 @@ async function checkSink(opening: Promise<Sink>, state: Database): Promise<Findi
   return [...works, ...(await changeFindings(sink, state))];
 }
 
-/** What somebody changed in a sink since a run last asked it. Nothing is counted here. */
+/** Reports changes that others made to a sink since a run last checked it. Counts no rows. */
 async function changeFindings(sink: Sink, state: Database): Promise<Finding[]> {
   const subject = `sink ${sink.name}`;
   const known = await readAttested(state, sink.name);
@@ -116,7 +117,7 @@ async function changeFindings(sink: Sink, state: Database): Promise<Finding[]> {
     // Before the first sync there was nothing to count.
     if (now === undefined || now === identity || [now, identity].some((one) => one.endsWith(UNSETTLED))) continue;
     const says = `${place}: ${sink.tableOf?.(stream) ?? sink.place} is not the one that was last counted`;
-    findings.push(note(subject, says, 'run tributary sync: it counts the rows, and reads again what is missing'));
+    findings.push(note(subject, says, 'run tributary sync: it counts the rows, and re-reads what is missing'));
   }
   return findings;
 }
@@ -128,7 +129,7 @@ async function movedFindings(state: Database, { sources }: Config): Promise<Find
   return moved.map((each) => failing(`source ${each.name}`, movedText(each), MOVED_FIX));
 }
 
-/** What earlier syncs found out about the services. */
+/** What earlier syncs learned about the services. */
 async function profileFindings(state: Database, sources: readonly string[]): Promise<Finding[]> {
   const profiles = await readKnownProfiles(state);
   return profiles
@@ -138,8 +139,8 @@ async function profileFindings(state: Database, sources: readonly string[]): Pro
       const said = habits.length === 0 ? 'keeps start, end, order and page size' : habits.join(', ');
       const says = `${profile.stream}: the service ${said}; ${precisionOf(profile.tickMs)}`;
       if (!profile.ignoresOrder) return ok(`source ${profile.source}`, says);
-      // Every proof goes by the order of the answers.
-      const fix = 'until it does, rows are stored and none is certified: tell whoever runs the service';
+      // Proofs rely on the order of the rows.
+      const fix = 'until it does, rows are stored but not certified: tell the operator of the service';
       return note(`source ${profile.source}`, says, fix);
     });
 }
@@ -149,7 +150,7 @@ function precisionOf(tickMs: number): string {
   return tickMs <= 1 ? 'its times have milliseconds' : `its times are whole multiples of ${tickMs} ms`;
 }
 
-/** What the package needs; `engines` of package.json says the same. */
+/** The same as `engines` in package.json. */
 const OLDEST_NODE = [20, 19] as const;
 
 export function checkNode(version: string): Finding {
@@ -160,7 +161,7 @@ export function checkNode(version: string): Finding {
 }
 
 const GIB = 2 ** 30;
-/** Room for a day of a busy source with its indexes; and the least that a database needs to keep running. */
+/** Space for a day of a busy source with its indexes; and the minimum for a database to keep running. */
 const LITTLE = 2 * GIB;
 const TOO_LITTLE = GIB / 4;
 

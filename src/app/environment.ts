@@ -7,19 +7,16 @@ import { heard, type Log, SECRET_FIELDS } from '../model/log.ts';
 /** The only place that reads the environment. It imports little, because every start loads it. */
 
 /**
- * With secrets from files, as in containers: if `NAME` is not set and `NAME_FILE` is, that is the path of a file that holds the
- * value. A file is read only when its variable is used.
+ * The environment, with secrets from files as in containers: if `NAME` is not set, but `NAME_FILE` is, the value is read from the
+ * file at that path. A file is read only when its variable is used.
  */
 export function variables(): Environment {
   const filled: Record<string, string | undefined> = { ...process.env };
   for (const [name, path] of Object.entries(process.env)) {
     const variable = /^(\w+)_FILE$/.exec(name)?.[1];
     if (!variable || !path || process.env[variable]) continue;
-    Object.defineProperty(filled, variable, {
-      enumerable: true,
-      configurable: true,
-      get: () => readSecret(name, path),
-    });
+    const get = () => readSecret(name, path);
+    Object.defineProperty(filled, variable, { enumerable: true, configurable: true, get });
   }
   return filled;
 }
@@ -35,11 +32,11 @@ function readSecret(name: string, path: string): string {
   }
 }
 
-/** @param print Where lines for people go. */
+/** @param print Receives the readable lines; used only if standard error is a terminal. */
 export const logOfEnvironment = (print: (text: string) => void = (text) => void process.stderr.write(text)): Log =>
   createLog({ level: process.env.TRIBUTARY_LOG || 'warn', ...(process.stderr.isTTY && { print }) });
 
-/** For the S3 client, which reads credentials and region by itself. */
+/** For the S3 client, which reads credentials and region itself. */
 export function s3Settings(): { pathStyle: boolean } {
   // Suppresses the SDK's warning that its later versions will not support Node 20.
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
@@ -67,28 +64,27 @@ const SECRETS = SECRET_FIELDS.flatMap((key) => [key, `*.${key}`]);
 
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 
-/** The only user of pino. Lines are for people where they are printed; else JSON on standard error, because standard output is for results. */
+/** The only user of pino. Logs readable lines to `print`; without it, JSON to standard error, because standard output is for results. */
 export function createLog({ level, print }: { level: string; print?: (text: string) => void }): Log {
   if (!LEVELS.includes(level)) {
-    throw new ConfigError('TRIBUTARY_LOG is none of the log levels', { next: `use one of: ${LEVELS.join(', ')}` });
+    throw new ConfigError('TRIBUTARY_LOG is not a log level', { next: `use one of: ${LEVELS.join(', ')}` });
   }
   const options = { level, base: null, redact: SECRETS, timestamp: pino.stdTimeFunctions.isoTime };
-  return heard(
-    print
-      ? pino(options, { write: (json) => print(lineForPeople(json)) })
-      : pino(options, pino.destination({ fd: 2, sync: true })),
-  );
+  const target = print
+    ? { write: (json: string) => print(readableLine(json)) }
+    : pino.destination({ fd: 2, sync: true });
+  return heard(pino(options, target));
 }
 
-interface Line {
+interface LogLine {
   level: number;
   msg: string;
   source?: string;
   stream?: string;
 }
 
-export function lineForPeople(json: string): string {
-  const { level, msg, source, stream } = JSON.parse(json) as Line;
+export function readableLine(json: string): string {
+  const { level, msg, source, stream } = JSON.parse(json) as LogLine;
   const place = [source, stream].filter(Boolean).join('/');
   return `${pino.levels.labels[level]}: ${place ? `${place}: ` : ''}${msg}\n`;
 }

@@ -38,7 +38,7 @@ export const environment = {
   log: logOfEnvironment,
   /** For commands that need a source. */
   config: (path: string): LoadedConfig => withSources(loadConfig(path, variables()), path),
-  /** For commands that ask no service: no API key is needed. */
+  /** For commands that send no requests: no API key is needed. */
   configOrDefaults: (path: string | undefined): LoadedConfig =>
     loadConfigOrDefaults(path, variables(), { needsKeys: false }),
 };
@@ -63,7 +63,7 @@ export const STATE_DIR = '.tributary';
 /** Whether a state may exist: a command that only reads must not create a database. */
 export const hasState = ({ state }: Config): boolean => state.url !== undefined || existsSync(STATE_DIR);
 
-/** For people: the state's database, without user and password. */
+/** The state's database for display, without user and password. */
 export function stateNameOf({ state: { url } }: Config): string {
   if (url === undefined) return `embedded Postgres in ${STATE_DIR}/`;
   const { host, port, database } = addressOf(url);
@@ -88,13 +88,13 @@ export interface SyncAppOptions {
   choice?: Choice;
   /** The user confirmed that sources with a changed address are the same services. */
   adopt?: boolean;
-  /** Shares the embedded server with the process that runs it: for work that gives way to syncs. */
-  beside?: boolean;
+  /** Shares the embedded server with the process that runs it: for work that yields to syncs. */
+  attach?: boolean;
 }
 
-/** Opens what a sync needs, runs it, and closes everything again. The choice is checked before anything is opened. */
+/** Opens what a sync needs, runs `work`, and closes everything. The choice is checked before anything is opened. */
 export async function withSyncApp<T>(
-  { config, log, choice = {}, adopt = false, beside = false }: SyncAppOptions,
+  { config, log, choice = {}, adopt = false, attach = false }: SyncAppOptions,
   work: (app: SyncApp) => Promise<T>,
 ): Promise<T> {
   const parts = await loadParts();
@@ -103,7 +103,7 @@ export async function withSyncApp<T>(
   const sinks = parts.chooseSinks(config, choice.sink);
   return withClosers(async (closers) => {
     await openTraces(closers);
-    const app = await openState(config, { log, attach: beside }, closers);
+    const app = await openState(config, { log, attach }, closers);
     const addresses = addressesOf([...streams, ...links]);
     await (adopt ? adopted(app.state, addresses) : checkSources(app.state, addresses));
     await removeOldHistory(app.state, config.state.retention);
@@ -139,7 +139,7 @@ async function adopted(state: Database, addresses: readonly SourceAddress[]): Pr
   }
 }
 
-/** For commands that only use the service: no state, no sink, and a budget of their own. */
+/** For commands that only use the service: without state or sinks, and with a budget that no other process shares. */
 export async function withJobs<T>(
   { config, log, choice }: { config: Config; log: Log; choice: Choice },
   work: (jobs: readonly StreamJob[]) => Promise<T>,
@@ -153,12 +153,12 @@ export async function withJobs<T>(
   });
 }
 
-/** What an export uses from the state: who is left out, and which unknown fields have columns in the tables. */
+/** What an export needs from the state: `scrub` removes forgotten customers; `evolved` are the columns added for unknown fields. */
 export type ExportRules = Awaited<ReturnType<typeof readExportRules>>;
 
 /**
- * Forgotten customers are still in the service, and must not come back in a file. If there is a state, its list is read as it
- * is: an export changes nothing in it. A state that cannot be read ends the export.
+ * The service still has forgotten customers, and they must not reappear in a file. The state is read without migrating it, because
+ * an export changes nothing in it. If it cannot be read, the export fails.
  */
 export async function readExportRules(
   config: Config,
@@ -175,7 +175,7 @@ export async function readExportRules(
   });
 }
 
-/** For commands that change stored data without the service. Leases keep them apart from syncs, so both may run at once. */
+/** For commands that change stored data without the service. They may run during a sync: both take leases on streams. */
 export async function withSinks<T>(
   { config, log }: { config: Config; log: Log },
   work: (app: Pick<SyncApp, 'state' | 'sinks'>) => Promise<T>,
@@ -187,12 +187,12 @@ export async function withSinks<T>(
   });
 }
 
-/** For commands that only read the state: they use the embedded server of another process, if one runs it. */
+/** For commands that only read the state. They connect to the embedded server of another process if one is running. */
 export function withApp<T>({ config, log }: { config: Config; log: Log }, work: (app: App) => Promise<T>): Promise<T> {
   return withClosers(async (closers) => work(await openState(config, { log, attach: true }, closers)));
 }
 
-/** For `doctor`: the state as it is, without migrations; if there is none yet, in a temporary folder. */
+/** For `doctor`: opens the state without migrating it, or a temporary one if there is none yet. */
 export async function withUntouched<T>(
   { config, log, stateUrl: known }: { config: Config; log: Log; stateUrl?: string | undefined },
   work: (app: { state: Database; sink(name: string): Promise<Sink> }) => Promise<T>,
@@ -208,7 +208,7 @@ export async function withUntouched<T>(
   });
 }
 
-/** Without traces, not even their packages are loaded. */
+/** Loads the packages for traces only if traces are configured. */
 async function openTraces(closers: Closers): Promise<void> {
   if (!wantsTraces()) return;
   const { startTraces } = await import('./traces.ts');
@@ -231,12 +231,12 @@ async function openState(config: Config, options: StateOptions, closers: Closers
     stateName: stateNameOf(config),
     /** With the password: for connections to that database, never for messages. */
     stateUrl: url,
-    /** Aborted, with the reason, when the embedded server is gone for good: a worker that went on would do nothing, and look alive. */
+    /** Aborted, with the reason, when the embedded server is gone permanently: otherwise a worker would look alive but do nothing. */
     lost,
   };
 }
 
-/** What only lasts as long as an embedded server is `lost` with it. */
+/** `lost` is aborted only for an embedded server. */
 async function connectState(config: Config, { dir = STATE_DIR, known, ...options }: StateOptions, closers: Closers) {
   const url = known ?? config.state.url;
   const nothing = { lost: new AbortController().signal, close: async () => {} };

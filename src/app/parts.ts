@@ -38,7 +38,7 @@ type ChosenStream = ReturnType<typeof chooseStreams>[number];
 
 type ChosenLinks = ReturnType<typeof chooseLinks>[number];
 
-/** The sources whose links are to be listed: all that are configured so, unless only streams of events were chosen. */
+/** The sources whose links are listed: all that configure it, unless only event streams were chosen. */
 export function chooseLinks(config: Config, { source: only, streams = [] }: Choice) {
   if (streams.length > 0 && !streams.includes('links')) return [];
   const chosen = Object.entries(config.sources).flatMap(([name, source]) =>
@@ -47,9 +47,7 @@ export function chooseLinks(config: Config, { source: only, streams = [] }: Choi
   if (chosen.length > 0 || !streams.includes('links')) return chosen;
   throw new ConfigError(
     `${only === undefined ? 'no source of the config lists' : `source "${only}" does not list`} links`,
-    {
-      next: 'add links: { every: 1d } to the source',
-    },
+    { next: 'add links: { every: 1d } to the source' },
   );
 }
 
@@ -118,7 +116,7 @@ export function openBudgets(config: Config, state?: Database) {
   const standard = open('standard', ({ plan }) => standardPerMinute(plan) / 60);
   return {
     of: events.of,
-    /** For what is no analytics endpoint: the listing of links never takes from the budget of events. */
+    /** For all endpoints but analytics: listing links never uses the budget of events. */
     standard: standard.of,
     usage: (source: SourceConfig) => ({
       ...events.of(source).usage(),
@@ -152,7 +150,7 @@ export function createJob(
     warnings: warnings.map((warning) => `${name}/${stream}: ${warning}`),
     policy: { lookbackMs: settings.lookback, settleMs: settings.settle, resweepMs: settings.resweep },
     createReader: (profile, since, { settleMs = settings.settle, hasShown } = {}) => {
-      // Known from what the service refused; a service that refuses no start does not reveal where its history begins.
+      // Learned from refused requests; a service that accepts every start does not reveal where its history begins.
       const earliest = source.since === 'all' && since > BEFORE_ALL ? since : undefined;
       return createReader({ api, stream, filters, profile, flatten, earliest, settleMs, hasShown });
     },
@@ -188,14 +186,14 @@ export function createLinksJob(
   };
 }
 
-/** A canonical text, whatever the order in the config. */
+/** In canonical order, whatever the order in the config. */
 const describeFilters = (filters: Filters): string =>
   Object.entries(filters)
     .map(([name, value]) => `${name}=${value}`)
     .sort()
     .join('&');
 
-/** A command's filters in addition to the config's, checked together. Warnings about the config were given when it was read. */
+/** Checks the config's filters together with a command's. Warnings about the config's were logged when it was read. */
 function soundFilters(stream: StreamName, own: Filters, further: Filters, log: Log) {
   const { query, faults, warnings } = checkFilters(stream, { ...own, ...further });
   if (faults.length > 0) {
@@ -208,8 +206,6 @@ function soundFilters(stream: StreamName, own: Filters, further: Filters, log: L
   for (const warning of warnings) if (!said.includes(warning)) log.warn({ filters: further }, warning);
   return { query, warnings };
 }
-
-/** Sinks are opened by their type. */
 
 type SinkSettings = Config['sinks'][string];
 type ChosenSink = [name: string, settings: SinkSettings];
@@ -241,12 +237,12 @@ async function openByType(name: string, settings: SinkSettings, opening: Opening
   const { config, state, closers, log } = opening;
   if (settings.type === 'postgres') {
     const { url, schema, partition, indexes } = settings;
-    // In the state's database, data and cursor share a transaction. Only equal URLs tell that it is the same database.
+    // In the state's database, data and cursor share a transaction. Only equal URLs prove that it is the same database.
     const db = url === undefined || url === config.state.url ? state : connect({ url });
     if (db !== state) closers.push(() => db.close());
     return createPostgresSink({ name, db, schema, state, partition, indexes, ...(log && { log }) });
   }
-  // Imported on demand: most starts need no files.
+  // Imported on demand: most configs write no files.
   const { openStore } = await import('../sinks/files/store/open-store.ts');
   const { fileMode } = settings;
   const place = settings.type === 'parquet' ? settings.path : settings.warehouse;

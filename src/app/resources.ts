@@ -1,14 +1,14 @@
 /** Closers of opened resources: each is pushed right after opening. */
 export type Closers = Array<() => Promise<void> | void>;
 
-/** Closes what the work opened, in the opposite order, also when something further on fails to open. */
+/** Runs `work`, then closes what it opened, in reverse order, also if it failed halfway. */
 export async function withClosers<T>(work: (closers: Closers) => Promise<T>): Promise<T> {
   const closers: Closers = [];
   let result: T;
   try {
     result = await work(closers);
   } catch (error) {
-    // Recovery: the caller needs the reason why the work failed; errors of closing are a consequence.
+    // Recovery: the caller gets the error of the work; errors while closing are only its consequence.
     await closeAll(closers).catch(() => {});
     throw error;
   }
@@ -23,7 +23,7 @@ async function closeAll(closers: Closers): Promise<void> {
     try {
       await closer();
     } catch (error) {
-      // Recovery: kept until the rest is closed, because an open connection would keep the process alive.
+      // Recovery: thrown after the rest is closed, because an open connection would keep the process alive.
       failures.push(error);
     }
   }

@@ -19,16 +19,16 @@ import { STATE_DIR } from './index.ts';
 import type { Closers } from './resources.ts';
 import { runWorkerApp, type WorkerApp, type WorkerAppOptions } from './worker.ts';
 
-export interface StartOptions extends Omit<WorkerAppOptions, 'beside' | 'onBug'> {
-  /** Called with the page's URL, and with a link that signs in. */
+export interface StartOptions extends Omit<WorkerAppOptions, 'alongside' | 'onBug'> {
+  /** Called with the page's URL when the server listens. */
   onListening?(url: string, room: ControlRoom): void;
   liveTimings?: LiveTimings;
-  /** The folder of the generated token, if the config names none. */
+  /** The folder of the generated token, if the config has none. */
   tokenFolder?: string;
 }
 
 export interface ControlRoom {
-  /** With the token after the `#`, which no server or proxy sees. Undefined: the config names the tokens. */
+  /** Signs in: the token is after the `#`, which no server or proxy sees. Undefined if the config defines the tokens. */
   link: string | undefined;
   reload(http: Config['http']): Promise<void>;
 }
@@ -51,12 +51,12 @@ export async function runStartApp({
       onRun?.(report);
     },
     onBug: (where) => metrics?.broke(where),
-    async beside(app, closers) {
+    async alongside(app, closers) {
       const deps = controlDeps(config, app, { log: options.log, signal }, closers);
       metrics = createMetrics(deps);
       closers.push(() => metrics?.close());
       const { token: _, tokens: __, ...settings } = config.http;
-      const ownIn = async (http: Config['http']) => (namesTokens(http) ? undefined : ownToken(tokenFolder));
+      const ownIn = async (http: Config['http']) => (definesTokens(http) ? undefined : ownToken(tokenFolder));
       const own = await ownIn(config.http);
       const server = await serveHttp(deps, metrics, {
         ...settings,
@@ -76,7 +76,7 @@ export async function runStartApp({
   });
 }
 
-const namesTokens = ({ token, tokens }: Config['http']): boolean =>
+const definesTokens = ({ token, tokens }: Config['http']): boolean =>
   token !== undefined || Object.keys(tokens).length > 0;
 
 const tokensIn = ({ token: named, tokens }: Config['http'], token = named): Token[] => [
@@ -128,7 +128,7 @@ function controlDeps(
   };
 }
 
-/** The first sink with tables. */
+/** The first Postgres sink. */
 function warehouseOf({ sinks }: Config, open: (url: string | undefined) => Database): ControlDeps['warehouse'] {
   for (const [name, sink] of Object.entries(sinks)) {
     if (sink.type === 'postgres') return { name, db: open(sink.url), schema: sink.schema };

@@ -14,8 +14,8 @@ import { type Closers, withClosers } from './resources.ts';
 export interface WorkerAppOptions extends Pick<WorkerDeps, 'log' | 'signal' | 'onRun' | 'onBug' | 'timings'> {
   config: Config;
   onReady?(about: { streams: number; queue: string; state: string }): void;
-  /** Something that runs beside the worker, such as its web page. */
-  beside?(app: WorkerApp, closers: Closers): Promise<void>;
+  /** Starts something that runs alongside the worker, such as the control room. */
+  alongside?(app: WorkerApp, closers: Closers): Promise<void>;
 }
 
 export interface WorkerApp extends SyncApp {
@@ -24,13 +24,13 @@ export interface WorkerApp extends SyncApp {
 }
 
 export function runWorkerApp(options: WorkerAppOptions): Promise<void> {
-  const { config, beside, onReady, ...deps } = options;
+  const { config, alongside, onReady, ...deps } = options;
   const { log, signal } = deps;
   const run = (app: SyncApp) =>
     withClosers(async (closers) => {
       const queue = await openQueue(config, { log, stateUrl: app.stateUrl }, closers);
       const scheduled = scheduledStreamsOf(config, app);
-      await beside?.({ ...app, queue, scheduled }, closers);
+      await alongside?.({ ...app, queue, scheduled }, closers);
       const either = eitherSignal(signal, app.lost);
       closers.push(async () => either.release());
       await runWorker({

@@ -12,11 +12,11 @@ export interface Context {
   log: Log;
   /** Aborted by the first Ctrl-C or SIGTERM. */
   signal: AbortSignal;
-  /** The result for machines: JSON text in the envelope that every command shares. */
+  /** The result as JSON, in the envelope that all commands share. */
   document(body: object, options?: DocumentOptions): string;
 }
 
-/** `isLine`: as one of many results. `error`: what kept the command from doing everything. */
+/** `isLine`: on one line, as one of many results. `error`: why the command did not do everything. */
 type DocumentOptions = { isLine?: boolean; error?: Fault | undefined };
 
 /** `--json` of every command: these three fields, and the command's own. Fields may be added; none changes its meaning. */
@@ -33,7 +33,7 @@ export const errorJson = (error: Fault) => ({
   exitCode: exitCodeOf(error),
 });
 
-/** What options that several commands share are read into. */
+/** The parsed values of options that several commands share. */
 export interface Options {
   config?: string;
   source?: string;
@@ -45,7 +45,7 @@ export interface Options {
   to?: string;
 }
 
-/** As commander's `option()` takes them. */
+/** The arguments of commander's `option()`. */
 type OptionParts =
   | [flags: string, does: string, usual?: string]
   | [string, string, (text: string) => unknown, unknown?];
@@ -53,9 +53,9 @@ type OptionParts =
 export interface Definition {
   does: string;
   takes?: readonly [flags: string, does: string];
-  /** In the order of the help; those that several commands share, by their name. */
+  /** In the order of the help; shared options by name. */
   options: ReadonlyArray<keyof Options | Option | OptionParts>;
-  /** What the help says below the options: examples first. */
+  /** The help below the options: examples first. */
   more: string;
   run?(context: Context, ...args: never[]): Promise<ExitCode>;
   commands?: Readonly<Record<string, Definition>>;
@@ -80,7 +80,7 @@ export type Action = <A extends unknown[]>(
   work: (context: Context, ...args: A) => Promise<ExitCode>,
 ) => (...args: A) => Promise<void>;
 
-/** The result of a command: JSON if that was asked for, else text for people. */
+/** Prints the result of a command: JSON with `--json`, else text. */
 export function show({ terminal, document }: Context, { json }: Options, body: object, text: () => string): ExitCode {
   if (json) terminal.out(document(body));
   else terminal.say(text());
@@ -105,7 +105,7 @@ export function exitCodeOf(fault: Fault): ExitCode {
   return fault instanceof StopStream ? EXIT.refused : EXIT.incomplete;
 }
 
-/** Of several streams the most severe code wins: interrupted, then usage, refused, incomplete. */
+/** The most severe code of several streams: interrupted, then usage, refused, incomplete. */
 export function mostSevere(codes: readonly ExitCode[]): ExitCode {
   const order: readonly ExitCode[] = [EXIT.interrupted, EXIT.usage, EXIT.refused, EXIT.incomplete];
   return order.find((code) => codes.includes(code)) ?? EXIT.done;
@@ -136,10 +136,10 @@ export function parseWindow({ from, to = 'now' }: Options, now: Instant = Date.n
   });
 }
 
-/** As typed; every unknown one is named at once. */
+/** All unknown names are reported in one error. */
 export const parseStreams = (names: readonly string[]): StreamName[] => parseNames(names, STREAM_NAMES);
 
-/** The same for what can be synced: also the listing of all links. */
+/** Accepts `links` too, the listing of all links. */
 export const parseSyncNames = (names: readonly string[]): SyncName[] => parseNames(names, [...STREAM_NAMES, 'links']);
 
 function parseNames<Name extends string>(names: readonly string[], known: readonly Name[]): Name[] {
@@ -149,13 +149,13 @@ function parseNames<Name extends string>(names: readonly string[], known: readon
   throw new ConfigError(`unknown stream: ${unknown.join(', ')}`, { next: `use ${known.join(', ')}` });
 }
 
-/** What comes before anything can be shown. */
+/** The next step for a user who has synced nothing yet. */
 export const firstStep = ({ sources }: { sources: object }): string =>
   Object.keys(sources).length > 0
     ? 'tributary sync'
     : 'tributary init writes a config; tributary demo works without one';
 
-/** "Nothing found" would mislead if the source is only mistyped. */
+/** Refuses a mistyped source, for which "nothing found" would mislead. */
 export function checkSource(name: string | undefined, known: Iterable<string>): void {
   const names = [...new Set(known)];
   if (name === undefined || names.includes(name)) return;
@@ -164,7 +164,7 @@ export function checkSource(name: string | undefined, known: Iterable<string>): 
   });
 }
 
-/** A date as people type it; the clock is this machine's. */
+/** Parses a date as people type it, relative to this machine's clock. */
 export function parseDateOption(flag: string, text: string, now: Instant = Date.now()): Instant {
   const instant = parseDate(text, now);
   if (instant !== undefined) return instant;

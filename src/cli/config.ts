@@ -12,7 +12,7 @@ export function configFor({ terminal }: Pick<Context, 'terminal'>, { config: pat
   return config;
 }
 
-/** What a command that only reads finds in the state, if there is one: it must not create a database. */
+/** For commands that only read. Without a state they get `nothing`, because they must not create a database. */
 export async function readState<T>(
   { log }: Context,
   { config: path, source }: Options,
@@ -27,7 +27,7 @@ export async function readState<T>(
   });
 }
 
-/** What a command that changes stored data works on: the state and every sink. */
+/** Opens the state and every sink, for commands that change stored data. */
 export function withStored<T>(
   { log }: Context,
   { config: path, source }: Options,

@@ -6,7 +6,7 @@ const MARKS: Readonly<Record<CoverageState, string>> = { certified: '█', uncer
 
 const COVERAGE_LEGEND = `${MARKS.certified} certified  ${MARKS.uncertified} could not be certified  ${MARKS.gap} gap  ${MARKS.open} not certified yet`;
 
-/** These states show even if they fill only a part of a cell: a bar must not hide a gap. */
+/** Shown even if they fill only a part of a cell: a bar must not hide a gap. */
 const SEVERE: readonly CoverageState[] = ['gap', 'uncertified'];
 
 /** Time from left to right, in cells of equal length. */

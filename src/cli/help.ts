@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** Written by the build (`setup/help.ts`): to print its help, a command would load everything that it works with. */
+/** Written by the build (`setup/help.ts`), so that `--help` does not load the modules of a command. */
 export const HELP_FILE = new URL('help.json', import.meta.url);
 
-/** The text for `… --help`, where it was built. */
+/** The prebuilt text for `… --help`, if there is one. */
 export function builtHelp(argv: readonly string[]): string | undefined {
   const last = argv.at(-1);
   if (last !== '--help' && last !== '-h') return undefined;
@@ -12,7 +12,7 @@ export function builtHelp(argv: readonly string[]): string | undefined {
     const path = argv.slice(0, -1).join(' ');
     return Object.hasOwn(texts, path) ? texts[path] : undefined;
   } catch {
-    // Recovery: nothing was built; the command itself knows its help.
+    // Recovery: the file was not built; the command prints its own help.
     return undefined;
   }
 }

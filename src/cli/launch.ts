@@ -4,13 +4,13 @@ import { EXIT } from './command.ts';
 import { run } from './program.ts';
 import { createTerminal } from './terminal.ts';
 
-/** By then a command has loaded what it needs. */
+/** By then, a command has loaded its modules. */
 const LONG_MS = 1000;
 
 export async function launch(): Promise<void> {
   // A batch of rows lives just long enough to be promoted to the old heap, which V8 lets double before it collects garbage there.
   // So the memory of a first sync would grow with its length. Growing by 70 % keeps it flat and costs little CPU; by a third, a quarter more.
-  // Only where a command lasts: after a flag is set, V8 compiles anew whatever was compiled before without it, as Node's own modules were.
+  // Only for commands that last: after a flag is set, V8 recompiles what was compiled without it, such as Node's own modules.
   setTimeout(() => setFlagsFromString('--heap-growing-percent=70'), LONG_MS).unref();
 
   const terminal = createTerminal(wantsNoColour());
@@ -22,13 +22,14 @@ export async function launch(): Promise<void> {
         terminal.live();
         process.exit(EXIT.interrupted);
       }
-      terminal.err(`${terminal.isInteractive ? '\n' : ''}stopping; once more to stop at once\n`);
+      terminal.err(`${terminal.isInteractive ? '\n' : ''}stopping; press Ctrl-C again to stop immediately\n`);
       stop.abort();
     });
   }
 
   process.exitCode = await run(process.argv.slice(2), {
-    ...{ terminal, signal: stop.signal },
+    terminal,
+    signal: stop.signal,
     createLog: () => logOfEnvironment(terminal.err),
   });
 }

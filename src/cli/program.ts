@@ -47,9 +47,9 @@ type RunOptions = Pick<Context, 'terminal' | 'signal'> & { createLog: () => Log 
 
 /** Runs one command line and returns its exit code. Every error is caught here and printed as one message. */
 export async function run(typed: readonly string[], { terminal, signal, createLog }: RunOptions): Promise<ExitCode> {
-  const argv = inFull(typed);
+  const argv = normalized(typed);
   let code: ExitCode = EXIT.done;
-  // The command's name in JSON errors, also if the command line cannot be parsed.
+  // The command's name in JSON errors, even if the command line cannot be parsed.
   let name = argv.find((word) => !word.startsWith('-')) ?? '';
   const action: Action =
     (work) =>
@@ -80,15 +80,15 @@ export async function run(typed: readonly string[], { terminal, signal, createLo
   }
 }
 
-/** What a group of commands does by its bare name. */
-const BARE: Readonly<Record<string, string>> = {
+/** The default subcommand of each group. */
+const DEFAULT_SUBCOMMAND: Readonly<Record<string, string>> = {
   config: 'print',
   cursor: 'get',
   quarantine: 'list',
 };
 
-/** Older names, for one version. */
-const OLDER: ReadonlyArray<readonly [old: string, name: string]> = [
+/** Deprecated names, accepted for one version. */
+const DEPRECATED: ReadonlyArray<readonly [old: string, name: string]> = [
   ['-V', '-v'],
   ['backfills', 'backfill list'],
   ['lake rewrite', 'maintain'],
@@ -101,23 +101,24 @@ function renamed(typed: readonly string[]): readonly string[] {
   if (typed[0] === 'backfills' && typed[1] !== undefined && !typed[1].startsWith('-'))
     return ['backfill', ...typed.slice(1)];
   const line = typed.slice(0, 2).join(' ');
-  const [old, name] = OLDER.find(([old]) => line === old || line.startsWith(`${old} `)) ?? [];
+  const [old, name] = DEPRECATED.find(([old]) => line === old || line.startsWith(`${old} `)) ?? [];
   return old === undefined || name === undefined ? typed : [...name.split(' '), ...typed.slice(old.split(' ').length)];
 }
 
-/** The command line as it is meant: under today's names, a bare group lists, and SQL may begin with a comment. */
-function inFull(given: readonly string[]): readonly string[] {
+/** Replaces deprecated names, adds the default subcommand, and keeps SQL that begins with a comment from being parsed as an option. */
+function normalized(given: readonly string[]): readonly string[] {
   const typed = renamed(given);
   const [name = '', next] = typed;
   if (name === 'query') return typed.map((word) => (/^--\s/.test(word) ? ` ${word}` : word));
   const isBare = next === undefined || (next.startsWith('-') && next !== '--help' && next !== '-h');
-  return isBare && Object.hasOwn(BARE, name) ? [name, BARE[name] ?? '', ...typed.slice(1)] : typed;
+  const added = isBare && Object.hasOwn(DEFAULT_SUBCOMMAND, name) ? DEFAULT_SUBCOMMAND[name] : undefined;
+  return added === undefined ? typed : [name, added, ...typed.slice(1)];
 }
 
 const pathOf = (command: Command): string =>
   command.parent ? `${pathOf(command.parent)} ${command.name()}`.trimStart() : '';
 
-/** The named command; all of them for the help, for completion, and to suggest one for a mistyped name. */
+/** The named command; all commands for the help, for completion, and to suggest one for a mistyped name. */
 function commandsFor([name = '']: readonly string[]): Promise<Register[]> {
   if (name === '--version' || name === '-v') return Promise.resolve([]);
   const one = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
@@ -134,12 +135,12 @@ export async function loadProgram(argv: readonly string[], action: Action, termi
     .addHelpText('after', EXAMPLES)
     .exitOverride();
   for (const register of await commandsFor(argv)) register(program, action);
-  settle(program, ['tributary'], terminal);
+  configure(program, ['tributary'], terminal);
   return program;
 }
 
 /** Commander's subcommands do not inherit these settings: throw instead of exiting, and write to our terminal. */
-function settle(command: Command, path: readonly string[], terminal: Terminal): void {
+function configure(command: Command, path: readonly string[], terminal: Terminal): void {
   // `help sync` is `sync --help`.
   command.helpCommand(false);
   command.configureOutput({
@@ -153,6 +154,6 @@ function settle(command: Command, path: readonly string[], terminal: Terminal): 
   });
   for (const child of command.commands) {
     child.copyInheritedSettings(command);
-    settle(child, [...path, child.name()], terminal);
+    configure(child, [...path, child.name()], terminal);
   }
 }

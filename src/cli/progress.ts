@@ -2,11 +2,9 @@ import type { Log } from '../model/log.ts';
 import type { SyncDeps, SyncProgress } from '../sync/job.ts';
 import { counted, duration, figure, type Terminal, wrap } from './terminal.ts';
 
-/** What a command shows while it works: a line of progress, and one for each stream that is being tried again. */
-
 const PLAIN_LINE_EVERY_MS = 5000;
 
-/** Progress of a sync: rows of each stream, and requests; of a first sync also how far it is and how long it will take. */
+/** Progress of a sync: rows of each stream and requests; during a first sync also the share done and the time left. */
 export function createProgressLine(terminal: Terminal, streams: number) {
   const began = performance.now();
   return createLine(terminal, (all) => {
@@ -24,7 +22,7 @@ export function createProgressLine(terminal: Terminal, streams: number) {
   });
 }
 
-/** The bar covers the window: the filled part was read, and proven as far as possible. */
+/** The width of the bar. Its filled part was read, and proven as far as possible. */
 const BAR = 20;
 
 /** Progress of a backfill: how much of the range is covered, how fast, and the time left. */
@@ -39,10 +37,8 @@ export function createBackfillLine(
     const share = budgetShare();
     const budget = share === undefined ? [] : [`budget ${Math.round(share * 100)}%`];
     const bar = `${'█'.repeat(Math.floor(done * BAR)).padEnd(BAR, '░')} ${percentOf(done)}`;
-    const rows = counted(
-      total(all, (one) => one.rows),
-      'row',
-    );
+    const read = total(all, (one) => one.rows);
+    const rows = counted(read, 'row');
     const requests = `${figure(total(all, (one) => one.requests))} req`;
     const pace = paceOf(all, streams, began);
     return [
@@ -62,10 +58,10 @@ const doneOf = (all: readonly SyncProgress[], streams: number): number =>
 
 const percentOf = (done: number): string => `${Math.floor(done * 100)}%`;
 
-/** A poll is over before anybody could read its speed. */
+/** A poll ends before anybody could read its speed. */
 const PACE_AFTER_S = 2;
 
-/** Rows a second, and the time left where that can be told: the first per cent is no basis for an estimate. */
+/** Rows a second, and the time left, except during the first percent, which is too little for an estimate. */
 function paceOf(all: readonly SyncProgress[], streams: number, began: number): string[] {
   const seconds = (performance.now() - began) / 1000;
   if (seconds < PACE_AFTER_S) return [];
@@ -75,8 +71,8 @@ function paceOf(all: readonly SyncProgress[], streams: number, began: number): s
 }
 
 /**
- * The line shows the latest progress of every stream, and never goes back. `forms` are the parts of the line, from all that
- * there is to say to what nobody wants to miss: the time left. The first form that fits is shown.
+ * Shows the latest progress of every stream, which never decreases. `forms` returns versions of the line, from the most complete
+ * to the most important part, the time left. The first version that fits is shown.
  */
 function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) => string[][]) {
   const latest = new Map<string, SyncProgress>();
@@ -86,7 +82,7 @@ function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) =>
     update(progress: SyncProgress): void {
       const name = nameOf(progress);
       const before = latest.get(name);
-      // A commit knows neither how much is left nor how much was read since.
+      // A report after a commit lacks `done`, and the rows read since.
       const done = Math.max(before?.done ?? 0, progress.done ?? 0);
       latest.set(name, { ...progress, done, rows: Math.max(before?.rows ?? 0, progress.rows) });
       if (terminal.isInteractive) {
@@ -105,21 +101,21 @@ function createLine(terminal: Terminal, forms: (all: readonly SyncProgress[]) =>
 const nameOf = ({ source, stream }: { source?: string; stream?: string }): string =>
   [source, stream].filter(Boolean).join('/');
 
-/** Prints for whom a stream is waited for, and what could be done instead. */
+/** Prints which process holds the stream that a command waits for, and an alternative to waiting. */
 export const waitsTo =
   (terminal: Terminal, instead = ''): NonNullable<SyncDeps['onWait']> =>
   ({ source, stream, holder }) => {
     terminal.live();
-    terminal.err(`${source}/${stream}: waits for ${holder}, which has the stream${instead}\n`);
+    terminal.err(`${source}/${stream}: waiting for ${holder}, which holds the stream's lease${instead}\n`);
   };
 
-/** Prints what a person should hear of while the work goes on. */
+/** Prints notices while a command is running. */
 export const noticesTo =
   (terminal: Terminal): NonNullable<SyncDeps['onNotice']> =>
   ({ source, stream, text }) =>
     terminal.err(`${wrap(`note: ${source}/${stream}: ${text}`, 6, terminal.columns)}\n`);
 
-/** What the API says of a request that failed and is sent again. */
+/** The fields that the API client logs when it retries a request. */
 interface Retry {
   source?: string;
   stream?: string;
@@ -128,9 +124,9 @@ interface Retry {
   status?: number;
 }
 
-/** Nobody reads a pipe as it comes: the first retry of a stream, and then one now and then. */
+/** In a pipe, a stream's first retry is printed, then one per interval. */
 const PLAIN_RETRY_EVERY_MS = 30_000;
-/** An answer takes a moment: the line of a retry goes if nothing was said of it for so long after the wait. */
+/** A retry's line is removed this long after its wait, unless the request fails again. */
 const LINGER_MS = 3000;
 
 /** A log that shows retries as one live line for each stream, or as a few plain lines in a pipe. They are logged as `debug`. */
@@ -140,7 +136,7 @@ export function withRetryLines(log: Log, terminal: Terminal): Log {
 
   const show = (retry: Retry, message: string): void => {
     const { attempt = 0, waitMs = 0, status } = retry;
-    // On a busy machine, requests that left at the right pace arrive together. The summary counts them.
+    // Normal on a busy machine, where well-paced requests may arrive together. The summary counts them.
     if (status === 429 && attempt === 1 && waitMs < LINGER_MS) return;
     const name = nameOf(retry);
     const wait = waitMs >= 1000 ? ` in ${duration(waitMs / 1000)}` : '';

@@ -5,28 +5,28 @@ import { Cancelled, ConfigError } from '../model/errors.ts';
 export { counted, duration, figure } from '../model/window.ts';
 
 /**
- * A command's output. Results go to `out` and `say`, progress and notes to `err`; tests read both. On a screen `say` and `err` wrap lines
- * that are too long; a pipe gets them as they are.
+ * A command's output. Results go to `out` and `say`, progress and notes to `err`. On a terminal, `say` and `err` wrap long lines; in a
+ * pipe they do not.
  */
 export interface Terminal {
-  /** As it is: JSON, SQL, scripts. */
+  /** Never wrapped: JSON, SQL, scripts. */
   out(text: string): void;
-  /** For people. */
+  /** Text for people. */
   say(text: string): void;
   err(text: string): void;
   /** Whether the reader of the results is still there: `| head` closes the pipe early. */
   hasReader(): boolean;
-  /** `err` is a terminal: lines may be rewritten in place. */
+  /** Whether `err` is a terminal, where lines may be rewritten in place. */
   isInteractive: boolean;
   /**
-   * Lines at the bottom that are rewritten in place, by name. Without a text the line goes, without a name all do. What `err` prints goes
-   * above them. Nothing happens where `err` is no terminal.
+   * Sets a line at the bottom that is rewritten in place. Without a text, it removes the line; without a name, all lines. What `err`
+   * prints appears above them. Does nothing if `err` is not a terminal.
    */
   live(name?: string, text?: string): void;
-  /** `out` is a terminal that accepts escape codes. */
+  /** Whether `out` is a terminal that accepts escape codes. */
   isScreen: boolean;
   columns: number;
-  /** The next time that the window of `out` changes its size. */
+  /** Resolves when the window of `out` changes its size. */
   resized(signal: AbortSignal): Promise<unknown>;
 }
 
@@ -35,18 +35,18 @@ export function createTerminal(noColour: boolean, stderr: NodeJS.WriteStream = p
   let hasReader = true;
   const lines = new Map<string, string>();
   let drawn = 0;
-  /** The lines anew, below a text that stays. */
+  /** Redraws the live lines below a text that stays. */
   const draw = (text: string): void => {
     const erase = drawn === 0 ? '' : `\r\x1b[2K${'\x1b[1A\x1b[2K'.repeat(drawn - 1)}`;
     drawn = lines.size;
     // A line that wraps could not be erased.
     stderr.write(`${erase}${text}${[...lines.values()].map((line) => line.slice(0, widthOf(stderr) - 1)).join('\n')}`);
   };
-  // A terminal of unknown width reports 0; the width is read each time, as it may be resized.
+  // A terminal of unknown width reports 0. The width is read each time, because the terminal may be resized.
   const widthOf = (stream: NodeJS.WriteStream): number => stream.columns || 80;
   const wrapFor = (stream: NodeJS.WriteStream, text: string): string =>
     stream.isTTY === true ? wrapLines(text, widthOf(stream)) : text;
-  // A closed pipe is no error: the work goes on, its output is dropped.
+  // A closed pipe is not an error: the work continues, and its output is dropped.
   const onError = (error: NodeJS.ErrnoException): void => {
     if (error.code !== 'EPIPE') throw error;
   };
@@ -96,7 +96,7 @@ export function table(
   const format = (line: readonly string[]): string =>
     widths
       .map((wide, i) => {
-        const cell = cut(line[i] ?? '', wide).replace(REVERSING, '\ufffd');
+        const cell = cut(line[i] ?? '', wide).replace(BIDI_CONTROLS, '\ufffd');
         const space = ' '.repeat(wide - width(cell));
         return isFigure[i] ? `${space}${cell}` : `${cell}${space}`;
       })
@@ -105,13 +105,13 @@ export function table(
   return [format(headers), widths.map((wide) => '─'.repeat(wide)).join(GUTTER), ...rows.map(format)].join('\n');
 }
 
-/** They would turn around what stands behind them, up to other cells. */
-const REVERSING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+/** Bidirectional control characters: they would reverse the text after them, even in other cells. */
+const BIDI_CONTROLS = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Less of a name says nothing. */
+/** A shorter part of a name would not identify it. */
 const LEAST_CUT = 12;
 
-/** A sentence loses its end; a name its middle, as it ends with what tells it from others. */
+/** Cuts the end of a sentence, but the middle of a name, since the end of a name distinguishes it from others. */
 export function cut(text: string, room: number): string {
   const characters = [...text];
   if (characters.length <= room) return text;
@@ -159,7 +159,7 @@ export function wrap(text: string, indent: number, width = 80): string {
   return lines.join(`\n${' '.repeat(indent)}`);
 }
 
-/** Lines that are too long go on under their own beginning, a little to the right. */
+/** Continues long lines under their beginning, indented by two. */
 const wrapLines = (text: string, room: number): string =>
   text
     .split('\n')
@@ -176,7 +176,7 @@ export function describeTerm(term: string, meaning: string, indent: number): str
 
 export const canAsk = ({ isInteractive }: Terminal): boolean => isInteractive && process.stdin.isTTY === true;
 
-/** Asks on the terminal. Ctrl-C and a closed terminal end the command with nothing done. */
+/** Asks on the terminal. Ctrl-C and a closed terminal end the command before it changes anything. */
 export function createPrompt(signal: AbortSignal) {
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: true });
   // One interface for all questions: Node warns if each adds listeners.
@@ -192,7 +192,7 @@ export function createPrompt(signal: AbortSignal) {
   };
 }
 
-/** Asks before what cannot be undone. Where nobody can answer, `--yes` is the answer. */
+/** Asks before an irreversible change. Without a terminal, `--yes` is required. */
 export async function confirm(
   { terminal, signal }: { terminal: Terminal; signal: AbortSignal },
   question: string,
@@ -202,7 +202,7 @@ export async function confirm(
   if (!canAsk(terminal))
     throw new ConfigError('this cannot be undone, and there is no terminal for a prompt', {
       kept: 'everything; nothing was changed',
-      next: 'add --yes; --dry-run says what would be changed',
+      next: 'add --yes; --dry-run shows what would be changed',
     });
   const prompt = createPrompt(signal);
   try {

@@ -37,13 +37,13 @@ const MOST_NESTING = 100;
 export function readDocument(text: string, env: Environment) {
   const lines = new LineCounter();
   const faults: DocumentFault[] = [];
-  const excess = tooMuch(text);
+  const excess = sizeFault(text);
   const options = { lineCounter: lines, prettyErrors: false, logLevel: 'error', stringKeys: true } as const;
   const document: Document = parseDocument(excess ? '' : text, options);
   if (excess) faults.push({ offset: 0, message: excess, kind: 'form' });
-  // The parser only warns of an unknown tag: `!env NAME` would become the text NAME.
+  // The parser only warns about an unknown tag: `!env NAME` would become the text NAME.
   for (const error of [...document.errors, ...document.warnings]) {
-    faults.push({ offset: error.pos[0], message: wordsFor(error), kind: 'form' });
+    faults.push({ offset: error.pos[0], message: messageFor(error), kind: 'form' });
   }
   const unfilled = new Set<unknown>();
   const report: Report = (node, message, kind, unset) => {
@@ -53,7 +53,7 @@ export function readDocument(text: string, env: Environment) {
   };
   if (faults.length === 0) fillIn(document, env, report);
   return {
-    /** The data, with environment variables filled in. Unusable if there are faults of `form`. */
+    /** The data, with environment variables filled in; undefined after a fault of kind `form`. */
     value: faults.some(({ kind }) => kind === 'form') ? undefined : toData(document, report),
     faults,
     /** The position of a key, or of its nearest existing parent. */
@@ -68,8 +68,8 @@ export function readDocument(text: string, env: Environment) {
   };
 }
 
-/** Deep nesting would overflow the parser's stack, which cannot be caught, so it is counted first. */
-function tooMuch(text: string): string | undefined {
+/** Checked before parsing: deep nesting would overflow the parser's stack, which cannot be caught. */
+function sizeFault(text: string): string | undefined {
   if (text.length > MOST_CHARACTERS) return 'the file is too large for a config';
   let depth = 0;
   for (const [mark] of text.matchAll(/[[{\]}]|(?:[-?:]\s+){100}/g)) {
@@ -80,14 +80,14 @@ function tooMuch(text: string): string | undefined {
 }
 
 const NO_ALIAS = 'not an alias: put a value that begins with * in quotes';
-const NO_TAGS = 'tags are not used here: put a value that begins with ! in quotes';
+const NO_TAGS = 'YAML tags are not supported: put a value that begins with ! in quotes';
 
-/** The parser quotes the text at fault, which may be a secret: these errors get messages of our own. */
-const WORDS: Partial<Record<YAMLError['code'], string>> = {
-  TAB_AS_INDENT: 'is indented by a tab: use blanks',
-  DUPLICATE_KEY: 'this key was given before: keep one of the two',
+/** Replaces the parser's messages that quote the text at fault, which may be a secret. */
+const MESSAGES: Partial<Record<YAMLError['code'], string>> = {
+  TAB_AS_INDENT: 'is indented with a tab: use spaces',
+  DUPLICATE_KEY: 'this key is a duplicate: keep one of the two',
   NON_STRING_KEY: 'a key must be a plain word',
-  MULTIPLE_DOCS: 'a second document begins here (---): a config is one',
+  MULTIPLE_DOCS: 'a second document starts here (---): a config is a single document',
   BAD_SCALAR_START: 'a value cannot begin with this character: put it in quotes',
   BAD_DQ_ESCAPE: 'not an escape sequence: in double quotes write \\\\ for a backslash, or use single quotes',
   BAD_ALIAS: NO_ALIAS,
@@ -96,9 +96,9 @@ const WORDS: Partial<Record<YAMLError['code'], string>> = {
 };
 const QUOTES_NOTHING: readonly string[] = ['MISSING_CHAR', 'BAD_INDENT', 'MULTILINE_IMPLICIT_KEY', 'BLOCK_IN_FLOW'];
 
-function wordsFor({ code, message }: YAMLError): string {
+function messageFor({ code, message }: YAMLError): string {
   if (QUOTES_NOTHING.includes(code)) return message;
-  return WORDS[code] ?? 'this does not belong here: a colon, comma, bracket or quote may be missing before it';
+  return MESSAGES[code] ?? 'this does not belong here: a colon, comma, bracket or quote may be missing before it';
 }
 
 type Report = (
@@ -131,8 +131,8 @@ function fillIn(document: Document, env: Environment, report: Report): void {
 
 function checkKey(node: Scalar, report: Report): void {
   const name = String(node.value);
-  if (name.includes('${')) report(node, 'the environment fills in values, not keys', 'form');
-  // As a key of a plain object it would vanish instead of being refused.
+  if (name.includes('${')) report(node, 'environment variables can be used in values, not in keys', 'form');
+  // In a plain object, this key would vanish instead of being refused.
   if (name === '__proto__') report(node, '__proto__: is not a key of the config', 'form');
 }
 
@@ -161,8 +161,8 @@ function toData(document: Document, report: Report): unknown {
   try {
     return document.toJS();
   } catch {
-    // Recovery: aliases of aliases that multiply to millions of values; the parser counts them and refuses.
-    report({}, 'its aliases (*) multiply to too many values', 'form');
+    // Recovery: reported as a fault. Aliases of aliases can expand to millions of values, which the parser refuses.
+    report({}, 'the aliases (*) expand to too many values', 'form');
     return undefined;
   }
 }
@@ -179,7 +179,7 @@ function offsetOf(document: Document, path: Path): number {
   return offset;
 }
 
-/** A key's own place for what a mapping holds, the item's for a list. */
+/** `mark` is the node whose position a fault shows: the key in a mapping, the item in a list. */
 function childOf(node: Node, name: string | number): { mark: unknown; value: unknown } | undefined {
   if (isSeq(node)) return { mark: node.items[Number(name)], value: node.items[Number(name)] };
   if (!isMap(node)) return undefined;

@@ -12,11 +12,11 @@ export const DEFAULT_CONFIG = 'config/tributary.yaml';
 
 export interface LoadedConfig {
   config: Config;
-  /** What is accepted but should be changed, such as deprecated filters. */
+  /** Accepted settings that should be changed, such as deprecated filters. */
   warnings: string[];
 }
 
-/** Reads a config file. Every fault is reported at once, with its line and column; nothing else happens before that. */
+/** Reads a config file. Reports all faults at once, with line and column, before anything else is done. */
 export function loadConfig(path: string, env: Environment, options?: ReadOptions): LoadedConfig {
   let text: string;
   try {
@@ -25,9 +25,7 @@ export function loadConfig(path: string, env: Environment, options?: ReadOptions
     const code = error instanceof Error && 'code' in error ? error.code : error;
     const says =
       code === 'ENOENT' ? `there is no config file ${path}` : `the config file ${path} cannot be read (${code})`;
-    throw new ConfigError(says, {
-      next: 'write one with tributary init, or name yours with --config FILE',
-    });
+    throw new ConfigError(says, { next: 'write one with tributary init, or name yours with --config FILE' });
   }
   return parseConfig(text, path, env, options);
 }
@@ -39,7 +37,7 @@ export function loadConfigOrDefaults(path: string | undefined, env: Environment,
 }
 
 interface ReadOptions {
-  /** False for what asks no service: the variable of an API key may be unset. */
+  /** False for commands that send no requests: the variable of an API key may be unset. */
   needsKeys?: boolean;
 }
 
@@ -50,9 +48,9 @@ export function parseConfig(
   { needsKeys = true }: ReadOptions = {},
 ): LoadedConfig {
   const read = readDocument(text, env);
-  const isSpared = ({ variable, key }: (typeof read.faults)[number]): boolean =>
+  const isIgnored = ({ variable, key }: (typeof read.faults)[number]): boolean =>
     !needsKeys && variable !== undefined && key === 'apiKey';
-  const document = { ...read, faults: read.faults.filter((fault) => !isSpared(fault)) };
+  const document = { ...read, faults: read.faults.filter((fault) => !isIgnored(fault)) };
   const found = document.faults.map(({ offset, message }) => ({ offset, message }));
   const secrets = secretsOf(document.value);
   for (const message of misplacedSecrets(document.value, secrets)) found.push({ offset: 0, message });
@@ -89,31 +87,30 @@ function warningsOf(config: Config): string[] {
   );
 }
 
-/** The schema's findings, in words for the user. Values are never quoted: they may be secrets. */
-
 type Path = ReadonlyArray<string | number>;
 
+/** The schema's issues as messages for the user. They never quote values, which may be secrets. */
 function findings(issue: ConfigIssue, config: unknown): Array<{ path: Path; message: string }> {
   const path = issue.path.map((name) => (typeof name === 'number' ? name : String(name)));
   if (issue.code !== 'unrecognized_keys') return [{ path, message: messageOf(issue, valueAt(config, path)) }];
   return issue.keys.map((key) => ({ path: [...path, key], message: unknownKey(key, keysAt(path)) }));
 }
 
-/** `sources.main.filters.country[1]`; of a key that is no plain word only the beginning, because the rest may be a secret. */
+/** `sources.main.filters.country[1]`. A key that is not a plain word is truncated, because the rest may be a secret. */
 function describePath(path: Path): string {
   const shown = path.map((name) =>
-    typeof name === 'number' ? `[${name}]` : `.${isPlain(name) ? name : wordOf(name)}`,
+    typeof name === 'number' ? `[${name}]` : `.${isPlain(name) ? name : truncated(name)}`,
   );
   return shown.join('').replace(/^\./, '') || 'the file';
 }
 
-/** `apiKey:secret` and `apiKey secret` are keys to YAML. */
+/** YAML parses `apiKey:secret` and `apiKey secret` as keys. */
 const isPlain = (name: string): boolean => /^[\w-]{1,60}$/.test(name);
-const wordOf = (name: string): string => `${/^[\w-]{0,20}/.exec(name)?.[0]}…`;
+const truncated = (name: string): string => `${/^[\w-]{0,20}/.exec(name)?.[0]}…`;
 
 function unknownKey(key: string, known: readonly string[]): string {
-  if (!isPlain(key)) return 'is not a key of the config: it may lack a colon with a space after it';
-  // One that another kind of sink or catalog has is no help.
+  if (!isPlain(key)) return 'is not a key of the config: a colon followed by a space may be missing';
+  // A key of another sink or catalog type would be suggested for itself.
   const near = known.includes(key) ? undefined : nearest(key, known);
   return `is not a key of the config${near ? `: did you mean ${near}?` : ''}`;
 }
@@ -129,7 +126,7 @@ function keysAt(path: Path): string[] {
 }
 
 const KINDS: Readonly<Record<string, string>> = {
-  string: 'a text',
+  string: 'a string',
   number: 'a number',
   boolean: 'true or false',
   object: 'a mapping of keys to values',
@@ -155,7 +152,7 @@ function messageOf(issue: ConfigIssue, value: unknown): string {
 function wrongKind(expected: string, value: unknown, wanted: string | undefined): string {
   const isMapping = expected === 'object' || expected === 'record';
   if (value === undefined) return 'is missing';
-  if (value === null) return isMapping ? 'has no value: write {}, or take the line out' : 'has no value';
+  if (value === null) return isMapping ? 'has no value: write {}, or remove the line' : 'has no value';
   if (wanted) return wanted;
   const found = KINDS[Array.isArray(value) ? 'array' : typeof value];
   const quotes = expected === 'string' && typeof value !== 'object' ? ': put it in quotes' : '';
@@ -172,19 +169,17 @@ function valueAt(config: unknown, path: Path): unknown {
   );
 }
 
-/** Refuses secrets in names, paths and addresses, which are printed and logged. */
-
-/** Shorter ones may occur elsewhere by chance, such as the sandbox's key. */
+/** Shorter secrets, such as the sandbox's key, may occur in other values by chance. */
 const SHORTEST = 12;
 
-/** The secrets of a config, as far as it could be read. A config is not deeper; what aliases make of it may be. */
+/** The secrets of a config, as far as it could be parsed. No config is deeper than `depth`, but aliases may nest without end. */
 function secretsOf(value: unknown, key = '', depth = 5): string[] {
   if (typeof value === 'string') return isSecretKey(key) && value.length >= SHORTEST ? [value] : [];
   if (!isObject(value) || depth === 0) return [];
   return Object.entries(value).flatMap(([name, each]) => secretsOf(each, name, depth - 1));
 }
 
-/** The misplaced secrets, named by their kind; never the text itself. */
+/** Faults for secrets in names, paths and addresses, which are printed and logged. They name the place, never the secret. */
 function misplacedSecrets(config: unknown, secrets: readonly string[]): string[] {
   if (!isObject(config)) return [];
   const holds = (value: unknown): boolean =>
@@ -201,6 +196,6 @@ function misplacedSecrets(config: unknown, secrets: readonly string[]): string[]
   ].map((place) => `${place} holds a key, salt or token of this config, which would be shown in logs and tables`);
 }
 
-/** Faults quote keys of the file, and a key may be a secret by mistake. */
+/** Faults quote keys of the file, and a user may have put a secret in place of a key. */
 const withoutSecrets = (text: string, secrets: readonly string[]): string =>
   secrets.reduce((masked, secret) => masked.replaceAll(secret, '***'), text);

@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS } from '../model/window.ts';
 import type { Config } from './schema.ts';
 import { isSecretKey } from './values.ts';
 
-/** The config as it is understood: every default filled in, every secret masked, so that it can be shown. */
+/** The effective config for display: defaults filled in, secrets masked. */
 export function printable({ sources, sinks, state, queue, alerts, ...rest }: Config): object {
   const { url = 'an embedded Postgres under .tributary/', ...others } = state;
   return shown({
@@ -37,7 +37,7 @@ const shown = (settings: object): object =>
       if (typeof value === 'string')
         return [name, isSecretKey(name) ? MASK : /^(url|directUrl)$/.test(name) ? masked(value) : value];
       if (typeof value === 'number' && DURATION.test(name)) return [name, durationOf(value)];
-      // What a filter is about has names and addresses of its own.
+      // Filters are query parameters of the service: their `url` is no address of a database.
       return [name, isObject(value) && name !== 'filters' ? shown(value) : value];
     }),
   );
@@ -67,7 +67,7 @@ function masked(url: string): string {
   return `postgresql://${user}${new URL(url).password === '' ? '' : `:${MASK}`}@${host}:${port}/${database}`;
 }
 
-/** What has to be decided before the first sync. Everything else has a default that suits most users. */
+/** The settings to decide before the first sync. All others have defaults that suit most users. */
 export interface Choices {
   baseUrl: string;
   plan: string;
@@ -76,7 +76,7 @@ export interface Choices {
   keyVariable: string;
   databaseVariable: string;
   streams: readonly StreamName[];
-  /** How often all links are listed; undefined: not. */
+  /** How often all links are listed; undefined: never. */
   links: string | undefined;
   since: string;
   indexes: readonly string[];

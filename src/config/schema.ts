@@ -32,7 +32,7 @@ const A_BEGINNING = 'must be a date (2026-01-01), a duration back from the first
 const since = z
   .string(A_BEGINNING)
   .refine((text) => text === 'all' || isDuration(text) || parseInstant(text) !== undefined, A_BEGINNING)
-  .refine((text) => !((parseInstant(text) ?? 0) > Date.now()), 'lies in the future: nothing would be read before then')
+  .refine((text) => !((parseInstant(text) ?? 0) > Date.now()), 'is in the future: nothing would be read before then')
   .default('30d')
   .describe('where history begins: a date, a duration before the first sync, or all');
 
@@ -78,18 +78,18 @@ const streamOf = (stream: StreamName) =>
     })
     .transform(({ cron, timezone, every = stream === 'clicks' ? 5 * MINUTE_MS : MINUTE_MS, ...rest }) => {
       if (cron !== undefined) return { ...rest, schedule: { cron, timezone: timezone ?? 'UTC' } };
-      // A stream that nobody gave a target is not on time however late it is.
+      // Without this default, a stream without a configured target would never count as late.
       const maxLag = rest.maxLag ?? Math.max(HOUR_MS, rest.settle + 4 * every);
       return { ...rest, maxLag, schedule: { every } };
     });
 
 type Timing = Pick<z.output<ReturnType<typeof streamFields>>, 'every' | 'cron' | 'timezone' | 'maxLag' | 'settle'>;
 
-/** Settings that are valid alone and make no sense together. */
+/** Faults of settings that are valid alone, but not together. */
 function timingFaults({ every, cron, timezone, maxLag, settle }: Timing): Array<{ path: string; message: string }> {
   const faults: Array<{ path: string; message: string }> = [];
   if (cron !== undefined && every !== undefined)
-    faults.push({ path: 'cron', message: 'stands beside every: keep one of them' });
+    faults.push({ path: 'cron', message: 'cannot be combined with every: keep one of them' });
   if (cron === undefined && timezone !== undefined) faults.push({ path: 'timezone', message: 'is only for cron' });
   const fault = cron === undefined ? undefined : cronFault(cron, timezone ?? 'UTC');
   if (fault !== undefined) faults.push({ path: 'cron', message: fault });
@@ -109,7 +109,7 @@ const streams = z
     sales: streamOf('sales').optional(),
   })
   .refine((chosen) => Object.keys(chosen).length > 0, {
-    error: 'names no stream: name one, or leave it out to sync all three',
+    error: 'is empty: name a stream, or omit streams to sync all three',
     // A mistyped stream name is one fault, not two.
     when: ({ issues }) => issues.length === 0,
   });
@@ -128,6 +128,9 @@ const links = z
   })
   .transform(({ maxLag, ...rest }) => ({ ...rest, maxLag: maxLag ?? 2 * rest.every + HOUR_MS }));
 
+/** `when` of checks that also run if other keys have faults, so that all are reported at once. */
+const isMapping = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
+
 const source = z
   .strictObject({
     baseUrl: baseUrl('address of the service: https, or http on a loopback host'),
@@ -144,13 +147,12 @@ const source = z
   })
   .superRefine(
     (value, context) => {
-      // What is no number at all is refused where it stands.
+      // A value that is not a number has its own fault already.
       for (const { key, message } of budgetOf(value).faults)
         if (key === 'plan' || Number.isFinite(value.requestsPerSecond))
           context.addIssue({ code: 'custom', path: [key], message });
     },
-    // Also when other keys have faults: all are reported at once.
-    { when: ({ value }) => typeof value === 'object' && value !== null },
+    { when: isMapping },
   )
   .transform((value) => ({ ...value, requestsPerSecond: budgetOf(value).value ?? 0 }));
 
@@ -172,9 +174,8 @@ const privacy = z
   .refine(({ salt, ...treatments }) => salt !== undefined || !hashesAnything(treatments), {
     path: ['salt'],
     error:
-      'is missing: hash needs a secret (openssl rand -hex 32 makes one), or trying all addresses would undo the hashes',
-    // Also when other keys have faults: all are reported at once.
-    when: ({ value }) => typeof value === 'object' && value !== null,
+      'is missing: hash needs a secret (openssl rand -hex 32 makes one), or the hashes could be reversed by trying every address',
+    when: isMapping,
   });
 
 const alerts = z.strictObject({
@@ -200,10 +201,10 @@ export const configSchema = z
       .record(name, sink)
       .refine(
         (sinks) => Object.keys(sinks).length > 0,
-        'names no sink: name one, or leave it out for tables in the state database',
+        'is empty: name a sink, or omit sinks for tables in the state database',
       )
       .refine((sinks) => new Set(namespacesOf(sinks)).size === namespacesOf(sinks).length, {
-        error: 'has two Iceberg sinks of one namespace: their tables would be the same; give one another namespace',
+        error: 'has two Iceberg sinks with the same namespace, so they would share tables: change one namespace',
       })
       .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) }))
       .describe('where rows are written, each under a name that you choose; absent: tables in the state database'),

@@ -46,9 +46,9 @@ const sqlCatalog = z.strictObject({ type: z.literal('sql').describe('in the stat
 
 const restCatalog = z.strictObject({
   type: z.literal('rest').describe('a server with the Iceberg REST protocol'),
-  uri: baseUrl('where it answers, without /v1: https, or http on a loopback host'),
+  uri: baseUrl('base URL of the server, without /v1: https, or http on a loopback host'),
   token: optionalText.describe('a secret: take it from the environment'),
-  warehouse: optionalText.describe("the catalog's name for it, if it needs one"),
+  warehouse: optionalText.describe('name of the warehouse in the catalog, if the catalog needs one'),
 });
 
 const icebergSink = z.strictObject({
@@ -78,7 +78,7 @@ interface ReadAgain {
 export const readAgainMs = ({ lookback = 0, resweep = 0 }: Partial<ReadAgain> = {}): number =>
   Math.max(SHORTEST_KEEP_MS, lookback, resweep);
 
-/** What is read again and again must be kept, or it would be deleted and come back every night. */
+/** Events that are read again must be kept: otherwise they would be deleted and restored every night. */
 export function keepFault(
   keep: number,
   sources: Readonly<Record<string, { streams: Readonly<Record<string, ReadAgain | undefined>> }>>,

@@ -8,7 +8,7 @@ import { parseDuration, parseInstant } from '../model/instant.ts';
 import { DAY_MS } from '../model/window.ts';
 import { lakePathFault } from '../sinks/parquet/lake.ts';
 
-/** Keys with names like these hold secrets, in any part of the config. `linkPassword` says what happens to passwords. */
+/** Whether a key of this name holds a secret, anywhere in the config. `linkPassword` is a privacy setting, not a secret. */
 export const isSecretKey = (key: string): boolean =>
   /secret|token|accessKey|credential|apiKey|salt|webhook|(?<!link)password/i.test(key);
 
@@ -29,14 +29,14 @@ const number = z.union(
   { error: 'must be a number' },
 );
 
-const count = number.refine((n) => Number.isInteger(n) && n >= 1, 'must be a whole number from 1 on');
+const count = number.refine((n) => Number.isInteger(n) && n >= 1, 'must be a whole number of at least 1');
 
 export const namespace = z
   .string()
   .regex(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a plain lower-case Postgres name')
   .default('attribution');
 
-/** Not where others live: the server itself, our state and our queue. */
+/** Excludes the schemas of Postgres itself, of the state and of the queue. */
 export const schemaName = namespace.refine(
   (schema) => !/^(?:pg_.*|information_schema|tributary|tributary_queue)$/.test(schema),
   'belongs to Postgres or to the state of tributary: choose another name',
@@ -62,7 +62,7 @@ export const keepSnapshots = z
   .prefault({})
   .describe('how far back readers can time-travel, and how long a query may take');
 
-/** Octal, as chmod takes it. YAML reads 0640 as the number 640. */
+/** Octal, as for chmod. YAML parses 0640 as the number 640. */
 export const fileMode = z
   .union([z.string(), z.number()], { error: 'must be an octal mode such as 0640' })
   .refine(
@@ -71,9 +71,9 @@ export const fileMode = z
   )
   .transform((mode) => Number.parseInt(String(mode), 8))
   .optional()
-  .describe('permissions of files in a folder, such as 0640; folders get the matching ones; absent: by the umask');
+  .describe('permissions of files in a folder, such as 0640; folders get matching ones; absent: set by the umask');
 
-/** An empty value is an unset variable: `${DATABASE_URL:-}`. */
+/** Empty text counts as absent, because `${DATABASE_URL:-}` is empty if the variable is not set. */
 export const optionalText = z
   .string()
   .optional()
@@ -90,9 +90,7 @@ export const requestsPerSecond = number
   .optional()
   .describe('less than the plan allows, if other programs also use the key');
 
-/** `http` of the config: where the control room listens, and its tokens. */
-
-/** The name of whoever holds `http.token`, in the audit trail. */
+/** The audit trail's name for the holder of `http.token`. */
 export const OWNER = 'owner';
 
 /** An address, a network, or a name that proxy-addr knows. */
@@ -105,13 +103,13 @@ const isProxy = (text: string): boolean => {
 
 const SHORTEST_TOKEN = 16;
 const FEWEST_CHARACTERS = 8;
-/** Characters that must be guessed one by one. */
-const FEWEST_SURPRISES = 10;
+/** Characters outside of common words, repetitions and sequences. */
+const FEWEST_UNPREDICTABLE = 10;
 
-const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters, ${FEWEST_CHARACTERS} of them different, and be no word, sequence or repetition: openssl rand -hex 32 makes a good one`;
+const A_TOKEN = `must have at least ${SHORTEST_TOKEN} characters, ${FEWEST_CHARACTERS} of them different, and not be a word, a sequence or a repetition: openssl rand -hex 32 makes a good one`;
 
 const WORDS = /change.?me|pass.?word|letmein|welcome|default|example|secret|tributary|token|admin|test|hello/g;
-/** Whoever walks along one of these, in either direction, surprises nobody. */
+/** A character that continues one of these, in either direction, is predictable. */
 const SEQUENCES = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm'];
 const STEPS = new Set(
   SEQUENCES.flatMap((sequence) =>
@@ -119,15 +117,15 @@ const STEPS = new Set(
   ),
 );
 
-/** Whether a token cannot be guessed: what is left of it without common words, repetitions and sequences is long enough. */
+/** Whether enough of a token remains without common words, repetitions and sequences. */
 function isToken(token: string): boolean {
   if (token.length < SHORTEST_TOKEN || new Set(token).size < FEWEST_CHARACTERS) return false;
   const rest = token
     .toLowerCase()
     .replace(WORDS, ' ')
     .replace(/(.{2,}?)\1+/gs, '$1');
-  const surprises = [...rest].filter((letter, i, all) => letter !== all[i - 1] && !STEPS.has(`${all[i - 1]}${letter}`));
-  return surprises.length >= FEWEST_SURPRISES;
+  const unpredictable = [...rest].filter((letter, i, all) => letter !== all[i - 1] && !STEPS.has(all[i - 1] + letter));
+  return unpredictable.length >= FEWEST_UNPREDICTABLE;
 }
 
 const namedToken = z.strictObject({
@@ -176,7 +174,7 @@ const httpFields = z.strictObject({
     .describe('the path under which a proxy serves the page, such as /etl'),
 });
 
-/** A name or a secret that stands for two people says nothing about who did something. */
+/** Names and secrets must be unique: otherwise the audit trail could not tell who did something. */
 export const http = httpFields.superRefine(({ token, tokens }, context) => {
   const refuse = (name: string, message: string): void =>
     context.addIssue({ code: 'custom', path: ['tokens', name], message });
@@ -184,7 +182,7 @@ export const http = httpFields.superRefine(({ token, tokens }, context) => {
     refuse(OWNER, `is the name of http.token in the audit trail: choose another, or leave http.token out`);
   const seen = new Set(token === undefined ? [] : [token]);
   for (const [name, one] of Object.entries(tokens)) {
-    if (seen.has(one.token)) refuse(name, 'has the secret of another token: each needs its own');
+    if (seen.has(one.token)) refuse(name, 'has the same secret as another token: each needs its own');
     seen.add(one.token);
   }
 });

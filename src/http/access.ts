@@ -11,9 +11,9 @@ import { isSame, ROLES, type Role, type Token } from './tokens.ts';
 export interface Visitor {
   name: string;
   role: Role;
-  /** Of a browser; programs send their token with every request. */
+  /** Only for browsers; programs send their token with every request. */
   session: Session | undefined;
-  /** A digest of the token and its role: another one under the same name grants nothing to whoever came by this one. */
+  /** A digest of the token and its role: if the token of this name is replaced, the visitor loses access. */
   grant: string;
 }
 
@@ -21,12 +21,12 @@ export interface AccessOptions {
   tokens: readonly Token[];
   /** The path under which the page is served, and to which the cookie is limited. */
   basePath?: string;
-  /** Only this machine's names are accepted in the Host header: another site may have its name point here (DNS rebinding). */
+  /** Accepts only this machine's names in the Host header, since another site may have its name resolve to it (DNS rebinding). */
   onlyLoopbackNames?: boolean;
 }
 
 const COOKIE = 'tributary_session';
-/** How soon a server notices that another one ended a session. */
+/** How soon a server detects that another one ended a session. */
 const REFRESH_MS = 2000;
 
 export function createAccess(state: Queryable, options: AccessOptions, now: () => number = Date.now) {
@@ -45,7 +45,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     ended = new Set([...ended, ...stored]);
     if (hasNew) onChange();
   };
-  /** Recovery: what was read before still holds, and the next poll tries again. */
+  /** Recovery: keeps what was read before; the next call tries again. */
   const refreshSoon = (): void => {
     if (now() - refreshedAt > REFRESH_MS) refresh().catch(() => {});
   };
@@ -59,7 +59,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
     `${COOKIE}=${value}; Path=${basePath}/; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? '; Secure' : ''}`;
 
   return {
-    /** By token or cookie; `wrong`: an unknown token. */
+    /** Identifies the client by token or cookie. `wrong`: the token is unknown. */
     identify(headers: IncomingHttpHeaders): Visitor | 'wrong' | undefined {
       const bearer = /^Bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
       if (bearer !== undefined) {
@@ -70,11 +70,11 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
       const session = sessions.read(cookieOf(headers));
       return session && visitorOf(session.token, session);
     },
-    /** Throws for requests from pages of other sites: they could not read the answer, but an export would cost requests. */
+    /** Throws for requests from pages of other sites: they could not read the response, but an export would cost requests. */
     checkSite(headers: IncomingHttpHeaders): void {
       // `none`: typed into the address bar. Absent: not a browser, or no TLS, where the SameSite=Strict cookie keeps other sites out.
       if (['same-origin', 'none'].includes(siteOf(headers))) return;
-      throw new HttpError(403, 'a page of another site asked for this', {
+      throw new HttpError(403, 'the request came from a page of another site', {
         next: 'open it from the page of this server',
       });
     },
@@ -84,7 +84,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
         next: 'open it as http://localhost or http://127.0.0.1, or set http.token to use other names',
       });
     },
-    /** Throws unless the request came from our own page, or from a program with a token. */
+    /** Throws unless the request came from this server's page, or from a program with a token. */
     checkChange(headers: IncomingHttpHeaders, { session }: Visitor): void {
       if (!session) return;
       const given = String(headers['x-csrf-token'] ?? '');
@@ -94,7 +94,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
         next: 'ask GET /api/session for the token, and send it in the header x-csrf-token',
       });
     },
-    /** Exchanges a token for a cookie; undefined: the token is unknown. */
+    /** Exchanges a token for a cookie; undefined if the token is unknown. */
     signIn(secret: string, isSecure: boolean): { cookie: string; visitor: Visitor } | undefined {
       const token = tokenOf(secret);
       if (!token) return undefined;
@@ -102,7 +102,7 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
       const visitor = visitorOf(token, sessions.read(value));
       return { cookie: cookieText(value, SESSION_HOURS * 3600, isSecure), visitor };
     },
-    /** Ends the session for good, also after a restart and on other servers. Returns the cookie that removes the old one. */
+    /** Ends the session permanently, also after a restart and on other servers. Returns the cookie that removes the old one. */
     async signOut({ id, expiresAt }: Session, isSecure: boolean): Promise<string> {
       ended.add(digestOf(id));
       onChange();
@@ -110,19 +110,19 @@ export function createAccess(state: Queryable, options: AccessOptions, now: () =
       return cookieText('', 0, isSecure);
     },
     csrfOf: ({ session }: Visitor): string | null => (session ? sessions.csrfOf(session) : null),
-    /** Whether a client that was authenticated earlier still would be. */
+    /** Whether the access of a client that was authenticated earlier is still valid. */
     holds({ name, session, grant }: Visitor): boolean {
       refreshSoon();
       const token = tokens().find((one) => one.name === name);
       if (!token || grantOf(token) !== grant) return false;
       return !session || (session.expiresAt > now() && !ended.has(digestOf(session.id)));
     },
-    /** Sessions of removed tokens end. */
+    /** Also ends the sessions of removed tokens. */
     replaceTokens(tokens: readonly Token[]): void {
       all = tokens;
       onChange();
     },
-    /** Calls back whenever clients may have lost their access. */
+    /** Sets the callback for when clients may have lost their access. */
     onChange(listener: () => void): void {
       onChange = listener;
     },
@@ -136,7 +136,7 @@ const grantOf = ({ role, secret }: Token): string => digestOf(`${role} ${secret}
 
 export const mayDo = (visitor: Visitor, role: Role): boolean => ROLES.indexOf(visitor.role) >= ROLES.indexOf(role);
 
-/** Refuses to listen beyond this machine with a generated token: an operator must choose the tokens that are handed out. */
+/** Refuses to listen on other interfaces than loopback with a generated token: an operator must choose tokens for others. */
 export function checkBinding(http: { host: string; token?: string | undefined; tokens?: object }): void {
   const { host, token, tokens = {} } = http;
   if (token !== undefined || Object.keys(tokens).length > 0 || isLoopback(host)) return;
@@ -166,8 +166,8 @@ export interface Session {
 export const SESSION_HOURS = 12;
 
 /**
- * Browser sessions: a cookie that states expiry and token, signed with a key that is derived from that token. No session
- * is stored, so a restart signs nobody out, several servers accept each other's sessions, and replacing a token ends its sessions.
+ * Browser sessions: a cookie with its expiry and the name of a token, signed with a key derived from that token. Sessions are not
+ * stored, so a restart signs nobody out, several servers accept each other's sessions, and replacing a token ends its sessions.
  * Only sessions that were ended early are stored.
  */
 export function createSessions(
@@ -175,7 +175,7 @@ export function createSessions(
   now: () => number = Date.now,
 ) {
   const keys = new Map<string, Buffer>();
-  /** By scrypt, so that guessing tokens against a stolen cookie is slow. Computed once for each token. */
+  /** By scrypt, so that guessing the token of a stolen cookie is slow. Computed once per token. */
   const keyOf = ({ secret }: Token): Buffer => {
     const key = keys.get(secret) ?? scryptSync(secret, 'tributary sessions', 32);
     keys.set(secret, key);
@@ -200,10 +200,10 @@ export function createSessions(
       const expiresAt = Number(until);
       return expiresAt > now() && !isEnded(digestOf(id)) ? { id, token, expiresAt } : undefined;
     },
-    /** The CSRF token: it proves that our own page sent a change. Other sites can send the cookie, but cannot know this. */
+    /** The CSRF token, which proves that this server's page sent a change: other sites can send the cookie, but not this. */
     csrfOf: ({ id, token }: Session): string => sign(token, `csrf ${id}`),
   };
 }
 
-/** A digest of a session that is safe to store: it grants nothing. */
-export const digestOf = (id: string): string => createHash('sha256').update(id).digest('base64url');
+/** A digest of a secret, which is safe to store because it grants nothing. */
+export const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url');

@@ -4,8 +4,8 @@ import { Cancelled, ConfigError, Fault, type FaultDetails, RetryLater, StopStrea
 import { STREAM_NAMES } from '../model/streams.ts';
 
 /**
- * Building blocks for the zod schemas of requests and answers: types, checks and the OpenAPI document are all derived from one
- * schema. Times are ISO 8601 in UTC; what is unknown is null, never zero.
+ * Building blocks for the zod schemas of requests and responses: types, checks and the OpenAPI document are all derived from one
+ * schema. Times are ISO 8601 in UTC; unknown values are null, never zero.
  */
 export { z };
 
@@ -13,7 +13,7 @@ export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 const names = z.registry<{ id: string }>();
 
-/** Every property is required and no other is allowed: a field that is not described must not leave the server. */
+/** Every property is required and no other is allowed: the server must not send a field that is not described. */
 const object = z.strictObject;
 
 /** A schema, or the fields of one, as a named component of the OpenAPI document. */
@@ -29,7 +29,7 @@ export const listOf = <F extends z.ZodRawShape>(fields: F) => z.array(object(fie
 
 /** Postgres cannot store NUL in text, so it is refused before any query sees it. */
 const WITHOUT_NUL = '^[^\\u0000]*$';
-const storable = z.string().regex(new RegExp(WITHOUT_NUL), 'must not hold a NUL character');
+const storable = z.string().regex(new RegExp(WITHOUT_NUL), 'must not contain a NUL character');
 export const shortText = storable.max(200);
 export const longText = storable.min(1).max(1000);
 export const moment = z.string().meta({ format: 'date-time' });
@@ -38,9 +38,9 @@ export const count = z.int().min(0);
 export const figure = z.number().min(0);
 export const share = z.number().min(0).max(1);
 export const stream = z.enum(STREAM_NAMES);
-/** What has runs and a schedule: a stream of events, or the listing of all links. */
+/** Has runs and a schedule: a stream of events, or the listing of all links. */
 export const anyStream = z.enum([...STREAM_NAMES, 'links']);
-/** Of which stream something is said, and of which range. */
+/** Fields that identify a stream, and a range. */
 export const of = { source: z.string(), stream };
 export const range = { from: moment, to: moment.describe('exclusive') };
 export const choice = {
@@ -50,7 +50,7 @@ export const choice = {
 export const byName = <T extends z.ZodType>(values: T) => z.record(z.string(), values);
 export const tally = byName(count);
 
-/** Existing days from 1970 on; only 29 February in other than leap years passes here and is refused later. */
+/** Existing days from 1970 on. 29 February passes in every year; `chooseDate` refuses it if it does not exist. */
 const DAY =
   '(?:19[7-9]\\d|2\\d{3})-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|[12]\\d))';
 const CLOCK = '(?:[01]\\d|2[0-3])(?::[0-5]\\d(?::[0-5]\\d(?:\\.\\d{1,9})?)?)(?:Z|[+-](?:0\\d|1[0-3]):[0-5]\\d)?';
@@ -81,10 +81,10 @@ export function schemaOf(shape: z.ZodType): JsonSchema {
   return schema as JsonSchema;
 }
 
-/** The notes that a command would print. */
+/** The notes that the commands print. */
 export const warnings = z.array(z.string()).describe('warnings about the filters of these streams');
 
-/** A request that cannot be answered; the status says why. */
+/** A request that cannot be served; the status says why. */
 export class HttpError extends Fault {
   readonly status: number;
   /** Seconds to wait, if a retry can help. */
@@ -98,36 +98,33 @@ export class HttpError extends Fault {
 }
 
 /**
- * Every answer that is not a success. 400: the request does not fit the schema. 409: it fits, but contradicts itself or the present state.
- * 401: sign in. 403: the role does not allow it, or the CSRF token is
- * missing or old. 404: not found. 429: too many wrong tokens, or too many exports at once. 503: the named dependency is down.
+ * The body of every error. 400: the request does not match the schema. 401: not signed in. 403: the role does not allow it, or the CSRF
+ * token is missing or old. 404: not found. 409: the request is valid, but contradicts itself or the current state. 429: too many wrong
+ * tokens, or too many exports at once. 503: the named dependency is down.
  */
 export const ApiError = named('ApiError', {
   error: object({ status: count, message: z.string(), kept: z.string().nullable(), next: z.string().nullable() }),
 });
 export type ApiError = z.infer<typeof ApiError>;
 
-const apiError = (status: number, message: string, kept?: string, next?: string): ApiError => ({
+const apiError = (status: number, message: string, { kept, next }: Pick<FaultDetails, 'kept' | 'next'>): ApiError => ({
   error: { status, message, kept: kept ?? null, next: next ?? null },
 });
 
-export const BUG = apiError(
-  500,
-  'this is a bug in tributary',
-  undefined,
-  'the log of the server says more; please report it',
-);
+export const BUG = apiError(500, 'this is a bug in tributary', {
+  next: 'see the log of the server for details; please report it',
+});
 
-/** An error as an answer. Undefined: it was not foreseen, and its message may contain anything. */
+/** The response to an error. Undefined: the error is unexpected, and its message may contain anything. */
 export function errorAnswer(error: unknown): ApiError | undefined {
-  if (error instanceof Fault) return apiError(statusOf(error), error.message, error.kept, error.next);
+  if (error instanceof Fault) return apiError(statusOf(error), error.message, error);
   const { statusCode } = error as { statusCode?: unknown };
   if (typeof statusCode !== 'number' || statusCode < 400 || statusCode >= 500) return undefined;
-  return apiError(statusCode, WORDS[statusCode] ?? 'the request cannot be read', undefined, 'see /api/openapi.json');
+  return apiError(statusCode, MESSAGES[statusCode] ?? 'the request cannot be read', { next: 'see /api/openapi.json' });
 }
 
-/** For what Fastify itself refuses; its own messages are for programmers. */
-const WORDS: Readonly<Record<number, string>> = {
+/** For requests that Fastify refuses; its own messages are for programmers. */
+const MESSAGES: Readonly<Record<number, string>> = {
   400: 'the request is not well-formed',
   413: 'the body is too large',
   414: 'the address is too long',
@@ -136,9 +133,9 @@ const WORDS: Readonly<Record<number, string>> = {
 
 function statusOf(fault: Fault): number {
   if (fault instanceof HttpError) return fault.status;
-  // Malformed requests were refused before; this one is well-formed, but conflicts with the config or the state.
+  // Malformed requests were refused before; this one is valid, but conflicts with the config or the state.
   if (fault instanceof ConfigError || fault instanceof StreamBusy) return 409;
-  // The service refused a request that we made for the client: we are the gateway, hence 502.
+  // The service refused a request that was sent for the client: this server is the gateway, hence 502.
   if (fault instanceof StopStream) return 502;
   return fault instanceof RetryLater || fault instanceof Cancelled ? 503 : 500;
 }

@@ -1,4 +1,4 @@
-/** The API's answers as types, collected for the page and for tests. Each is derived from the zod schema beside its route. */
+/** The types of API responses, collected for the page and for tests. Each is derived from the zod schema of its route. */
 
 export type { SourcePrice, StreamPrice } from '../sync/backfill/price.ts';
 export type { RepairReport, VerifyReport } from '../sync/maintain/verify-job.ts';

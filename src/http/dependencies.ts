@@ -25,26 +25,24 @@ export const Readiness = named('Readiness', {
 export type Readiness = z.infer<typeof Readiness>;
 type Part = Readiness['parts'][number]['part'];
 
-/** After this long, the dependency is pinged to tell slow work from a hang. Both together stay within two seconds. */
+/** After this long, the dependency is pinged to distinguish slow work from a hang. Both together take less than two seconds. */
 const SLOW_MS = 500;
 const ANSWER_WITHIN_MS = 1000;
 
-/** `probe` uses a connection of its own: the others may all be waiting for an answer that never comes. */
+/** `probe` has its own connection, because all others may be waiting for a response that never comes. */
 export function createDependencies({ probe, queue }: { probe: Queryable; queue: JobQueue }) {
-  const asks: Readonly<Record<Part, () => Promise<unknown>>> = {
+  const probes: Readonly<Record<Part, () => Promise<unknown>>> = {
     state: () => probe.query(sql`select 1`),
     queue: () => queue.waiting('sync'),
   };
   const places: Readonly<Record<Part, string>> = { state: 'Postgres, the state', queue: `the queue (${queue.place})` };
-  const underWay = new Map<Part, Promise<string | null>>();
+  const running = new Map<Part, Promise<string | null>>();
 
-  /** Callers share one probe at a time: a server that hangs must not collect a pile of them. */
+  /** Callers share one probe, so that probes of a server that hangs do not pile up. */
   const faultOf = (part: Part): Promise<string | null> => {
-    const known = underWay.get(part);
-    if (known) return known;
-    const asked = answerTo(asks[part]).finally(() => underWay.delete(part));
-    underWay.set(part, asked);
-    return asked;
+    const probe = running.get(part) ?? faultIn(probes[part]).finally(() => running.delete(part));
+    running.set(part, probe);
+    return probe;
   };
   /** Throws a 503 that names the dependency if it does not answer. */
   const check = async (part: Part): Promise<void> => {
@@ -53,7 +51,7 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
   };
 
   return {
-    /** Whether both answer. Streams do not count: a parked stream must not take this pod out of its Kubernetes Service. */
+    /** Whether both respond. Streams do not count: a parked stream must not remove this pod from its Kubernetes Service. */
     async readiness(): Promise<Readiness> {
       const parts = await Promise.all(
         (['state', 'queue'] as const).map(async (part) => {
@@ -64,18 +62,18 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
       return { ready: parts.every(({ ok }) => ok), parts };
     },
     check,
-    /** Settles as `work` does, or throws a 503 that names the dependency that stopped answering meanwhile. */
+    /** Settles like `work`, or throws a 503 that names the dependency that stopped responding meanwhile. */
     async watch<T>(work: Promise<T>, parts: readonly Part[] = ['state', 'queue']): Promise<T> {
       // The loser of the race may still reject later; without a handler that would end the process.
       work.catch(() => {});
       const done = new AbortController();
-      const away = async (): Promise<never> => {
+      const checkRepeatedly = async (): Promise<never> => {
         for (;;) {
           await idle(SLOW_MS, done.signal);
           await Promise.all(parts.map(check));
         }
       };
-      const watching = away();
+      const watching = checkRepeatedly();
       watching.catch(() => {});
       try {
         return await Promise.race([work, watching]);
@@ -88,44 +86,45 @@ export function createDependencies({ probe, queue }: { probe: Queryable; queue: 
 
 const unavailable = (place: string, why: string): HttpError =>
   new HttpError(503, `${place} is unavailable: ${why}`, {
-    kept: 'what was asked may have been done in part',
-    next: 'it is tried again by itself; look at /readyz',
+    kept: 'the request may have been carried out in part',
+    next: 'it is retried automatically; see /readyz',
     retryAfter: 5,
   });
 
-function answerTo(work: () => Promise<unknown>): Promise<string | null> {
-  const given = new AbortController();
-  const late = idle(ANSWER_WITHIN_MS, given.signal).then(
+/** Why a probe failed, or null. */
+function faultIn(probe: () => Promise<unknown>): Promise<string | null> {
+  const settled = new AbortController();
+  const late = idle(ANSWER_WITHIN_MS, settled.signal).then(
     () => 'it does not answer',
     () => null,
   );
-  // Recovery: a failed probe is the answer: the dependency is down.
-  const asked = work().then(
+  // Recovery: a failed probe means that the dependency is down.
+  const asked = probe().then(
     () => null,
     (error: unknown) => (error instanceof Fault ? error.message : 'it cannot be reached'),
   );
-  return Promise.race([asked, late]).finally(() => given.abort());
+  return Promise.race([asked, late]).finally(() => settled.abort());
 }
 
 const STEP_MS = 100;
 
-/** Waits in steps: while this process is busy, answers lie unread in the socket, and must not count as silence. */
+/** Waits in steps: while this process is busy, responses wait in the socket, and must not count as missing. */
 async function idle(ms: number, signal: AbortSignal): Promise<void> {
   for (let waited = 0; waited < ms; waited += STEP_MS) await sleep(STEP_MS, undefined, { signal });
 }
 
 /** What the control room reads, and what it can start. */
 export interface ControlDeps {
-  /** A pool of its own: views must not wait for syncs, nor make syncs wait. */
+  /** A separate pool: views must not wait for syncs, nor make syncs wait. */
   state: Database;
   queue: JobQueue;
   dependencies: ReturnType<typeof createDependencies>;
   sinks: readonly Sink[];
   streams: readonly ConfiguredStream[];
   listings: ReadonlyArray<{ source: string; stream: 'links'; maxLagMs: number | undefined }>;
-  /** The sources of each API key's budget: a key is named by its sources, never by itself. */
+  /** The API keys, each identified by its sources, never by the key. */
   keys: ReadonlyArray<{ hash: string; sources: readonly string[] }>;
-  /** The tables that link figures are read from; undefined if the config has no Postgres sink. */
+  /** The tables for figures of links; undefined if the config has no Postgres sink. */
   warehouse: { name: string; db: Database; schema: string } | undefined;
   /** A stream with additional filters, on the budget that all requests of its key share. */
   narrow(of: Pick<StreamJob, 'source' | 'stream'>, filters: Readonly<Record<string, string>>): StreamJob;
@@ -138,16 +137,17 @@ export interface ControlDeps {
 
 interface ConfiguredStream extends Pick<StreamJob, 'source' | 'stream'> {
   job: StreamJob;
-  /** How records become rows under the present config. */
+  /** Converts records to rows under the current config. */
   flatten: Flatten;
   maxLagMs: number | undefined;
 }
 
-/** The streams, sinks and dates that a request chose. An omitted choice means all; an unknown name is refused, not skipped. */
+type Chosen<Name> = { source?: string | undefined; streams?: readonly Name[] | undefined };
 
+/** The streams that a request chose. An omitted choice means all; an unknown name is refused, not skipped. */
 export function chooseStreams(
   streams: readonly ConfiguredStream[],
-  { source, streams: wanted = [] }: { source?: string | undefined; streams?: readonly StreamName[] | undefined },
+  { source, streams: wanted = [] }: Chosen<StreamName>,
 ): ConfiguredStream[] {
   const sources = [...new Set(streams.map((one) => one.source))];
   if (source !== undefined && !sources.includes(source))
@@ -164,13 +164,8 @@ export function chooseStreams(
 }
 
 /** The streams that a request chose, as the audit trail names them. */
-export const targetOf = ({
-  source = '*',
-  streams = ['*'],
-}: {
-  source?: string | undefined;
-  streams?: string[] | undefined;
-}) => streams.map((name) => `${source}/${name}`).join(', ');
+export const targetOf = ({ source = '*', streams = ['*'] }: Chosen<string>): string =>
+  streams.map((name) => `${source}/${name}`).join(', ');
 
 export const warningsOf = (streams: ReadonlyArray<{ job: StreamJob }>): string[] =>
   streams.flatMap(({ job }) => job.warnings);
@@ -215,11 +210,11 @@ export const isoDay = (at: Instant): string => toIso(startOfDay(at)).slice(0, 10
 /** The day after the last day that the range touches. */
 export const endOfDays = (end: Instant): Instant => startOfDay(end - 1) + DAY_MS;
 
-/** What cannot be undone must name its target twice, as the page has people type it again: one wrong field destroys nothing. */
+/** An irreversible request must name its target twice, so that one wrong field destroys nothing. */
 export function checkConfirmed(given: string, name: string): void {
   if (given === name) return;
   throw new HttpError(409, 'confirm is not the name of the source', {
     kept: 'everything; nothing was changed',
-    next: 'give the name of the source in confirm too',
+    next: 'repeat the name of the source in confirm',
   });
 }

@@ -12,7 +12,7 @@ import type { Role } from './tokens.ts';
 type Deps = Pick<ControlDeps, 'state' | 'dependencies' | 'signal'> & Pick<Guard, 'onWrongToken'>;
 type Asked = RouteRequest<never, never>;
 
-/** Serves a route: checks the request, writes the audit trail, and gives up as soon as a dependency stops answering. */
+/** Serves a route: checks the request, writes the audit trail, and fails as soon as a dependency stops responding. */
 export function addEndpoint(app: FastifyInstance, route: Route, deps: Deps): void {
   const { method, path, media, status = 200, uses = ['state'] } = route;
   const check = checkerOf(route);
@@ -69,22 +69,24 @@ function checked<T extends z.ZodType>(shape: T, value: unknown, place: string): 
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const at = [place, ...(issue?.path ?? [])].join(', ');
-  throw new HttpError(400, `${at}: ${issue ? wordsFor(issue) : 'not as described'}`, { next: 'see /api/openapi.json' });
+  throw new HttpError(400, `${at}: ${issue ? messageFor(issue) : 'not as described'}`, {
+    next: 'see /api/openapi.json',
+  });
 }
 
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' };
 
-/** What is wrong, in words for a user; zod's own messages are for programmers. */
-function wordsFor(issue: z.core.$ZodIssue): string {
+/** A message for users; zod's own messages are for programmers. */
+function messageFor(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
   if (issue.code === 'invalid_type') return `must be of the type ${issue.expected}`;
   if (issue.code === 'unrecognized_keys') return `there is no ${issue.keys.join(', ')}`;
   if (issue.code === 'too_small') return `must be at least ${issue.minimum}${UNITS[issue.origin] ?? ''}`;
   if (issue.code === 'too_big') return `must be at most ${issue.maximum}${UNITS[issue.origin] ?? ''}`;
-  return issue.code === 'invalid_union' ? 'is none of the forms that are described' : issue.message;
+  return issue.code === 'invalid_union' ? 'matches none of the described forms' : issue.message;
 }
 
-/** Query parameters are text: numbers, flags and lists are parsed as their schema says. */
+/** Query parameters are text: numbers, booleans and lists are parsed according to their schema. */
 function typed(
   query: Readonly<Record<string, unknown>>,
   schemas: Readonly<Record<string, JsonSchema | boolean>>,
@@ -107,9 +109,9 @@ function sendFile(reply: FastifyReply, { type, body, headers = {}, trailers = {}
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The lowest role that may call it; absent on routes that are not ours (Bull Board, or no route at all), which viewers may read. */
+    /** The lowest role that may call it. Absent for Bull Board and for unknown routes, which the role `read` may read. */
     role?: Role | 'open';
-    /** Pages of other sites may request it. */
+    /** Whether pages of other sites may request it. */
     anySite?: boolean;
   }
   interface FastifyRequest {
@@ -117,7 +119,7 @@ declare module 'fastify' {
   }
 }
 
-/** Headers of every answer: no content from other origins, no inline scripts, no framing. */
+/** Headers of every response: no content from other origins, no inline scripts, no framing. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': [
     "default-src 'none'",
@@ -154,9 +156,9 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
   });
   app.decorateRequest('visitor', undefined);
 
-  /** Counts a wrong token, and throws after too many from one address. A right token is never refused for it. */
+  /** Counts a wrong token, and throws after too many from one address. Valid tokens are never refused because of it. */
   const onWrongToken = async (request: FastifyRequest): Promise<void> => {
-    // The same wrong token again is no new guess: a program with an old token gets 401 each time, never 429.
+    // Repeating the same wrong token is not a guess: a program with an old token always gets 401, never 429.
     const same = await countSame(request);
     if (!same.isAllowed && same.isExceeded) return;
     const counted = await countWrong(request);
@@ -165,7 +167,7 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
     if (counted.remaining === WRONG_TOKENS_A_MINUTE - 1)
       log.warn(
         { address, path: request.routeOptions.url },
-        `${address} gave the control room a wrong token; for a minute, further ones from there are not logged`,
+        `${address} sent a wrong token to the control room; more from this address are not logged for a minute`,
       );
     if (!counted.isExceeded) return;
     throw new HttpError(429, 'too many wrong tokens from this address', {
@@ -176,7 +178,7 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
 
   return {
     onWrongToken,
-    /** Throws if the request is not allowed. It decides by the matched route, because a path can be written in many ways. */
+    /** Throws if the request is not allowed. Checks the matched route, because a path can be written in many ways. */
     async authorize(request: FastifyRequest): Promise<void> {
       const { headers, method, is404 } = request;
       const { role, anySite } = request.routeOptions.config;
@@ -186,15 +188,15 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
       if (!anySite) access.checkSite(headers);
       const isRead = method === 'GET' || method === 'HEAD';
       if (role === undefined && !isRead && !is404)
-        throw new HttpError(405, 'the view of the queues is read-only', { next: 'use the API' });
+        throw new HttpError(405, 'the queue view is read-only', { next: 'use the API' });
       const who = access.identify(headers);
       if (who !== 'wrong') request.visitor = who;
-      // On open routes too: /api/session would tell the right token from a wrong one as fast as anybody asks.
+      // On open routes too: otherwise /api/session could be used to guess tokens without a limit.
       if (who === 'wrong') await onWrongToken(request);
       if (role === 'open') return;
       if (who === 'wrong' || who === undefined)
         throw new HttpError(401, 'sign in first', {
-          next: 'open the page and give the token, or send it as a bearer token',
+          next: 'open the page and enter the token, or send it as a bearer token',
         });
       const needed = role ?? 'read';
       if (!mayDo(who, needed))
@@ -207,6 +209,6 @@ export async function createGuard(app: FastifyInstance, access: Access, log: Log
   };
 }
 
-/** All tokens of a request together: a new wrong token beside a known one is still a new guess. */
+/** All tokens of a request together: a new wrong token next to a known one is still a new guess. */
 const tokensOf = ({ headers, body }: FastifyRequest): string =>
   JSON.stringify([headers.authorization, (body as { token?: unknown } | undefined)?.token]);

@@ -1,27 +1,27 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../cursor/database/index.ts';
 import { sql } from '../cursor/database/sql.ts';
 import { Fault } from '../model/errors.ts';
-import type { Access, Visitor } from './access.ts';
+import { type Access, digestOf, type Visitor } from './access.ts';
 import { HttpError } from './answers.ts';
 import type { ControlDeps, Readiness } from './dependencies.ts';
 import { type Overview, readOverview } from './routes/overview.ts';
 import { readBackfillsUnderWay } from './routes/under-way.ts';
 
 /**
- * `GET /api/events`, server-sent events. Each has an id; a browser that reconnects gets what it missed, or `reset`.
- * A comment is sent every 15 seconds, so that a dead connection is noticed.
+ * `GET /api/events`, server-sent events. Each has an id; a browser that reconnects gets the events that it missed, or `reset`.
+ * A comment is sent every 15 seconds, so that a dead connection is detected.
  */
 export type LiveEvent =
   /** Sent first, and whenever something in it changed. */
   | { event: 'overview'; data: Overview }
   /** Sent first, and whenever a dependency went down or came back. */
   | { event: 'readiness'; data: Readiness }
-  /** The topics that changed: fetch again what is shown of them. */
+  /** The topics that changed: reload the parts of the page that show them. */
   | { event: 'changed'; data: { topics: Topic[] } }
-  /** Too much was missed: fetch again everything that is shown. */
+  /** Too many events were missed: reload everything on the page. */
   | { event: 'reset'; data: Record<string, never> };
 
 export interface LiveTimings {
@@ -31,16 +31,16 @@ export interface LiveTimings {
 
 const LIVE_TIMINGS: LiveTimings = { pollMs: 2000, heartbeatMs: 15_000 };
 
-/** Polling goes on this long after the last subscriber left, so that a browser that reconnects gets what it missed. */
+/** Polling continues this long after the last subscriber left, so that a browser that reconnects gets the events that it missed. */
 const GRACE_MS = 60_000;
 
-/** Enough for a browser that was away for some minutes; after longer it starts over. Few, because all are sent in one write. */
+/** Enough for a browser that was away for some minutes; later it gets `reset`. Few, because all are sent in one write. */
 const KEPT_EVENTS = 200;
 const KEPT_CHARACTERS = 400_000;
 
-/** Publishes changes to all subscribers. The state is polled once for all of them, and not at all without any. */
+/** Publishes changes to all subscribers. One poll of the state serves all of them; without subscribers there is none. */
 export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimings = LIVE_TIMINGS) {
-  // Numbers start over with every process, so ids carry the name of the process.
+  // Numbers start over with every process, so ids include an id of the process.
   const processId = randomBytes(4).toString('hex');
   const subscribers = new Set<(text: string) => void>();
   const recent: Array<{ number: number; text: string }> = [];
@@ -84,10 +84,10 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
       try {
         await poll();
       } catch (error) {
-        // Recovery: the state has just gone down; the next poll reports it, or finds it back.
+        // Recovery: the state has just gone down. The next poll reports it, unless the state is back.
         const reason = error instanceof Error ? error.message : String(error);
         if (error instanceof Fault) deps.log.debug({ reason }, 'live updates are waiting for the state database');
-        else deps.log.error({ err: error }, 'live updates met a bug');
+        else deps.log.error({ err: error }, 'live updates failed because of a bug');
       }
     } while (await sleep(pollMs, true, { signal }).catch(() => false));
   };
@@ -97,7 +97,7 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
   }, heartbeatMs).unref();
 
   return {
-    /** Calls `send` with text for the event stream until the returned function is called. `lastId`: the last event that the browser received. */
+    /** Calls `send` with text for the event stream until the returned function is called. `lastId`: the last event the browser received. */
     subscribe(send: (text: string) => void, lastId: string | undefined) {
       send('retry: 2000\n\n');
       const missed = missedSince(lastId);
@@ -111,7 +111,7 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
       subscribers.add(send);
       clearTimeout(stopTimer);
       if (!polling) {
-        // Without subscribers nothing was polled: what is known is old, so it is polled and published again.
+        // Nothing was polled without subscribers, so what is known is outdated.
         last = {};
         fingerprints = undefined;
         polling = new AbortController();
@@ -138,7 +138,7 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
     polling = undefined;
   }
 
-  /** Undefined: what was missed is no longer kept, or the browser is new. */
+  /** Undefined if the missed events are no longer kept, or if the browser is new. */
   function missedSince(lastId: string | undefined) {
     const [process, number] = lastId?.split('.') ?? [];
     if (process !== processId || !polling || !/^\d+$/.test(number ?? '')) return undefined;
@@ -151,15 +151,15 @@ export function createLive(deps: ControlDeps, { pollMs, heartbeatMs }: LiveTimin
 const textOf = (id: string, { event, data }: LiveEvent): string =>
   `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 
-/** Ages change all the time, and are no reason to publish. */
+/** Without messages: their wording alone is no reason to publish. */
 const readinessFingerprint = ({ parts }: Readiness): string => parts.map(({ name, ok }) => `${name} ${ok}`).join();
 
 export type Topic = 'coverage' | 'runs' | 'log' | 'backfills' | 'quarantine' | 'schema' | 'budget' | 'verifications';
 
-/** A short text for each topic that changes when the topic does. */
+/** For each topic, a short text that changes when the topic does. */
 type Fingerprints = Readonly<Record<Exclude<Topic, 'verifications'>, string>>;
 
-/** Uses indexes and small tables only: it runs every few seconds, however long the history is. */
+/** Uses only indexes and small tables, because it runs every few seconds, however long the history is. */
 async function readFingerprints(state: Queryable): Promise<Fingerprints> {
   const [row] = await state.query<Record<keyof Fingerprints, string | null>>(sql`
     select
@@ -184,24 +184,20 @@ async function readFingerprints(state: Queryable): Promise<Fingerprints> {
 const changedTopics = (before: Fingerprints, after: Fingerprints): Topic[] =>
   (Object.keys(after) as Array<keyof Fingerprints>).filter((topic) => before[topic] !== after[topic]);
 
-/** Whether anything besides ages has changed. */
+/** Changes if anything but the ages does. */
 const overviewFingerprint = (overview: Overview): string =>
   digest(JSON.stringify({ ...overview, now: '' }, (key, value) => (key === 'lagSeconds' ? 0 : value)));
 
-const digest = (text: string | null | undefined): string =>
-  createHash('sha256')
-    .update(text ?? '')
-    .digest('base64url')
-    .slice(0, 16);
+const digest = (text: string | null | undefined): string => digestOf(text ?? '').slice(0, 16);
 
 const MOST_SUBSCRIBERS = 200;
 const RETRY_SECONDS = 30;
-/** More than a browser gets at once that reconnects after minutes. */
+/** More than a browser receives at once when it reconnects after minutes. */
 const MOST_WAITING_BYTES = 1_000_000;
-/** How soon a client is disconnected after its session or token expired, or was ended on another server. */
+/** The interval of checks for clients whose session or token expired, or was ended on another server. */
 const CHECK_MS = 2000;
 
-/** The last one keeps proxies such as nginx from buffering events. */
+/** The last header keeps proxies such as nginx from buffering events. */
 const HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
 
 /** Server-sent events for a limited number of clients: each costs a connection and a copy of every event. */
@@ -216,10 +212,10 @@ export function createEvents(
   access.onChange(disconnectExpired);
   const checking = setInterval(disconnectExpired, CHECK_MS).unref();
   return {
-    /** Throws if there are too many clients: before the answer begins, so that it can carry the reason. */
+    /** Throws if there are too many clients. Called before the response begins, so that it can contain the reason. */
     checkRoom(): void {
       if (subscribers.size < MOST_SUBSCRIBERS) return;
-      throw new HttpError(503, `${MOST_SUBSCRIBERS} pages listen already`, {
+      throw new HttpError(503, `${MOST_SUBSCRIBERS} pages are already connected`, {
         next: 'close some of them; the rest of the API is not affected',
         retryAfter: RETRY_SECONDS,
       });
@@ -227,7 +223,7 @@ export function createEvents(
     serve(raw: ServerResponse, visitor: Visitor, lastId: string | undefined, headers: Record<string, string>): void {
       subscribers.set(raw, visitor);
       raw.writeHead(200, { ...headers, ...HEADERS });
-      // A sleeping browser does not read: its connection is dropped, and it starts over when it wakes up.
+      // A sleeping browser does not read: its connection is closed, and it reconnects when it wakes up.
       const send = (text: string) => (raw.writableLength > MOST_WAITING_BYTES ? raw.destroy() : raw.write(text));
       const leave = live.subscribe(send, lastId);
       raw.once('close', () => {

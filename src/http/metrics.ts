@@ -22,17 +22,11 @@ export function createMetrics(deps: Deps) {
   const registry = new Registry();
   const counter = (name: string, help: string, ...labelNames: string[]): Counter =>
     new Counter({ name: `tributary_${name}_total`, help, labelNames, registers: [registry] });
-  const rows = counter(
-    'rows',
-    'Rows that runs of this process read, by what became of them.',
-    'source',
-    'stream',
-    'outcome',
-  );
-  const runs = counter('runs', 'Runs of this process, by how they ended.', 'source', 'stream', 'state');
+  const rows = counter('rows', 'Rows that runs of this process read, by outcome.', 'source', 'stream', 'outcome');
+  const runs = counter('runs', 'Runs of this process, by final state.', 'source', 'stream', 'state');
   const duration = new Histogram({
     name: 'tributary_run_duration_seconds',
-    help: 'How long runs of this process took.',
+    help: 'Duration of runs of this process.',
     labelNames: ['source', 'stream', 'kind'],
     buckets: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600],
     registers: [registry],
@@ -54,7 +48,7 @@ export function createMetrics(deps: Deps) {
         rows.inc({ source, stream: name, outcome }, tally[outcome]);
       runs.inc({ source, stream: name, state });
     },
-    /** A bug ended a run of this process, which has no report. */
+    /** For a run of this process that ended with a bug, and has no report. */
     broke: ({ source, stream: name }: Pick<StreamReport, 'source' | 'stream'>) =>
       runs.inc({ source, stream: name, state: 'failed' }),
     async text() {
@@ -68,28 +62,28 @@ export function createMetrics(deps: Deps) {
   };
 }
 
-/** Of all processes, read from the state and the queue at each scrape. */
+/** Gauges for all processes, read from the state and the queue at each scrape. */
 const HELP = {
   lag_seconds: 'From the watermark to now.',
   complete_through_timestamp_seconds: 'The watermark: complete up to here.',
   newest_seen_timestamp_seconds: 'Time of the newest event delivered.',
   max_lag_seconds: 'maxLag of the config.',
   last_success_timestamp_seconds: 'When the last successful sync ended.',
-  first_sync: '1 until the stream has caught up once: it is behind by nature.',
-  parked: '1 where the stream is parked until somebody acts.',
+  first_sync: '1 until the stream has caught up once: until then, lag is expected.',
+  parked: '1 if the stream is parked and needs action.',
   quarantined_records: 'Records that were set aside.',
   troubles: 'Where action is needed, by kind.',
   windows: 'Windows of the ledger, by state.',
   budget_share: 'Use of the request budget of a key in the last five minutes, 0 to 1.',
   budget_requests_per_second: 'The request budget of a key.',
   budget_too_many_requests: '429s in the last five minutes.',
-  budget_paused_seconds: 'What is left of the pause after a 429.',
+  budget_paused_seconds: 'Remaining seconds of the pause after a 429.',
   queue_jobs: 'Jobs in the queue, by state.',
-  up: '1 where the part answers: state, queue.',
+  up: '1 if the part responds: state, queue.',
   info: 'The version.',
 };
 
-/** A sample; null: not known now, and left out. */
+/** A sample; null if it is unknown now, and omitted. */
 type Figure = readonly [name: keyof typeof HELP, labels: Record<string, string>, value: number | null];
 
 function gaugesOf(deps: Deps, registry: Registry): () => Promise<void> {
@@ -125,7 +119,7 @@ function measureLoop(registry: Registry): ReturnType<typeof monitorEventLoopDela
   return histogram;
 }
 
-/** What cannot be read now is left out, not reported as zero: a stream whose lag is unknown is not up to date. */
+/** Omits what cannot be read now instead of reporting zero: a stream whose lag is unknown is not up to date. */
 async function readFigures(deps: Deps): Promise<Figure[]> {
   const { watch } = deps.dependencies;
   const stateFigures = async (): Promise<Figure[]> => [
@@ -175,7 +169,7 @@ async function windowFigures(state: Queryable): Promise<Figure[]> {
   return rows.map(({ n, ...labels }) => ['windows', labels, n]);
 }
 
-/** A key is named by its sources; keys that are no longer in the config are left out. */
+/** A key is identified by its sources; keys that are no longer in the config are omitted. */
 async function budgetFigures({ state, keys }: Deps): Promise<Figure[]> {
   const used = await readBudgetUse(state, { minutes: 5, step: 5 });
   const budgets = await readBudgets(state);

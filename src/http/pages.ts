@@ -10,19 +10,19 @@ import staticFiles from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
 import type { BullQueue, JobQueue } from '../jobs/bull.ts';
 
-/** uPlot as it is published: the page has no build step. */
+/** uPlot as published, because the page has no build step. */
 const CHART_FILES = { 'uPlot.js': 'uPlot.esm.js', 'uPlot.css': 'uPlot.min.css' };
 const CHART_FOLDER = dirname(createRequire(import.meta.url).resolve('uplot/dist/uPlot.esm.js'));
 
 const FOLDER = fileURLToPath(new URL('page/', import.meta.url));
 
-/** The page, which refers to its files and the API by relative URLs, so that it works under any path of a proxy. */
+/** The page. It refers to its files and the API by relative URLs, so that it works under any path of a proxy. */
 function readPage(): { version: string; page: string } {
   const hash = createHash('sha256');
   for (const entry of readdirSync(FOLDER, { recursive: true, withFileTypes: true }))
     if (entry.isFile()) hash.update(readFileSync(join(entry.parentPath, entry.name)));
   for (const file of Object.values(CHART_FILES)) hash.update(readFileSync(join(CHART_FOLDER, file)));
-  // A hash of the content, which is part of the path of the files: browsers can cache them for good.
+  // A hash of the content is part of the path of the files, so that browsers can cache them forever.
   const version = hash.digest('base64url').replace(/\W/g, '').slice(0, 12);
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8');
   // Modules import each other by relative paths, so only the references in the HTML need the version.
@@ -58,7 +58,7 @@ export const QUEUES_PATH = '/queues';
 
 /**
  * Bull Board, read-only: actions belong to the API, which checks roles and writes the audit trail. Job payloads
- * are hidden: today they hold only names and windows, but nobody should have to trust that.
+ * are hidden: today they contain only names and windows, but that may change.
  */
 export function queueBoard(queue: JobQueue, path: string, home: string) {
   const server = new FastifyAdapter().setBasePath(path);
@@ -101,8 +101,8 @@ class HiddenQueue extends BullMQAdapter {
 }
 
 /**
- * Bull Board's page would load fonts from another host and use inline styles. Our content security policy
- * forbids both; without these lines the browser does not even try.
+ * Bull Board's page would load fonts from another host and use inline styles. The content security policy forbids both; removing them
+ * keeps the browser from trying.
  */
 export const withinPolicy = (payload: unknown): unknown =>
   typeof payload === 'string'

@@ -10,7 +10,7 @@ export interface Route {
   path: string;
   summary: string;
   role: Role | 'open';
-  /** The shapes of the path's parameters; by default each is a short text. */
+  /** The schema of the path's parameter; by default a short text. */
   id?: z.ZodType<string> | undefined;
   query?: z.ZodObject | undefined;
   body?: z.ZodType | undefined;
@@ -21,7 +21,7 @@ export interface Route {
   status?: number | undefined;
   /** The dependencies it needs; by default only the state. */
   uses?: ReadonlyArray<'state' | 'queue'> | undefined;
-  /** For a route that changes something: the row it writes to the audit trail. */
+  /** For a route that changes something: its entry in the audit trail. */
   audit?: ((request: RouteRequest<never, never>) => AuditNote) | undefined;
   handle(request: RouteRequest<never, never>): Promise<object | undefined>;
 }
@@ -34,7 +34,7 @@ interface AuditNote {
 
 interface RouteOf<Q extends z.ZodObject, B extends z.ZodType, A extends z.ZodType>
   extends Omit<Route, 'method' | 'path' | 'role' | 'audit' | 'handle'> {
-  /** By default `read` for GET, and `operator` for what changes something. */
+  /** By default `read` for GET, and `operator` for other methods. */
   role?: Route['role'];
   query?: Q;
   body?: B;
@@ -43,7 +43,7 @@ interface RouteOf<Q extends z.ZodObject, B extends z.ZodType, A extends z.ZodTyp
   handle(request: RouteRequest<z.output<Q>, z.output<B>>): Promise<z.output<A> | FileAnswer | undefined>;
 }
 
-/** Such as `GET /api/runs/{id}`. Makes the compiler check the handler against the shapes of its route. */
+/** Defines a route such as `GET /api/runs/{id}`. Its types make the compiler check the handler against the schemas. */
 export function route<
   Q extends z.ZodObject = z.ZodObject<Record<never, never>>,
   B extends z.ZodType = z.ZodType<undefined>,
@@ -75,7 +75,7 @@ export class FileAnswer {
     type: string;
     body: string | Readable;
     headers?: Readonly<Record<string, string>>;
-    /** Resolves with what is known only after the last byte was written. */
+    /** Values that are known only after the last byte was written. */
     trailers?: Readonly<Record<string, () => Promise<string>>>;
   };
 
@@ -95,7 +95,7 @@ export function describeApi(routes: readonly Route[], { version, base }: { versi
       title: 'Tributary',
       version,
       description:
-        'The control room: how far each stream is complete, and the verbs of the command line. Moments are ISO 8601 in UTC; what is unknown is null.',
+        'The control room: how far each stream is complete, and the actions of the command line. Times are ISO 8601 in UTC; unknown values are null.',
     },
     servers: [{ url: base === '' ? '/' : base }],
     security: [{ token: [] }, { session: [] }],
@@ -108,7 +108,7 @@ export function describeApi(routes: readonly Route[], { version, base }: { versi
           type: 'apiKey',
           in: 'cookie',
           name: 'tributary_session',
-          description: 'for browsers: changes need the header x-csrf-token too, which GET /api/session tells',
+          description: 'for browsers: changes need the header x-csrf-token too, which GET /api/session returns',
         },
       },
     },
@@ -129,7 +129,7 @@ function operationOf({ method, path, summary, role, id, query, body, answer, med
         ...(answer && { content: json(schemaOf(answer)) }),
         ...(media && { content: Object.fromEntries(media.map((type) => [type, { schema: fileSchema(type) }])) }),
       },
-      default: { description: 'refused: the message says why, and what to do', content: json(schemaOf(ApiError)) },
+      default: { description: 'refused: the message has the reason and what to do', content: json(schemaOf(ApiError)) },
     },
   };
 }

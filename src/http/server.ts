@@ -95,10 +95,10 @@ function createApp({ basePath: base = '', trustProxy = false }: HttpOptions, ref
   const app = Fastify({
     bodyLimit: 65_536,
     trustProxy,
-    // The time to send a request, not to answer it: slower clients only hold a connection.
+    // The time to send a request, not to respond: slower clients only occupy a connection.
     requestTimeout: 20_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 2000 },
-    // Server-sent events never end by themselves.
+    // Connections for server-sent events never end on their own.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 1000 },
     rewriteUrl: ({ url = '/' }) => (url.startsWith(`${base}/`) ? url.slice(base.length) : url),
@@ -109,20 +109,18 @@ function createApp({ basePath: base = '', trustProxy = false }: HttpOptions, ref
   return app;
 }
 
-/** Answers with the error, whatever it is: nothing that was thrown goes out as it is. */
+/** Responds to any error, and never sends an error as it was thrown. */
 function createRefusal({ log, dependencies }: ControlDeps, base: string): Refuse {
-  /** An unforeseen error may be caused by a dependency that is down. */
+  /** An unexpected error may be caused by a dependency that is down. */
   const unavailableError = async (error: unknown): Promise<unknown> => {
     const { parts } = await dependencies.readiness();
-    const away = parts.find(({ ok }) => !ok);
-    return away
-      ? new HttpError(503, `${away.name} is unavailable: ${away.message}`, { next: 'look at /readyz' })
-      : error;
+    const down = parts.find(({ ok }) => !ok);
+    return down ? new HttpError(503, `${down.name} is unavailable: ${down.message}`, { next: 'see /readyz' }) : error;
   };
   return async (error, request, reply) => {
     const answer = errorAnswer(error) ?? errorAnswer(await unavailableError(error)) ?? BUG;
     const { status } = answer.error;
-    if (answer === BUG) log.error({ err: error, path: request.routeOptions.url }, 'a request met a bug');
+    if (answer === BUG) log.error({ err: error, path: request.routeOptions.url }, 'a request failed because of a bug');
     if (status === 401 && isBoard(request)) return reply.redirect(`${base}/`, 303);
     if (status === 401) reply.header('www-authenticate', 'Bearer');
     if (error instanceof HttpError && error.retryAfter !== undefined) reply.header('retry-after', error.retryAfter);
@@ -137,18 +135,18 @@ function addChecks(
 ): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding' });
-    // What the state says is nobody's to keep; files of the page say themselves how long they last.
+    // Data from the state must not be cached. Files of the page set their own cache-control.
     if (isBoard(request) || request.routeOptions.url === '/metrics') reply.header('cache-control', 'no-store');
     try {
       await guard.authorize(request);
       if (request.is404) refuseUnknown(routes, request, reply);
-      // Its files are served by its own plugin, which answers a path that climbs with 500.
+      // Bull Board's plugin for files responds to a path with `..` with 500.
       if (isBoard(request) && request.url.includes('..')) throw new HttpError(404, 'there is nothing here');
-      // Bull Board asks the queue directly, and would wait as long as the queue hangs.
+      // Bull Board queries the queue directly, and would wait as long as the queue hangs.
       if (isBoard(request) && request.routeOptions.url?.startsWith(`${QUEUES_PATH}/api/`))
         await deps.dependencies.check('queue');
     } catch (error) {
-      // Recovery: answered here. Thrown, it would reach the error handler of the matched plugin, with another message.
+      // Recovery: responds here. If rethrown, the matched plugin's error handler would send another message.
       return refuse(error, request, reply);
     }
   });
@@ -167,7 +165,7 @@ function refuseUnknown(routes: readonly Route[], { url }: FastifyRequest, reply:
 }
 
 /**
- * Registered first, as it compresses what later plugins send. Answers with a session's token stay below the threshold, so that their
+ * Registered first, because it compresses what later plugins send. Responses with a CSRF token stay below the threshold, so that their
  * compressed length reveals nothing about it (BREACH).
  */
 const addCompression = async (app: FastifyInstance): Promise<void> =>
@@ -190,7 +188,7 @@ function addProbes(app: FastifyInstance, { dependencies }: ControlDeps, metrics:
   app.get('/healthz', OPEN, (_, reply) => reply.header('cache-control', 'no-store').send({ alive: true }));
   app.get('/readyz', OPEN, async (request, reply) => {
     const { ready, parts } = await dependencies.readiness();
-    // Without signing in, one sees which dependency is down, and not why.
+    // Clients that are not signed in see which dependency is down, but not why.
     const shown = request.visitor ? parts : parts.map((part) => ({ ...part, message: null }));
     return reply
       .status(ready ? 200 : 503)
@@ -219,7 +217,7 @@ const patternOf = ({ path }: Route): RegExp => new RegExp(`^${path.replace(/\{\w
 /** Only Bull Board's routes have no role. */
 const isBoard = ({ is404, routeOptions }: FastifyRequest): boolean => !is404 && routeOptions.config?.role === undefined;
 
-function capConnections(app: FastifyInstance, mostOfOne: number): void {
+function capConnections(app: FastifyInstance, mostPerAddress: number): void {
   app.server.maxConnections = MOST_CONNECTIONS;
   const counts = new Map<string, number>();
   app.server.on('connection', (socket) => {
@@ -231,7 +229,7 @@ function capConnections(app: FastifyInstance, mostOfOne: number): void {
       if (left > 0) counts.set(address, left);
       else counts.delete(address);
     });
-    if (count > mostOfOne) socket.destroy();
+    if (count > mostPerAddress) socket.destroy();
   });
 }
 
@@ -242,7 +240,7 @@ async function listen(app: FastifyInstance, { host, port }: HttpOptions): Promis
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EADDRINUSE' && code !== 'EACCES' && code !== 'EADDRNOTAVAIL' && code !== 'ENOTFOUND') throw error;
     throw new ConfigError(`the control room cannot listen on ${host}:${port} (${code})`, {
-      next: 'choose another http.port or http.host, or end what uses it',
+      next: 'choose another http.port or http.host, or stop the program that uses it',
     });
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { openStateFolder } from '../cursor/embedded/state-folder.ts';
 import { ConfigError } from '../model/errors.ts';
 
-/** In ascending order: each role may also do what the ones before it may. */
+/** In ascending order: each role includes the ones before it. */
 export const ROLES = ['metrics', 'read', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -25,8 +25,8 @@ export function isSame(given: string, wanted: string): boolean {
 }
 
 /**
- * The token of a control room whose config names none: made at the first start, readable only by the user who runs it. It is kept in the
- * state folder and opened by the same rules: root follows no symbolic link to it, and uses no file of another user.
+ * The token of a control room whose config has none: generated at the first start, and readable only by the user who runs it. It is in
+ * the state folder, and opened by the same rules: root follows no symbolic link to it, and uses no file of another user.
  */
 export async function ownToken(folder: string): Promise<string> {
   const home = await openStateFolder(folder);
@@ -48,21 +48,21 @@ export async function ownToken(folder: string): Promise<string> {
 
 const NAME = 'http-token';
 
-/** Written in full, then linked to its name: of two first starts at once one token wins, and none is read half written. */
+/** Written completely, then linked to its name: if two first starts race, one token wins, and none is read half written. */
 function make(path: string): void {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   writeFileSync(draft, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
   try {
     linkSync(draft, path);
   } catch (error) {
-    // Recovery: another process was first; its token is used.
+    // Recovery: another process was first; uses its token.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
     rmSync(draft);
   }
 }
 
-/** A file that other users own or can read holds no secret. */
+/** Refuses a file that other users own or can read: its token is no secret. */
 function read(path: string, shown: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {

@@ -48,7 +48,7 @@ export async function send(
   response.write(body.subarray(0, Math.floor(body.length / 2)), () => response.destroy());
 }
 
-/** The four headers of the contract. Budgets are kept in real time; the service's clock may be ahead of it. */
+/** The four headers of the contract. Budgets are counted in real time; the service's clock may be ahead of it. */
 export function rateHeaders(decision: RateDecision, limit: number, aheadMs: number): Headers {
   const { allowed, remaining, resetAt } = decision;
   return {

@@ -5,21 +5,21 @@ import type { World } from './data/world.ts';
 import { type Listed, listPage, type Moment, type PageQuery, type RowFacts } from './listing.ts';
 import { type ReadTrait, readTrait, type Traits } from './traits.ts';
 
-/** How the service answers, within the contract and beyond it. Users choose among the sandbox's traits; tests bring a stranger behaviour. */
+/** How the service answers, within the contract and outside of it. Users choose the sandbox's traits; tests supply odder behaviours. */
 export interface Behaviour<T extends object = Traits> {
   traits: T;
   readonly readTrait: ReadTrait<T>;
-  /** The page of events or links that answers the query; or it throws an HttpError. */
+  /** Returns the page of events or links for the query, or throws an HttpError. */
   page<R extends Listed>(rows: readonly R[], query: PageQuery, moment: Moment, facts?: RowFacts<R>): R[];
-  /** Changes an event that was made by the contract. Its link is shared with other events of the answer. */
+  /** Changes an event that conforms to the contract. Other events of the response share its link. */
   reshape(record: JsonObject, event: StoredEvent, reading: Reading): void;
   reshapeLink?: Reading['reshapeLink'];
-  /** Events that exist and are never shown. */
+  /** Whether an event exists but is never returned. */
   hides?(event: StoredEvent): boolean;
-  /** How much later than they happen new events become visible. */
+  /** The delay after which new events become visible. */
   latenessMs(): number;
   aheadMs?(): number;
-  /** Called at the start and whenever traits have changed. */
+  /** Called at the start and after every change of traits. */
   plant?(world: World, now: number): void;
 }
 

@@ -11,7 +11,7 @@ import type { SandboxService } from './service.ts';
 
 export const CONTROL_PREFIX = '/_sandbox/';
 
-/** Controls for users in another process: docs/sandbox.md. Each gets the body of a POST and returns what is answered. */
+/** Controls for users in another process, see docs/sandbox.md. Each receives the body of a POST and returns the response. */
 const CONTROLS: Readonly<Record<string, (service: SandboxService, body: unknown) => unknown>> = {
   'GET stats': (service) => service.stats(),
   'GET requests': (service) => service.log.entries,
@@ -37,7 +37,7 @@ export async function control(service: SandboxService, request: IncomingMessage,
     if (!work) throw new HttpError('not_found', `the sandbox has no control ${call}`);
     return json(200, work(service, request.method === 'POST' ? await bodyOf(request) : undefined));
   } catch (error) {
-    // A mistake in a control request is answered; anything else is a bug and is thrown.
+    // Recovery: a mistake in a control request gets a 400. Anything else is a bug, and is thrown.
     if (error instanceof ConfigError) throw new HttpError('bad_request', error.describe());
     throw error;
   }
@@ -74,7 +74,7 @@ async function bodyOf(request: IncomingMessage): Promise<unknown> {
   try {
     return parseJson(body);
   } catch {
-    throw new HttpError('bad_request', 'the body is no JSON');
+    throw new HttpError('bad_request', 'the body is not JSON');
   }
 }
 

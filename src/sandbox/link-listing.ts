@@ -1,3 +1,4 @@
+import { DAY_MS } from '../model/window.ts';
 import type { Behaviour } from './behaviour.ts';
 import { generateLinks } from './data/links.ts';
 import { createRandom } from './data/random.ts';
@@ -11,27 +12,26 @@ type LinkListed = Listed & { link: Link };
 
 const MAX_PAGE_SIZE = 100;
 const SORTS = ['createdAt', 'updatedAt', 'clicks'] as const;
-const DAY = 86_400_000;
 
 /** `GET /links`: the links that events refer to, and quiet ones that never had an event. */
 export function createLinkListing(
-  /** Its links had events; others may change them. */
+  /** The world's links had events; it may add to them. */
   { links: active, historyStart }: Pick<World, 'links' | 'historyStart'>,
   { count, seed, now, page: pageOf }: { count: number; seed: number; now(): number; page: Behaviour['page'] },
 ) {
-  // A generator of its own: how many quiet links there are must not change the events.
+  // A separate generator: the number of quiet links must not change the events.
   const random = createRandom(seed ^ 0x51e7);
   const quiet = generateLinks(random, now(), historyStart, count).map(withAge);
   let requests = 0;
 
-  /** Archived links are listed like any other, and so are expired ones. */
+  /** Archives some links and expires others: both are listed like any other. */
   function withAge(link: Link, i: number): Link {
     if (i % 5 === 1) link.rest.archived = true;
-    if (i % 5 === 2) link.rest.expiresAt = new Date(historyStart - DAY).toISOString();
+    if (i % 5 === 2) link.rest.expiresAt = new Date(historyStart - DAY_MS).toISOString();
     return link;
   }
 
-  /** Sorted once for as long as no link comes or goes: there may be a hundred thousand. */
+  /** Cached while no link is added or removed: there may be a hundred thousand. */
   let known: { of: string; rows: LinkListed[] } | undefined;
   let changes = 0;
   const sorted = (): LinkListed[] => {
@@ -46,7 +46,7 @@ export function createLinkListing(
     all: () => sorted().map(({ link }) => link),
     make(): Link {
       const [link] = generateLinks(random, now(), historyStart, 1);
-      if (!link) throw new Error('one link was asked for');
+      if (!link) throw new Error('generateLinks returns one link');
       changes += 1;
       quiet.push(Object.assign(link, { createdAt: now(), updatedAt: now() }));
       return link;
@@ -76,7 +76,7 @@ export function createLinkListing(
 function readQuery(params: URLSearchParams) {
   const { oneOf, whole } = paramReader(params);
   return {
-    // Whether there is a page 0 is for the listing to say.
+    // The listing decides whether there is a page 0.
     page: whole('page', 1, 0, Number.MAX_SAFE_INTEGER),
     limit: whole('pageSize', MAX_PAGE_SIZE, 1, MAX_PAGE_SIZE),
     sortBy: oneOf('sortBy', SORTS) ?? 'createdAt',

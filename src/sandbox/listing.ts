@@ -31,7 +31,7 @@ export interface RowFacts<R> {
   bytes?: ((row: R) => number) | undefined;
 }
 
-/** The page that answers the query. `rows` are sorted by time; their order among equals is the stable one. */
+/** The page for the query. `rows` are sorted by time, and stable among equal times. */
 export function listPage<R extends Listed>(
   rows: readonly R[],
   { start = Number.NEGATIVE_INFINITY, end = Number.POSITIVE_INFINITY, ...query }: PageQuery,
@@ -39,12 +39,12 @@ export function listPage<R extends Listed>(
   { seed, request }: Moment,
   { filter }: RowFacts<R> = {},
 ): R[] {
-  if (query.page < 1) invalid('page', 'the first is 1');
+  if (query.page < 1) invalid('page', 'must be at least 1');
   const limit = Math.min(query.limit, traits.limitCap ?? Number.POSITIVE_INFINITY);
   const ascending = query.ascending && traits.sortOrder !== 'ignored';
   const low = firstAt(rows, start);
   const high = Math.max(low, firstAt(rows, end));
-  // Without filters the page is cut right out of the rows: there may be millions.
+  // Without filters the page is sliced directly from the rows: there may be millions.
   const found = filter ? rows.slice(low, high).filter(filter) : rows;
   const [first, last] = filter ? [0, found.length] : [low, high];
   const offset = (query.page - 1) * limit;

@@ -1,5 +1,6 @@
 import { parseInstant } from '../model/instant.ts';
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
+import { DAY_MS, HOUR_MS } from '../model/window.ts';
 import type { Click, Customer, StoredEvent } from './data/types.ts';
 
 const INTERVALS = ['24h', '7d', '30d', '90d', '1y', 'mtd', 'qtd', 'ytd', 'all'] as const;
@@ -10,7 +11,7 @@ const MAX_QUERY_LENGTH = 10_000;
 
 type Predicate = (event: StoredEvent) => boolean;
 
-/** Reads parameters of a query, or refuses them. Absent and empty are the same. */
+/** Reads the parameters of a query, or throws. An empty parameter counts as absent. */
 export function paramReader(params: URLSearchParams) {
   const text = (name: string): string | undefined => params.get(name) || undefined;
   return {
@@ -45,7 +46,7 @@ export function readQuery(params: URLSearchParams, customers: readonly Customer[
     /** Undefined without filters: then a page needs no scan. */
     filter: tests.length === 0 ? undefined : (event: StoredEvent) => tests.every((test) => test(event)),
     ...readWindow(read, now),
-    // Whether there is a page 0 is for the listing to say.
+    // The listing decides whether there is a page 0.
     page: whole('page', 1, 0, Number.MAX_SAFE_INTEGER),
     limit: whole('limit', 100, 1, MAX_LIMIT),
     ascending: (oneOf('sortOrder', ['asc', 'desc']) ?? order ?? 'desc') === 'asc',
@@ -63,21 +64,18 @@ function readTimezone(given = 'UTC'): string {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: given }).resolvedOptions().timeZone;
   } catch {
-    return invalid('timezone', `"${given}" is no IANA time zone`);
+    return invalid('timezone', `"${given}" is not an IANA time zone`);
   }
 }
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
-
-/** By its bounds, its interval or the default. */
+/** From start and end, the interval, or the default of 24 hours. */
 function readWindow({ text, oneOf }: ReturnType<typeof paramReader>, now: number): { start: number; end: number } {
   const interval = oneOf('interval', INTERVALS) ?? '24h';
   const timezone = readTimezone(text('timezone'));
   const [from, to] = [text('start'), text('end')];
   const end = to === undefined ? now : readTime('end', to, now);
   const start = from === undefined ? startOf(interval, end, timezone) : readTime('start', from, now);
-  if (from !== undefined && start > end) invalid('start', 'it is after end');
+  if (from !== undefined && start > end) invalid('start', 'must not be after end');
   return { start, end };
 }
 
@@ -86,10 +84,10 @@ function readTime(name: string, text: string, now: number): number {
   if (text === 'now') return now;
   const phrase = /^(\d+) (minute|hour|day|week)s? ago$/.exec(text);
   if (phrase) {
-    const unit = { minute: 60_000, hour: HOUR, day: DAY, week: 7 * DAY }[phrase[2] ?? ''] ?? 0;
+    const unit = { minute: 60_000, hour: HOUR_MS, day: DAY_MS, week: 7 * DAY_MS }[phrase[2] ?? ''] ?? 0;
     return now - Number(phrase[1]) * unit;
   }
-  // In a query a + of an offset arrives as a space.
+  // The + of a UTC offset is decoded to a space in a query.
   return (
     parseInstant(text.replace(/ (\d{2}:?\d{2})$/, (whole, zone) => (text.includes('T') ? `+${zone}` : whole))) ??
     invalid(name, `"${text}" is not a date and time`)
@@ -101,7 +99,7 @@ const DAYS = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '1y': 365 } as const;
 function startOf(interval: (typeof INTERVALS)[number], end: number, timezone: string): number {
   if (interval === 'all') return Number.MIN_SAFE_INTEGER;
   if (interval === 'mtd' || interval === 'qtd' || interval === 'ytd') return calendarStart(interval, end, timezone);
-  return end - DAYS[interval] * DAY;
+  return end - DAYS[interval] * DAY_MS;
 }
 
 /** The first instant of the month, quarter or year that holds the instant, on the calendar of the time zone. */
@@ -113,7 +111,7 @@ function calendarStart(interval: 'mtd' | 'qtd' | 'ytd', at: number, timezone: st
   return asUtc - (Date.UTC(y, m - 1, d, hour, minute, second) - asUtc);
 }
 
-/** Year, month, day, hour, minute and second: the calendar of Sweden writes them in this order. */
+/** Year, month, day, hour, minute and second: the Swedish locale writes them in this order. */
 const localParts = (at: number, timeZone: string): number[] =>
   [...new Date(at).toLocaleString('sv-SE', { timeZone }).matchAll(/\d+/g)].map(Number);
 
@@ -126,7 +124,7 @@ interface Asked {
 type FilterBy = (given: string, asked: Asked) => Predicate;
 type Value = string | null | undefined | readonly string[];
 
-/** Advanced filtering: one value, a list, or an exclusion. What has no value matches none and survives every exclusion. */
+/** Advanced filtering: one value, a list, or an exclusion. A missing value never matches, so it passes every exclusion. */
 const advanced =
   (fieldOf: (event: StoredEvent) => Value, allowed?: readonly string[]): FilterBy =>
   (given, { name }) => {
@@ -147,7 +145,7 @@ function holds(value: Value, wanted: ReadonlySet<string>): boolean {
   return typeof value === 'string' ? wanted.has(value) : value.some((one) => wanted.has(one));
 }
 
-/** Filters by fields of their own names. */
+/** Filters whose names are those of their fields. */
 const fields = <K extends string>(names: readonly K[], holder: (click: Click) => Record<K, Value>) =>
   Object.fromEntries(names.map((name) => [name, advanced(({ click }) => holder(click)[name])]));
 
@@ -184,13 +182,13 @@ const FILTERS: Record<string, FilterBy> = {
     return ({ click }) => click.link.tags.some((tag) => wanted.has(tag.id));
   },
   customerId(given, { customers }) {
-    // A click carries no customer; it belongs to the customer who came by it.
+    // A click has no customer field; it belongs to the customer who came through it.
     const clickId = customers.find((customer) => customer.id === given)?.click.id;
     return ({ customer, id }) => (customer ? customer.id === given : id === clickId);
   },
   saleType(given, { name }) {
     const isNew = known(name, given, ['new', 'recurring']) === 'new';
-    // It applies to sales only; on other streams it filters nothing.
+    // Applies to sales only; it filters nothing on other streams.
     return ({ sale }) => !sale || sale.first === isNew;
   },
   query(given, { name, stream }) {
@@ -220,7 +218,7 @@ const ERROR_STATUS = {
 } as const;
 type ErrorCode = keyof typeof ERROR_STATUS;
 
-/** An answer other than the list of events. The service throws it, the HTTP server writes it. */
+/** An error response. The service throws it, and the HTTP server sends it. */
 export class HttpError extends Error {
   readonly status: number;
   readonly code: string;

@@ -5,7 +5,7 @@ export interface RequestInfo {
   query: Readonly<Record<string, string>>;
 }
 
-/** An answer that replaces the true one. With only `status` set: the error envelope of that status. */
+/** A response that replaces the real one. With only `status` set, it is the error envelope of that status. */
 export interface FaultRule {
   status?: number;
   code?: string;
@@ -13,27 +13,27 @@ export interface FaultRule {
   /** The raw body; without it an error envelope is written. */
   body?: string;
   headers?: Readonly<Record<string, string>>;
-  /** Wait this long first; then send the true answer if no status is set. */
+  /** Wait this long first; then send the real response if no status is set. */
   delayMs?: number;
   /** Never answer. The socket stays open until the client or the sandbox closes it. */
   hang?: boolean;
-  /** Send half of the true answer, then break the connection. */
+  /** Send half of the real response, then break the connection. */
   cut?: boolean;
   drop?: boolean;
-  /** For how many requests (default 1). */
+  /** The number of requests it applies to (default 1). */
   times?: number;
-  /** Only for requests whose query holds all these values. */
+  /** Only for requests whose query has all these values. */
   match?: Readonly<Record<string, string>>;
   /** Only for this endpoint, such as /links. */
   path?: string;
   when?: (request: RequestInfo) => boolean;
 }
 
-const ANSWERED = ['status', 'code', 'message', 'body', 'headers'] as const;
-const BROKEN = ['delayMs', 'hang', 'cut', 'drop'] as const;
-const MEANT_FOR = ['times', 'match', 'path'] as const;
+const RESPONSE = ['status', 'code', 'message', 'body', 'headers'] as const;
+const FAILURES = ['delayMs', 'hang', 'cut', 'drop'] as const;
+const CONDITIONS = ['times', 'match', 'path'] as const;
 /** The part of a fault that JSON can carry; `when` is for tests in this process. */
-export const FAULT_KEYS = [...ANSWERED, ...BROKEN, ...MEANT_FOR] satisfies (keyof FaultRule)[];
+export const FAULT_KEYS = [...RESPONSE, ...FAILURES, ...CONDITIONS] satisfies (keyof FaultRule)[];
 
 export function createFaults() {
   let queue: { plan: FaultRule; left: number }[] = [];
@@ -63,9 +63,9 @@ export function createFaults() {
 }
 
 export interface LoggedRequest extends RequestInfo {
-  /** Arrival in real time, which budgets are kept in. */
+  /** Arrival in real time, by which budgets are counted. */
   at: number;
-  /** 0 while the request is under way, or when the connection was broken instead of answered. */
+  /** 0 while the request is in progress, or if the connection was broken instead. */
   status: number;
   rows: number;
 }
@@ -74,7 +74,7 @@ const KEPT = 20_000;
 
 export type RequestLog = ReturnType<typeof createRequestLog>;
 
-/** The requests to the API (control requests are not among them), oldest first. */
+/** The requests to the API, without control requests, oldest first. */
 export function createRequestLog() {
   const entries: LoggedRequest[] = [];
   let requests = 0;

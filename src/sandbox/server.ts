@@ -101,7 +101,7 @@ export async function serve<S extends SandboxService>(service: S, options: Omit<
   }
 
   const server = createServer((request, response) => {
-    // The only thing that can still fail here is a connection that the client broke.
+    // Recovery: only a connection that the client broke can still fail here.
     handle(request, response).catch(() => response.destroy());
   });
   // Idle connections stay open, for clients that space their requests.
@@ -127,7 +127,7 @@ export async function serve<S extends SandboxService>(service: S, options: Omit<
   };
 }
 
-/** A bug of the sandbox is a 500 too, but its message says so. */
+/** A bug in the sandbox is a 500 too, but its message says so. */
 function httpErrorOf(error: unknown): { status: number; code: string; message: string } {
   if (error instanceof HttpError) return error;
   return { status: 500, code: 'internal_server_error', message: `the sandbox failed: ${String(error)}` };

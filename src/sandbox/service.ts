@@ -85,11 +85,11 @@ export function createService<T extends object>(options: Omit<ServiceOptions, 't
       behaviour.traits = { ...next };
       behaviour.plant?.(world, now());
     },
-    /** Each `name`, `name=value` or `name=`, which removes it; the others stay. */
+    /** Each text is `name`, `name=value`, or `name=` to remove a trait. Traits that are not named stay. */
     changeTraits(texts: readonly string[]) {
       service.traits = texts.reduce((traits, text) => behaviour.readTrait(text, traits), { ...behaviour.traits });
     },
-    /** Answers `GET /events` with a page as text, so that the HTTP server sends exactly this; or throws an HttpError. */
+    /** Returns the page for `GET /events` as text, which the HTTP server sends unchanged, or throws an HttpError. */
     list(params: URLSearchParams) {
       arrivals.catchUp(now());
       reads += 1;
@@ -104,19 +104,19 @@ export function createService<T extends object>(options: Omit<ServiceOptions, 't
       const page = behaviour.page(store.all(stream), query, place, { filter, bytes });
       return { body: `[${page.map(text).join(',')}]`, rows: page.length };
     },
-    /** What `GET /links` is about: every link, and how to make and remove quiet ones. */
+    /** The data of `GET /links`: every link, and functions to create and remove quiet ones. */
     linkListing,
     listLinks(params: URLSearchParams) {
       arrivals.catchUp(now());
       reads += 1;
       return linkListing.page(params, reading());
     },
-    /** The truth: every event that any query could show now, as the API would show it, oldest first. Records share their links. */
+    /** Every event that any query could return now, as the API would return it, oldest first. Records share their links. */
     events(stream: StreamName) {
       const moment = reading();
       return visible(stream).map((event) => render(event, moment));
     },
-    /** The same without the records: `click.id` or `eventId`, and the time; what was ingested twice is here twice. */
+    /** The same events as `click.id` or `eventId` and the time only. An event that was ingested twice is listed twice. */
     truth: (stream: StreamName) => visible(stream).map(({ id, at }) => ({ id, at })),
     /** Generates this many new events between the two instants (default: just now). Returns their ids. */
     arrive(stream: StreamName, number: number, span = { from: now() - 1, to: now() - 1 }) {

@@ -3,8 +3,8 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { type SandboxOptions, startSandbox } from './server.ts';
 
 /**
- * Starts the sandbox on its own thread. On the main thread it would count requests late whenever a page is being parsed, and refuse
- * well-spaced requests as a burst. The thread ends with the process.
+ * Starts the sandbox on its own thread. On the main thread it would count requests late while a page is being parsed, and refuse
+ * evenly spaced requests as a burst. The thread ends with the process.
  */
 export async function startSandboxThread(sandbox: Omit<SandboxOptions, 'now' | 'limiter'>) {
   const thread = new Worker(new URL('./thread.js', import.meta.url), { workerData: { sandbox } });

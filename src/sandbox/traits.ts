@@ -51,14 +51,14 @@ export interface TraitRow<T> {
 
 export const row = <T>(kind: Kind<T>, doc: string): TraitRow<T> => ({ kind, doc });
 
-/** What a user may want to see a client meet. A row defines the trait's type, its parser and its line of help. */
+/** Behaviours that a user may want to test a client with. A row defines the trait's type, its parser and its line of help. */
 export const SWITCHES = {
-  limitCap: row(count(50), 'a larger limit or pageSize is silently taken for this one'),
-  sortOrder: row(choice('ignored'), 'sortOrder is ignored: the newest always come first'),
-  repeatRows: row(share(0.1), 'this share of rows stands on its page twice'),
+  limitCap: row(count(50), 'a larger limit or pageSize is silently reduced to this'),
+  sortOrder: row(choice('ignored'), 'sortOrder is ignored: rows are always newest first'),
+  repeatRows: row(share(0.1), 'this share of rows appears twice on its page'),
   lateness: row(duration('90s'), 'new events become visible only this much later'),
-  oldAliasesOnly: row(flag(), 'what has a deprecated alias comes only under the alias'),
-  noAliases: row(flag(), 'the deprecated aliases are gone'),
+  oldAliasesOnly: row(flag(), 'fields with a deprecated alias are sent only under the alias'),
+  noAliases: row(flag(), 'deprecated aliases are not sent'),
 } as const;
 
 type ValueOf<R> = R extends TraitRow<infer T> ? T : never;

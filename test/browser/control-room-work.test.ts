@@ -66,7 +66,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     await number.fill(asked);
     await number.press('Enter');
     await said.getByText(/^Record \d+ was dropped/).waitFor();
-    await page.getByText('Nothing was set aside.').waitFor();
+    await page.getByText('No records have been set aside.').waitFor();
     expect(await page.evaluate('document.activeElement?.id')).toBe('main');
     await page.locator('#quarantined').waitFor({ state: 'hidden' });
   });
@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser || !hasRedis)('the work in the control room', () => 
     const panel = page.getByRole('region', { name: 'Verify or export' });
     await panel.getByLabel('From (UTC)').fill(new Date(Date.now() - 5 * DAY_MS).toISOString().slice(0, 10));
     await panel.getByRole('button', { name: 'Verify' }).press('Enter');
-    await panel.getByText(/\d+ events: as it should be in warehouse/).waitFor();
+    await panel.getByText(/\d+ events: no differences in warehouse/).waitFor();
     expect(await axeFaults(page)).toEqual([]);
     const [file] = await Promise.all([
       page.waitForEvent('download'),

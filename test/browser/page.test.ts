@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await whole.click();
     expect(await whole.isVisible()).toBe(false);
     await page.getByRole('link', { name: 'Arrival' }).click();
-    await page.getByText('First syncs brought 41,603 further rows, which are not drawn.').waitFor();
+    await page.getByText('First syncs added 41,603 more rows, which the chart omits.').waitFor();
     const asked = page.waitForRequest((request) => /api\/rows\?.*per=hour/.test(request.url()));
     await page.getByRole('link', { name: '48 hours' }).click();
     await asked;
@@ -233,7 +233,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     });
     const cost = page.getByRole('table', { name: 'What it will cost' });
     await page.getByRole('button', { name: 'Show the estimate' }).click();
-    await page.getByText('Asking the service how much there is: 2 of 3 streams').waitFor();
+    await page.getByText('Estimating: 2 of 3 streams').waitFor();
     const rows = async () => (await cost.getByRole('row').allTextContents()).slice(1);
     expect(await rows()).toEqual([
       expect.stringContaining('48,000'),
@@ -241,7 +241,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
       expect.stringContaining('16,000'),
     ]);
     await page.getByText('takes 56 s at 4 requests a second').waitFor();
-    await page.getByRole('button', { name: 'Stop asking' }).click();
+    await page.getByRole('button', { name: 'Stop estimating' }).click();
     await page.getByText('Stopped: 2 of 3 streams estimated.').waitFor();
     expect(await page.getByRole('button', { name: 'Start the backfill' }).count()).toBe(0);
     // A changed selection removes the result.

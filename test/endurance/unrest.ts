@@ -116,11 +116,11 @@ export async function killServers(
 
 /** It was started while a server was down and exited with that error: a supervisor restarts it. */
 const isTurnedAway = ({ child, said }: Member): boolean =>
-  child.exitCode === TRY_AGAIN && !said().includes('at work on');
+  child.exitCode === TRY_AGAIN && !said().includes('working on');
 
 /** On a busy machine, loading takes longer than an exit may take. */
 async function untilAtWork({ child, said }: Member): Promise<void> {
-  while (!said().includes('at work on') && child.exitCode === null) await sleep(200);
+  while (!said().includes('working on') && child.exitCode === null) await sleep(200);
 }
 
 /** Returns the fault of its exit, if any. */

@@ -226,7 +226,7 @@ async function soundSoFar(
   expect(through, 'a promise about the future').toBeLessThanOrEqual(Date.now());
   if (isSync && code === 0 && cursor?.through)
     expect(Date.now() - through, 'exit 0, and far behind').toBeLessThan(HOUR);
-  if (code === 4) expect(text).toMatch(/certified|NOT as it should be|not comparable/);
+  if (code === 4) expect(text).toMatch(/certified|does NOT match|not comparable/);
 }
 
 async function missingFrom(sandbox: Sandbox, source: string, must: (at: number) => boolean): Promise<number> {

@@ -64,7 +64,7 @@ const CONFIGS: Array<[what: string, text: string, reason: RegExp]> = [
   ['a huge number as a string', source(`requestsPerSecond: "${'9'.repeat(400)}"`), /from 0.01 to 1000/],
   ['a merge key', `x: &x { a: 1 }\n${source('<<: *x')}`, /is not a key of the config/],
   ['an alias of itself', 'a: &a [*a]', /a:|alias/],
-  ['a tag', source('since: !!js/function "x"'), /tags are not used here/],
+  ['a tag', source('since: !!js/function "x"'), /YAML tags are not supported/],
   ['binary data', `sources: \0\u0001`, /./],
 ];
 

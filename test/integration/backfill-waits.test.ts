@@ -30,7 +30,7 @@ describe('a backfill during a long first sync', () => {
     expect([synced.code, filled.code]).toEqual([0, 0]);
     expect(filled.stderr.match(/waits for/g)).toHaveLength(1);
     expect(filled.stderr).toContain(`(process ${sync.pid} on `);
-    expect(filled.stderr).toContain('--queue would leave it to the workers');
+    expect(filled.stderr).toContain('with --queue, the workers would do it');
     expect(filled.stdout).toMatch(/^main\/clicks .* 100%$/m);
   });
 

@@ -74,7 +74,7 @@ async function noticed(name: string): Promise<Seen> {
   const worker = place.start(['worker', '--config', 'own.yaml'], env);
   const db = connect({ url: database.url, max: 1 });
   try {
-    await worker.saw('at work on 3 streams');
+    await worker.saw('working on 3 streams');
     for (let failed = 0; failed < 3; await sleep(500)) {
       const text = `select count(distinct stream)::int as n from tributary.runs where message is not null`;
       failed = (await db.query<{ n: number }>({ text }))[0]?.n ?? 0;

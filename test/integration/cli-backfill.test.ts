@@ -22,7 +22,7 @@ describe('backfill', () => {
     expect(priced.stdout).toMatch(/^main\/clicks +1 +0% /m);
     expect((await backfill(...OLDER, '--plan')).stdout.split('\n')[0]).toBe(priced.stdout.split('\n')[0]);
     const { stdout: clipped } = await backfill('--from', day(3), '--to', day(-1), '--dry-run');
-    expect(clipped).toMatch(/^up to \S+ \S+: syncs read what is younger once it has settled$/m);
+    expect(clipped).toMatch(/^up to \S+ \S+: syncs read newer events once they have settled$/m);
     expect(priced.stdout).not.toContain('younger');
     expect(await backfill('--from', day(3), '--to', day(-2), '--dry-run')).toMatchObject({
       code: 2,
@@ -57,9 +57,7 @@ describe('backfill', () => {
     const { code, stdout } = await backfill('--from', day(3), '--to', day(-1));
     expect(code).toBe(0);
     expect(stdout.split('\n')[0]).toBe(`${day(3)} 00:00 to ${day(-1)} 00:00 UTC (exclusive)`);
-    expect(stdout.replace(/\n {9}/g, ' ')).toMatch(
-      /note {5}main\/clicks: read up to \S+ \S+: syncs read what is younger/,
-    );
+    expect(stdout.replace(/\n {9}/g, ' ')).toMatch(/note {5}main\/clicks: read up to \S+ \S+: syncs read newer events/);
     const json = JSON.parse((await backfill('--from', day(3), '--to', day(-1), '--json')).stdout) as {
       streams: Array<{ from: string; to: string; certified: number }>;
     };

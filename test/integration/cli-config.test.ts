@@ -63,7 +63,7 @@ describe('config', () => {
 
   it('check names deprecated keys, on a terminal and in a pipe', async () => {
     const { code, stdout, stderr } = await config('check');
-    expect([code, stdout]).toEqual([0, 't.yaml is sound: 1 source, 1 sink\n']);
+    expect([code, stdout]).toEqual([0, 't.yaml is valid: 1 source, 1 sink\n']);
     expect(stderr).toMatch(/^note: main\/leads: qr is deprecated/);
     const { text } = await runOnTerminal(place, ['config', 'check', '--config', 't.yaml'], { env: SECRETS });
     expect(plain(text)).toContain(stdout);

@@ -97,7 +97,7 @@ describe('coverage', () => {
     const said = (at: string): string => at.slice(0, 16).replace('T', ' ');
     expect(text).toMatch(/^stream +complete through/m);
     expect(text).toContain(`main/clicks lake       ${day(30).slice(0, 10)}  `);
-    expect(text).toContain(`main/clicks: filters ${FILTERS}: no other event is promised\n`);
+    expect(text).toContain(`main/clicks: filters ${FILTERS}: only matching events are complete\n`);
     // Once for two streams and three sinks, which agree.
     const line = `main: also complete: ${said(FROM)} to ${said(TO)} UTC (exclusive)\n`;
     expect(text.split(line)).toHaveLength(2);

@@ -80,18 +80,18 @@ describe('cursor', () => {
       'copy',
       '--force',
     );
-    expect([code, stderr]).toEqual([0, 'warning: --force gives up the proof: events may be missing for good\n']);
+    expect([code, stderr]).toEqual([0, 'warning: --force gives up the proof: events may be missing permanently\n']);
     expect(stdout).toMatch(/^main\/sales +copy +\d{4}-\S+ \S+ +\d{4}-\S+ \S+$/m);
     const noted = await db.query({ text: 'select sink from tributary.windows where note = $1', values: [BY_HAND] });
     expect(noted).toEqual([{ sink: 'copy' }]);
     expect((await tributary('status')).stdout).toContain(
-      'main/sales: windows called complete by hand in copy, unread: 1\n',
+      'main/sales: windows marked complete by hand in copy, never read: 1\n',
     );
   });
 
   it.each([
     [['set', 'clicks', '--to', '400d'], 'is before the start of this stream'],
-    [['set', 'clicks', '--to', '2999-01-01'], '--to lies in the future'],
+    [['set', 'clicks', '--to', '2999-01-01'], '--to is in the future'],
     [['set', 'clicks', '--to', 'last week'], '--to is not a date'],
     [['set', 'clicks'], "required option '--to <DATE>' not specified"],
     [['reset', 'clicks', '--source', 'other'], 'there is no source "other"'],

@@ -121,7 +121,7 @@ describe('doctor', () => {
     expect(findings.filter(({ level }) => level !== 'ok')).toEqual([
       expect.objectContaining({
         says: expect.stringMatching(/^clicks: the service does not sort its answers as asked/),
-        fix: expect.stringContaining('none is certified'),
+        fix: expect.stringContaining('not certified'),
       }),
     ]);
   });

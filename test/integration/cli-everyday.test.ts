@@ -40,7 +40,7 @@ describe('a bare group', () => {
   it.each([
     ['quarantine', 'nothing was set aside'],
     ['cursor', 'main/clicks'],
-    ['backfills', 'no backfill was ever given to the queue'],
+    ['backfills', 'no backfill has been queued yet'],
     ['config', 'requestsPerSecond: 200'],
   ])('%s lists', async (group, says) => {
     const { code, stdout } = await tributary(group);
@@ -178,10 +178,10 @@ describe('dates', () => {
   it('--to defaults to now, and a dry run with nothing to do says so', async () => {
     const { code, stdout } = await withKey('backfill', 'leads', '--from', '5d', '--to', 'yesterday', '--dry-run');
     expect(code).toBe(0);
-    expect(stdout).toContain('nothing to do: all of it is certified already; --force reads it again');
+    expect(stdout).toContain('nothing to do: the range is already certified; --force reads it again');
     expect(stdout).not.toContain('next: the same without');
     const forced = await withKey('backfill', 'leads', '--from', '5d', '--force', '--dry-run');
-    expect(forced.stdout).toContain('next: the same without --dry-run; what is certified is read again');
+    expect(forced.stdout).toContain('next: the same without --dry-run; certified windows are read again');
   });
 });
 

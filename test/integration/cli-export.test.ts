@@ -144,7 +144,7 @@ describe('tributary export', () => {
     const refusals: Array<[args: string[], text: RegExp]> = [
       [['clicks', 'mine.csv'], /mine\.csv exists already\nnext: choose another --out, or add --force/],
       [['clicks', 'folder.csv', '--force'], /--out folder\.csv: it is a folder\nnext: name a file/],
-      [['clicks', 'x.xlsx'], /the ending says what to write.*\nnext: use \.parquet, \.csv, \.ndjson/],
+      [['clicks', 'x.xlsx'], /the file extension sets the format.*\nnext: use \.parquet, \.csv, \.ndjson/],
       [['clicks', 'no/such/x.csv'], /the folder no\/such does not exist/],
       [['clicks', 'x.csv', '--filter', 'contry=DE'], /no parameter "contry": did you mean country\?/],
       [['clicks', 'x.csv', '--filter', 'DE'], /--filter "DE" is not NAME=VALUE/],

@@ -52,7 +52,7 @@ describe('tributary forget', () => {
     expect(await db.query({ text: 'select from tributary.forgotten' })).toEqual([]);
     const { code, stdout, text } = await forget('--source', 'main', '--customer', ID, '--unseen', '--yes');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^no row had this customer; should one come, later syncs leave it out$/m);
+    expect(stdout).toMatch(/^no row had this customer; if one appears, later syncs leave it out$/m);
     expect(text).not.toContain(ID);
     expect((await run(['sync'])).code).toBe(0);
     const rows = await db.query({
@@ -126,7 +126,7 @@ describe('tributary forget', () => {
     const { code, stdout, stderr } = await forget('--source', 'other', '--everything', '--yes');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^attribution\.clicks +40$/m);
-    expect(stdout).toMatch(/^the source is gone$/m);
+    expect(stdout).toMatch(/^the source was removed$/m);
     expect(stderr).toContain('note: other is still in the config: the next sync reads it again\n');
     expect([await count('other'), await count('main')]).toEqual([0, 40]);
 

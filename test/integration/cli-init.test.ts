@@ -31,7 +31,7 @@ describe('tributary init', () => {
     const before = sandbox.service.log.entries.length;
     const { code, stdout, stderr } = await place.call(flags('--since', '2026-11-01', '--streams', 'leads,sales'), env);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toContain(`${FILE} is written\ntested: `);
+    expect(stdout).toContain(`${FILE} was written\ntested: `);
     expect(sandbox.service.log.entries.length - before).toBe(1);
     const text = readFileSync(join(place.dir, FILE), 'utf8');
     expect(text).toMatch(/^# yaml-language-server: \$schema=\.\/tributary\.schema\.json\n/);
@@ -97,18 +97,18 @@ describe('tributary init', () => {
       { after: 'must be one of pro', type: 'pro\r' },
       { after: 'holds the key?', type: '\r' },
       { after: 'Which streams?', type: 'clicks\r' },
-      { after: 'All links', type: 'soon\r' },
+      { after: 'How often should', type: 'soon\r' },
       { after: 'links: must be a duration', type: '1d\r' },
       { after: 'first sync begin?', type: '01/10/2026\r' },
       { after: 'since: must be a date', type: '7d\r' },
       { after: 'URL of your Postgres?', type: '\r' },
-      { after: 'Further indexes', type: 'link, all\r' },
+      { after: 'Additional indexes', type: 'link, all\r' },
       { after: 'indexes: has no all', type: 'link, customer\r' },
-      { after: 'Parquet files too?', type: '\r' },
+      { after: 'Also write Parquet files?', type: '\r' },
     ];
     const { code, text } = await runOnTerminal(place, ['init'], { env, typed });
     expect(code, text).toBe(0);
-    expect(plain(text)).toContain(`${FILE} is written`);
+    expect(plain(text)).toContain(`${FILE} was written`);
     expect(longLines(plain(text))).toEqual([]);
     expect(text).not.toContain('Warning');
     const { sources, sinks } = parseConfig(readFileSync(join(place.dir, FILE), 'utf8'), FILE, env).config;

@@ -54,7 +54,7 @@ describe('a running sync', () => {
     slow.child.kill('SIGINT');
     const { code, stdout, stderr } = await slow.done;
     expect(code).toBe(130);
-    expect(stderr).toContain('stopping; once more to stop at once\n');
+    expect(stderr).toContain('stopping; press Ctrl-C again to stop immediately\n');
     expect(stderr).toMatch(
       /^main\/clicks .*interrupted\nkept: .*\nnext: run it again: it continues from what is certified$/m,
     );
@@ -86,6 +86,6 @@ it('stops immediately at the second signal', async () => {
   slow.child.kill('SIGINT');
   slow.child.kill('SIGTERM');
   const { code, text } = await slow.done;
-  expect([code, text]).toEqual([130, 'stopping; once more to stop at once\n']);
+  expect([code, text]).toEqual([130, 'stopping; press Ctrl-C again to stop immediately\n']);
   await database.drop();
 });

@@ -74,7 +74,7 @@ describe('quarantine', () => {
 
   it.each([
     [['show', '99'], 'there is no record 99 in quarantine'],
-    [['show', 'first'], 'an id is a number'],
+    [['show', 'first'], 'an id must be a number'],
     [['retry'], 'no records were named'],
     [['retry', '1', '--all'], 'no records were named'],
     [['drop', '1', '99'], 'there is no record 99 in quarantine'],

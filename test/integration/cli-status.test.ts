@@ -69,7 +69,7 @@ describe('status', () => {
     // Once for two sinks.
     expect(text.match(/a-source-with-a-long-name\/clicks: next run by the worker 2030-01-02 03:04$/gm)).toHaveLength(1);
     expect(text).toContain('a-source-with-a-long-name/leads: parked: the plan is too low\n');
-    expect(text).toMatch(/a-source-with-a-long-name\/leads: parked since \S+ \S+, tried again \S+ \S+\n/);
+    expect(text).toMatch(/a-source-with-a-long-name\/leads: parked since \S+ \S+, next try \S+ \S+\n/);
     expect(text).toContain('a-source-with-a-long-name/leads: next: upgrade it\n');
     // A stopped worker leaves its schedule behind.
     await db.query({
@@ -77,7 +77,7 @@ describe('status', () => {
         update tributary.schedules set next_run_at = now() - interval '5 min'`,
     });
     expect((await tributary('status')).stdout.replace(/\n {2}/g, ' ')).toMatch(
-      /clicks: was due \S+ \S+, and no worker took it: tributary start runs one\n/,
+      /clicks: was due \S+ \S+, but no worker is running it: start one with tributary start\n/,
     );
   });
 

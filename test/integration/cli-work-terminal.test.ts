@@ -64,7 +64,7 @@ describe('a command', () => {
 
   it.each([
     { args: ['forget', '--source', 'main', '--everything'], asks: 'Erase everything of main from' },
-    { args: ['cursor', 'reset', 'leads'], asks: 'Forget how far main/leads' },
+    { args: ['cursor', 'reset', 'leads'], asks: 'Reset main/leads' },
   ])('$args asks first, and does nothing without a y', async ({ args, asks }) => {
     const line = [...args, '--config', 't.yaml'];
     const before = (await place.run(['cursor', 'get', '--config', 't.yaml'])).stdout;

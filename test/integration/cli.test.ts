@@ -46,7 +46,7 @@ describe('mistyped input', () => {
     const { code, stdout, stderr } = await place.run(['status'], { TRIBUTARY_LOG: 'loud' });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe(
-      'TRIBUTARY_LOG is none of the log levels\nnext: use one of: trace, debug, info, warn, error, fatal, silent\n',
+      'TRIBUTARY_LOG is not a log level\nnext: use one of: trace, debug, info, warn, error, fatal, silent\n',
     );
   });
 

@@ -165,7 +165,7 @@ describe('a token', () => {
     for (let i = 0; i < 12; i++) await other.get('/metrics', bearer(`wrong-bearer-${i}`));
     await signIn('wrong-sign-in', other);
     await other.close();
-    expect(logged.filter((line) => line.includes('gave the control room a wrong token'))).toEqual([
+    expect(logged.filter((line) => line.includes('sent a wrong token to the control room'))).toEqual([
       expect.stringContaining('"address":"127.0.0.1","path":"/metrics"'),
     ]);
     expect(logged.join()).not.toContain('wrong-');

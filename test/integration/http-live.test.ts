@@ -89,7 +89,7 @@ describe.skipIf(!hasRedis)('many listeners', () => {
     const all = await Promise.all(Array.from({ length: 200 }, () => listenTo(room.url)));
     const late = await room.get('/api/events');
     expect([late.status, late.headers.get('retry-after')]).toEqual([503, '30']);
-    expect(await late.json()).toMatchObject({ error: { message: '200 pages listen already' } });
+    expect(await late.json()).toMatchObject({ error: { message: '200 pages are already connected' } });
     expect((await room.get('/api/overview')).status).toBe(200);
     all.pop()?.close();
     await until('a place is free', async () => {

@@ -93,7 +93,7 @@ it.skipIf(!hasRedis)('works until it is stopped, and reports that it is healthy'
 
   const before = await listing(root);
   const worker = started([...argv(said(image, 'ENTRYPOINT')), ...argv(said(image, 'CMD'))], { REDIS_URL: redis.url });
-  await worker.saw('at work on 3 streams');
+  await worker.saw('working on 3 streams');
   expect(await health()).toMatchObject({ code: 0, text: '' });
   worker.child.kill('SIGTERM');
   expect((await worker.done).code).toBe(0);

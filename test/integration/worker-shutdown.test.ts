@@ -48,7 +48,7 @@ ${queue ? `queue: { url: "${queue}" }` : ''}`;
     const began = Date.now();
     worker.child.kill('SIGTERM');
     const { code, stdout, stderr } = await worker.done;
-    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('at work on 1 stream ') });
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('working on 1 stream ') });
     expect((Date.now() - began) / 25_000).toBeLessThan(1);
     expect(stdout).toMatch(/^\S+Z main\/clicks interrupted · /m);
     expect(await held()).toEqual([]);

@@ -161,7 +161,7 @@ async function tryChart(opened: (close: () => unknown) => void): Promise<Found> 
   );
   return {
     versions: `helm ${await goVersion(helm)}, ${await pythonVersions(python, ['kubernetes-validate'])}`,
-    result: `${Object.keys(VALUES).length} sets of values give ${count} objects, valid on Kubernetes ${OLDEST} and on the newest; every config is sound`,
+    result: `${Object.keys(VALUES).length} sets of values give ${count} objects, valid on Kubernetes ${OLDEST} and on the newest; every config is valid`,
   };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, test, vi } from 'vitest';
-import { createLog, lineForPeople } from '../../src/app/environment.ts';
+import { createLog, readableLine } from '../../src/app/environment.ts';
 import { type SyncApp, stateNameOf } from '../../src/app/index.ts';
 import { EXIT, exitCodeOf, mostSevere } from '../../src/cli/command.ts';
 import { notes, summaryJson, summaryTable } from '../../src/cli/commands/sync.ts';
@@ -74,7 +74,7 @@ describe('the summary of a sync', () => {
     const spoilt = { quarantined: 2, contradictions: { country: 1200 }, typeMismatches: { qr: 1 } };
     expect(notes([outcome('clicks', spoilt), outcome('leads')], APP)).toEqual([
       'budget   main: 17 requests, 100% of 4/s while there was work',
-      'note     main/clicks: old names that contradict their field: country 1,200 (the field won)',
+      'note     main/clicks: deprecated names that contradict their field: country 1,200 (the field won)',
       'note     main/clicks: values that do not fit their column: qr 1 (kept in _extra)',
       'note     main/clicks: 2 set aside: see tributary.quarantine',
       'data in  Postgres schema attribution',
@@ -333,8 +333,8 @@ describe('text', () => {
 
   it('of a log line for people names the stream', () => {
     const line = { level: 40, msg: 'trying again', source: 'main', stream: 'clicks' };
-    expect(lineForPeople(JSON.stringify(line))).toBe('warn: main/clicks: trying again\n');
-    expect(lineForPeople(JSON.stringify({ level: 30, msg: 'x' }))).toBe('info: x\n');
+    expect(readableLine(JSON.stringify(line))).toBe('warn: main/clicks: trying again\n');
+    expect(readableLine(JSON.stringify({ level: 30, msg: 'x' }))).toBe('info: x\n');
   });
 
   it('refuses an unknown log level', () => {

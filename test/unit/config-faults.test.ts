@@ -31,7 +31,7 @@ const clicks = (text: string): string => inSource(`streams: { clicks: { ${text} 
 const DURATION = 'must be a duration such as 90s, 15m, 1h or 7d';
 const BEGINNING = 'must be a date (2026-01-01), a duration back from the first sync (30d), or all';
 const NAME = 'names are lower-case letters, digits, _ and -, at most 40';
-const TAGS = 'tags are not used here: put a value that begins with ! in quotes';
+const TAGS = 'YAML tags are not supported: put a value that begins with ! in quotes';
 const MAPPING = 'must be a mapping of keys to values';
 const NO_KEY = 'is not a key of the config';
 
@@ -62,7 +62,7 @@ describe('a fault is reported with its place', () => {
     [
       'a token of equal letters',
       `http: { token: ${'x'.repeat(40)} }`,
-      'f:1:9 http.token: must have at least 16 characters, 8 of them different, and be no word, sequence or repetition: openssl rand -hex 32 makes a good one',
+      'f:1:9 http.token: must have at least 16 characters, 8 of them different, and not be a word, a sequence or a repetition: openssl rand -hex 32 makes a good one',
     ],
     [
       "the owner's name for another token",
@@ -72,7 +72,7 @@ describe('a fault is reported with its place', () => {
     [
       'one secret for two roles',
       'http: { tokens: { a: { token: one-long-token-for-two, role: read }, b: { token: one-long-token-for-two, role: admin } } }',
-      'f:1:69 http.tokens.b: has the secret of another token: each needs its own',
+      'f:1:69 http.tokens.b: has the same secret as another token: each needs its own',
     ],
     [
       'a proxy that is no address',
@@ -96,7 +96,7 @@ describe('a fault is reported with its place', () => {
     [
       'a beginning that is still to come',
       inSource('since: 2126-01-01'),
-      'f:6:5 sources.main.since: lies in the future: nothing would be read before then',
+      'f:6:5 sources.main.since: is in the future: nothing would be read before then',
     ],
     ['__proto__ at the top', '__proto__: {}', `f:1:1 __proto__: ${NO_KEY}`],
     ['__proto__ as a source', 'sources: { __proto__: {} }', `f:1:12 __proto__: ${NO_KEY}`],
@@ -136,7 +136,7 @@ describe('a fault is reported with its place', () => {
     [
       'a number as key',
       SOURCE.replace(KEY, '4711'),
-      'f:4:5 sources.main.apiKey: must be a text, not a number: put it in quotes',
+      'f:4:5 sources.main.apiKey: must be a string, not a number: put it in quotes',
     ],
     ['no address', without('baseUrl'), 'f:2:3 sources.main.baseUrl: is missing'],
     [
@@ -166,7 +166,7 @@ describe('a fault is reported with its place', () => {
     [
       'no stream',
       inSource('streams: {}'),
-      'f:6:5 sources.main.streams: names no stream: name one, or leave it out to sync all three',
+      'f:6:5 sources.main.streams: is empty: name a stream, or omit streams to sync all three',
     ],
     ['a list of streams', inSource('streams: [clicks]'), `f:6:5 sources.main.streams: ${MAPPING}, not a list`],
     [
@@ -184,17 +184,13 @@ describe('a fault is reported with its place', () => {
       clicks('filters: { country: [US, "a,b"] }'),
       'f:6:51 sources.main.streams.clicks.filters.country[1]: country "a,b" holds a comma, which the service reads as two values; it has no way to ask for one',
     ],
-    ['filters as text', clicks('filters: US'), `f:6:26 sources.main.streams.clicks.filters: ${MAPPING}, not a text`],
+    ['filters as text', clicks('filters: US'), `f:6:26 sources.main.streams.clicks.filters: ${MAPPING}, not a string`],
     ['bad name of a source', 'sources: { Main: {} }', `f:1:12 sources.Main: ${NAME}`],
     ['a number as name', 'sources: { 1: {} }', `f:1:12 sources.1: ${NAME}`],
     ['bad name of a sink', 'sinks: { "a b": { type: postgres } }', `f:1:10 sinks.a…: ${NAME}`],
-    [
-      'a source that is empty',
-      'sources:\n  main:\n',
-      'f:2:3 sources.main: has no value: write {}, or take the line out',
-    ],
-    ['sources that are empty', 'sources:\n', 'f:1:1 sources: has no value: write {}, or take the line out'],
-    ['no sink', 'sinks: {}', 'f:1:1 sinks: names no sink: name one, or leave it out for tables in the state database'],
+    ['a source that is empty', 'sources:\n  main:\n', 'f:2:3 sources.main: has no value: write {}, or remove the line'],
+    ['sources that are empty', 'sources:\n', 'f:1:1 sources: has no value: write {}, or remove the line'],
+    ['no sink', 'sinks: {}', 'f:1:1 sinks: is empty: name a sink, or omit sinks for tables in the state database'],
     [
       'unknown kind of sink',
       'sinks: { a: { type: mysql } }',
@@ -221,10 +217,14 @@ describe('a fault is reported with its place', () => {
     ['no such port', 'http: { port: 99999 }', 'f:1:9 http.port: must be a port number'],
     ['half a port', 'http: { port: 1.5 }', 'f:1:9 http.port: must be a port number'],
     ['a list at the top', '- a', `f:1:1 the file: ${MAPPING}, not a list`],
-    ['a word at the top', 'hello', `f:1:1 the file: ${MAPPING}, not a text`],
-    ['a tab', 'state:\n\turl: x', 'f:2:1 is indented by a tab: use blanks'],
-    ['a key twice', 'state: {}\nstate: {}', 'f:2:1 this key was given before: keep one of the two'],
-    ['two documents', 'state: {}\n---\nstate: {}', 'f:2:1 a second document begins here (---): a config is one'],
+    ['a word at the top', 'hello', `f:1:1 the file: ${MAPPING}, not a string`],
+    ['a tab', 'state:\n\turl: x', 'f:2:1 is indented with a tab: use spaces'],
+    ['a key twice', 'state: {}\nstate: {}', 'f:2:1 this key is a duplicate: keep one of the two'],
+    [
+      'two documents',
+      'state: {}\n---\nstate: {}',
+      'f:2:1 a second document starts here (---): a config is a single document',
+    ],
     ['a list as key', '? [a]\n: 1', 'f:1:3 a key must be a plain word'],
     ['an unknown tag', inSource('since: !env SINCE'), `f:6:12 ${TAGS}`],
     ['a known tag', 'state: !!set { url }', `f:1:14 ${TAGS}`],
@@ -254,7 +254,7 @@ describe('a fault is reported with its place', () => {
   it('aliases that multiply', () => {
     const tens = (of: string): string => `[${Array(10).fill(of).join(', ')}]`;
     const text = `a: &a ${tens('1')}\nb: &b ${tens('*a')}\nc: &c ${tens('*b')}\nd: ${tens('*c')}\n`;
-    expect(faultsOf(text)).toEqual(['f:1:1 its aliases (*) multiply to too many values']);
+    expect(faultsOf(text)).toEqual(['f:1:1 the aliases (*) expand to too many values']);
   });
 });
 
@@ -293,7 +293,7 @@ it.each([
   'hunter2!hunter2!hunter2!',
   'tributary-admin-token',
 ])('refuses the guessable token %s', (token) => {
-  expect(tokenFaults(token)).toEqual([expect.stringContaining('no word, sequence or repetition')]);
+  expect(tokenFaults(token)).toEqual([expect.stringContaining('not be a word, a sequence or a repetition')]);
 });
 
 it('accepts random tokens', () => {

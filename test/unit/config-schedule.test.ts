@@ -18,7 +18,7 @@ describe('the schedule of a stream', () => {
   });
 
   it.each([
-    ['both', 'every: 1m, cron: "0 6 * * *"', 'streams.clicks.cron: stands beside every: keep one of them'],
+    ['both', 'every: 1m, cron: "0 6 * * *"', 'streams.clicks.cron: cannot be combined with every: keep one of them'],
     ['an invalid cron expression', 'cron: "0 6 * *"', 'streams.clicks.cron: must have five fields'],
     ['a time zone without cron', 'timezone: UTC', 'streams.clicks.timezone: is only for cron'],
     ['an unknown time zone', 'cron: "0 6 * * *", timezone: Mars', 'streams.clicks.timezone: is not a time zone'],

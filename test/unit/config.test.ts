@@ -160,7 +160,9 @@ describe('the environment', () => {
   });
 
   it('is used in values, not in keys', () => {
-    expect(() => parse(`\${A}: {}`, { A: 'state' })).toThrow('f.yaml:1:1 the environment fills in values, not keys');
+    expect(() => parse(`\${A}: {}`, { A: 'state' })).toThrow(
+      'f.yaml:1:1 environment variables can be used in values, not in keys',
+    );
   });
 
   it('gives numbers as text', () => {

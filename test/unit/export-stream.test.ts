@@ -85,7 +85,7 @@ it('writes each event once: one shown ahead of its turn is written in its place'
   expect(ids).toEqual(['a', 'b', 'late']);
   expect(report).toMatchObject({ certified: true, rows: 3, doubts: [], changed: 1 });
   expect(text).toContain('certified: every event of the range is there, each once');
-  expect(text).toContain('note: 1 events came twice with different times');
+  expect(text).toContain('note: 1 events were returned twice with different times');
   expect(text).not.toContain('may still arrive late');
 });
 
@@ -110,7 +110,7 @@ it('writes the newest version of an event, in its place, if it is spooled', asyn
     [16, 0, 40],
   ]);
   expect(report).toMatchObject({ rows: 3, changed: 2 });
-  expect(text).toContain('2 events came twice with different times; the newest is in the file');
+  expect(text).toContain('2 events were returned twice with different times; the newest is in the file');
   expect(await readdir(folder)).toEqual([]);
 });
 

@@ -166,10 +166,10 @@ export function remembering(name: string, { live, stuck, soundIn, unsound }: See
   }
   for (const world of worlds(stuck)) {
     const outcome = once(() => trial(make, world));
-    test(`${name}: ${world} is sound`, async () => sound(await outcome()));
+    test(`${name}: ${world} is valid`, async () => sound(await outcome()));
     test.fails(`${name}: ${world} is complete`, async () => complete(await outcome()));
   }
-  for (const world of worlds(soundIn)) test(`${name}: ${world} is sound`, async () => sound(await trial(make, world)));
+  for (const world of worlds(soundIn)) test(`${name}: ${world} is valid`, async () => sound(await trial(make, world)));
   for (const world of worlds(unsound)) test.fails(`${name}: ${world}`, async () => sound(await trial(make, world)));
 }
 

@@ -35,7 +35,7 @@ const EXAMPLES = `Examples:
   tributary backfill --from 2026-07-01 --to 2026-10-01             do it now
   tributary backfill --from 2026-07-01 --to 2026-10-01 --queue     for workers
   tributary backfill clicks --from 90d --to now --force            read again
-  tributary backfill list                              what is in the queue
+  tributary backfill list                              list the queued backfills
 
 It reads only what is not certified yet, and yields to syncs: while another
 process holds the lease on the stream, it waits and says so. --to is exclusive.
@@ -54,14 +54,14 @@ sink. "to" is exclusive. Times are UTC.`;
 
 const VERBS = {
   pause: { does: 'pause after the current page; the rest waits', done: 'is paused' },
-  resume: { does: 'resume a paused backfill', done: 'goes on' },
+  resume: { does: 'resume a paused backfill', done: 'is resumed' },
   cancel: { does: 'cancel a backfill permanently; what it has read stays', done: 'is cancelled' },
-  retry: { does: 'read only the failed windows again', done: 'tries its failed windows again' },
+  retry: { does: 'read only the failed windows again', done: 'retries its failed windows' },
 } as const;
 
 type Verb = keyof typeof VERBS;
 
-/** The commands for what `backfill --queue` has added. */
+/** The commands for queued backfills. */
 const QUEUED: Readonly<Record<string, Definition>> = {
   list: {
     does: 'queued backfills and their progress',
@@ -74,7 +74,7 @@ const QUEUED: Readonly<Record<string, Definition>> = {
       verb,
       {
         does,
-        takes: ['<id>', 'as tributary backfill list shows it'],
+        takes: ['<id>', 'the id in tributary backfill list'],
         options: ['config', 'json'],
         more: `Example:\n  tributary backfill ${verb} 20261113180000-3fa9c1`,
         run: (context: Context, id: string, options: Options) => steer(context, verb as Verb, id, options),
@@ -88,7 +88,7 @@ export const registerBackfill = command('backfill', {
   takes: ['[stream...]', 'clicks, leads, sales (default: all streams of the config)'],
   options: [
     ['--dry-run', 'only estimate the cost: rows, requests, time on each plan'],
-    new Option('--plan', 'an older name of --dry-run').hideHelp(),
+    new Option('--plan', 'deprecated name of --dry-run').hideHelp(),
     ['--queue', 'enqueue it for the workers instead of running it here'],
     ['--force', 'also read what is already certified'],
     ['--no-wait', 'for scripts: exit with code 4 if a sync holds a stream for more than half a minute'],
@@ -101,7 +101,7 @@ export const registerBackfill = command('backfill', {
     const request = { window: parseWindow(options), force: options.force === true };
     const config = configFor(context, options);
     const log = withRetryLines(context.log, context.terminal);
-    return withSyncApp({ config, log, choice, beside: true }, (app) => {
+    return withSyncApp({ config, log, choice, attach: true }, (app) => {
       if (options.dryRun || options.plan) return price(context, app, request, options);
       return (options.queue ? enqueue : backfill)(context, app, request, options);
     });
@@ -131,14 +131,14 @@ async function price(
       }),
     );
   } catch (error) {
-    // Recovery: none, but what is known already is worth showing.
+    // Recovery: shows the estimates so far, then rethrows.
     if (error instanceof Cancelled && !options.json && prices.size > 0) say();
     throw error;
   }
   return say();
 }
 
-/** Cuts the range into windows, which any worker reads, now or later. */
+/** Splits the range into windows, which any worker reads, now or later. */
 async function enqueue(context: Context, app: SyncApp, request: BackfillRequest, options: Options): Promise<ExitCode> {
   const { log, signal } = context;
   const { config } = environment.config(options.config ?? DEFAULT_CONFIG);
@@ -160,7 +160,7 @@ async function enqueue(context: Context, app: SyncApp, request: BackfillRequest,
       return { id: ids[i], source, stream, windows: chunks.length };
     });
     const lines = backfills.map(({ id, source, stream, windows }) => `${source}/${stream}: ${id}, windows: ${windows}`);
-    const text = [...lines, 'next: tributary backfill list shows how far they are'].join('\n');
+    const text = [...lines, 'next: tributary backfill list shows their progress'].join('\n');
     return show(context, options, { backfills }, () => text);
   });
 }
@@ -179,17 +179,16 @@ async function backfill(
 ): Promise<ExitCode> {
   const { state, sinks, jobs } = app;
   const line = createBackfillLine(terminal, jobs.length, () => app.usage(jobs[0]?.source ?? '').share);
-  const onWait = waitsTo(terminal, '; --queue would leave it to the workers');
-  const watched = { onProgress: line.update, isWatched: terminal.isInteractive };
-  const deps = { state, sinks, log, signal, holder: holderOf('backfill'), ...watched };
+  const onWait = waitsTo(terminal, '; with --queue, the workers would do it');
+  const callbacks = { onProgress: line.update, onNotice: noticesTo(terminal), ...(wait && { onWait }) };
+  const deps = { state, sinks, log, signal, holder: holderOf('backfill'), isWatched: terminal.isInteractive };
   await recordAudit(state, entryOf(jobs, request));
-  const told = { onNotice: noticesTo(terminal), ...(wait && { onWait }) };
-  const outcomes = await backfillAll({ ...deps, ...told }, jobs, request);
+  const outcomes = await backfillAll({ ...deps, ...callbacks }, jobs, request);
   line.clear();
   return report(outcomes, app, { terminal, document, json, asked: request.window });
 }
 
-const GUESSED = '~ is a guess, from how closely events follow each other here and there';
+const GUESSED = '~ is an estimate from the density of events in samples';
 
 function describePrices(
   prices: readonly Price[],
@@ -209,7 +208,7 @@ function describePrices(
   const isCut = first !== undefined && first.window.end < asked.end;
   return [
     `estimate for ${first ? describeRange(first.window) : ''}`,
-    ...(isCut ? [`up to ${minute(toIso(first.window.end))}: syncs read what is younger once it has settled`] : []),
+    ...(isCut ? [`up to ${minute(toIso(first.window.end))}: syncs read newer events once they have settled`] : []),
     '',
     table(['stream', 'windows', 'certified', 'rows', 'requests'], rows, columns),
     '',
@@ -217,8 +216,8 @@ function describePrices(
     `the estimate used ${counted(sum(prices.map(({ probes }) => probes)), 'request')}; nothing was written`,
     ...(isNothing || prices.every(({ isCounted }) => isCounted) ? [] : [GUESSED]),
     isNothing
-      ? 'nothing to do: all of it is certified already; --force reads it again'
-      : `next: the same without --dry-run; ${force ? 'what is certified is read again' : 'what is certified is skipped'}`,
+      ? 'nothing to do: the range is already certified; --force reads it again'
+      : `next: the same without --dry-run; ${force ? 'certified windows are read again' : 'certified windows are skipped'}`,
   ].join('\n');
 }
 
@@ -266,7 +265,7 @@ const COLUMNS: ReadonlyArray<FittedColumn<Backfill>> = [
 ];
 
 function describeQueued(all: readonly Backfill[], columns: number): string {
-  if (all.length === 0) return 'no backfill was ever given to the queue\nnext: tributary backfill --queue';
+  if (all.length === 0) return 'no backfill has been queued yet\nnext: tributary backfill --queue';
   const failed = all.filter(({ message }) => message !== null).map(({ id, message }) => `${id}: ${message}`);
   return [fittedTable(COLUMNS, all, columns), ...failed].join('\n');
 }

@@ -66,18 +66,18 @@ export const registerCursor = command('cursor', {
       takes: ['<stream...>', STREAMS],
       options: [
         new Option('--to <DATE>', 'a date, or how long ago: 2026-11-01, 7d').makeOptionMandatory(),
-        ['--force', 'also forward, over time that was never read'],
+        ['--force', 'also forward, over a range that was never read'],
         ...COMMON,
       ],
       more: SET,
       async run(context, names: string[], options: CursorOptions) {
         const [streams, to] = [parseStreams(names), parseDateOption('--to', options.to)];
         if (to > Date.now())
-          throw new ConfigError('--to lies in the future', {
-            next: 'give a moment that has passed: nothing later can be complete',
+          throw new ConfigError('--to is in the future', {
+            next: 'give a time in the past: nothing later can be complete',
           });
         const force = options.force === true;
-        if (force) context.terminal.err('warning: --force gives up the proof: events may be missing for good\n');
+        if (force) context.terminal.err('warning: --force gives up the proof: events may be missing permanently\n');
         return change(context, streams, options, { to, force });
       },
     },
@@ -96,10 +96,7 @@ async function get(context: Context, streams: readonly StreamName[], options: Op
     checkSource(options.source, Object.keys(sources));
     return [];
   };
-  const feeds = chooseFeeds(await readState(context, options, nothing, knownFeeds), {
-    ...options,
-    streams,
-  });
+  const feeds = chooseFeeds(await readState(context, options, nothing, knownFeeds), { ...options, streams });
   const table = (): string => `${fittedTable(COLUMNS, feeds, context.terminal.columns)}\n\ntimes in UTC`;
   return show(context, options, { cursors: feeds.map(reportFeed) }, () =>
     feeds.length === 0 ? 'nothing has been synced yet' : table(),
@@ -110,7 +107,7 @@ async function change(
   context: Context,
   streams: readonly StreamName[],
   options: CursorOptions,
-  /** Undefined: back to the beginning. */
+  /** Undefined: reset. */
   move?: Move,
 ): Promise<ExitCode> {
   const { terminal } = context;
@@ -129,11 +126,11 @@ async function change(
     if (options.dryRun) {
       const table = fittedTable(COLUMNS, feeds, terminal.columns);
       const body = { cursors: feeds.map(reportFeed), dryRun: true };
-      return show(context, options, body, () => `${table}\n\nwould be forgotten; nothing was changed`);
+      return show(context, options, body, () => `${table}\n\nwould be reset; nothing was changed`);
     }
     if (!move) {
       const names = feeds.map(({ source, stream, sink }) => `${source}/${stream} in ${sink}`).join(', ');
-      await confirm(context, `Forget how far ${names} has come, and read everything again?`, options);
+      await confirm(context, `Reset ${names} and read everything again?`, options);
     }
     if (move) for (const feed of feeds) await checkMove(state, feed, move);
     for (const feed of feeds) {
@@ -164,12 +161,9 @@ function describeChange(before: readonly KnownFeed[], after: readonly KnownFeed[
   const rows = before.map((feed) => {
     const { source, stream, sink } = feed;
     const [now] = chooseFeeds(after, { source, streams: [stream], sink });
-    return [`${source}/${stream}`, sink, throughOf(feed), now ? throughOf(now) : 'forgotten'];
+    return [`${source}/${stream}`, sink, throughOf(feed), now ? throughOf(now) : 'reset'];
   });
   const streams = [...new Set(before.map(({ stream }) => stream))].join(' ');
-  return [
-    table(['stream', 'sink', 'it was', 'it is'], rows, columns),
-    '',
-    `times in UTC · next: tributary sync ${streams}`,
-  ].join('\n');
+  const changes = table(['stream', 'sink', 'before', 'after'], rows, columns);
+  return `${changes}\n\ntimes in UTC · next: tributary sync ${streams}`;
 }

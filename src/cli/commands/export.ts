@@ -26,7 +26,7 @@ const EXAMPLES = `Examples:
   tributary export leads --from yesterday --to today --out - | jq .event_name
 
 It keeps no state. If there is a state database, forgotten customers and clicks
-are left out. Exit code 0: the file has every event that the service shows; 4:
+are left out. Exit code 0: the file has every event that the service returns; 4:
 events may be missing. "certified" also means that no event can be added later,
 because the range ended longer ago than the settle time (10 minutes). --to is
 exclusive.`;
@@ -102,7 +102,7 @@ async function write(
   const text = options.json
     ? document(exportJson(report, options.out, window), { isLine: true })
     : describeExport(report, options.out, window);
-  // Where standard output has the rows, the report goes beside it.
+  // If standard output has the rows, the report goes to standard error.
   if (isPipe) terminal.err(`${text}\n`);
   else if (options.json) terminal.out(text);
   else terminal.say(text);
@@ -113,7 +113,7 @@ function formatOf(out: string): Format {
   if (out === '-') return 'ndjson';
   const format = FORMATS.find((known) => extname(out) === `.${known}`);
   if (format) return format;
-  throw new ConfigError(`--out ${out}: the ending says what to write, and this one is unknown`, {
+  throw new ConfigError(`--out ${out}: the file extension sets the format, and this one is unknown`, {
     next: `use ${FORMATS.map((known) => `.${known}`).join(', ')}, or - for NDJSON on standard output`,
   });
 }
@@ -134,7 +134,7 @@ export function describeExport(report: ExportReport, out: string, window: Window
       ? [`note: events since ${minute(toIso(settledThrough))} may still arrive late`]
       : []),
     ...(rejected > 0 ? [`note: ${figure(rejected)} records could not be used and were left out`] : []),
-    ...(changed > 0 ? [`note: ${figure(changed)} events came twice with different times; the ${kept}`] : []),
+    ...(changed > 0 ? [`note: ${figure(changed)} events were returned twice with different times; the ${kept}`] : []),
   ].join('\n');
 }
 

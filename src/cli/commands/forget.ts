@@ -34,7 +34,7 @@ interface ForgetOptions extends Options {
 export const registerForget = command('forget', {
   does: 'erase a customer, a click or a whole source, and report what was erased',
   options: [
-    new Option('--source <NAME>', 'the source that it is in').makeOptionMandatory(),
+    new Option('--source <NAME>', 'the source to erase, or to erase from').makeOptionMandatory(),
     ['--customer <ID>', 'a customer, by its id'],
     ['--click <ID>', 'a click, by its id'],
     ['--everything', 'the whole source'],
@@ -54,7 +54,11 @@ export const registerForget = command('forget', {
         return preview ?? {};
       }
       const what = erasure.kind === 'source' ? `everything of ${erasure.source}` : `this ${erasure.kind}`;
-      await confirm(context, `Erase ${what} from ${sinks.map(({ place }) => place).join(' and ')}, for good?`, options);
+      await confirm(
+        context,
+        `Erase ${what} from ${sinks.map(({ place }) => place).join(' and ')}, permanently?`,
+        options,
+      );
       return audited(state, { ...byCommand(), ...auditNoteOf(erasure) }, async () => {
         const deps = { state, sinks, holder: holderOf('forget') };
         const found = await (options.unseen ? forget : forgetSeen)(deps, erasure);
@@ -76,7 +80,7 @@ function erasureOf({ source, customer, click, everything }: ForgetOptions): Eras
       next: 'give one of --customer ID, --click ID or --everything',
     });
   }
-  if (asked[0] === '') throw new ConfigError('the id is empty', { next: 'give the id as it stands in the tables' });
+  if (asked[0] === '') throw new ConfigError('the id is empty', { next: 'give the id as shown in the tables' });
   if (customer !== undefined) return { source, kind: 'customer', id: customer };
   return click === undefined ? { source, kind: 'source' } : { source, kind: 'click', id: click };
 }
@@ -106,7 +110,7 @@ function describe(kind: Erasure['kind'], touched: Touched, columns: number): str
   const stays = 'later syncs leave it out';
   const [found, unknown] =
     kind === 'source'
-      ? ['the source is gone', 'there was nothing of it']
-      : [`the ${kind} is forgotten, and ${stays}`, `no row had this ${kind}; should one come, ${stays}`];
+      ? ['the source was removed', 'it had no data']
+      : [`the ${kind} is forgotten, and ${stays}`, `no row had this ${kind}; if one appears, ${stays}`];
   return [tableOf(touched, columns), '', isFound ? found : unknown].join('\n');
 }

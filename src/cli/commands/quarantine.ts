@@ -33,15 +33,15 @@ const RETRY = `Examples:
   tributary quarantine retry 17 18
   tributary quarantine retry --all       after an upgrade
 
-Processes the kept records again. Those that are valid now are written to every
-sink and leave the quarantine; the rest stay, with their reasons.`;
+Processes the kept records again. Valid records are written to every sink and
+leave the quarantine; the rest stay, with their reasons.`;
 
 const DROP = `Examples:
   tributary quarantine drop 17
   tributary quarantine drop --all --source main --yes
 
 Deletes the kept records; with --all it asks first, and without a terminal it
-needs --yes. A sync that meets them again sets them aside again.`;
+needs --yes. If a sync reads them again, it sets them aside again.`;
 
 type QuarantineOptions = Options & { raw?: boolean; all?: boolean; limit: number };
 
@@ -142,7 +142,7 @@ async function drop(context: Context, ids: string[], options: QuarantineOptions)
     const records = await chosenOf(listQuarantined(state, filter), ids);
     if (options.dryRun) return records.length;
     if (options.all && records.length > 0) {
-      await confirm(context, `Delete ${counted(records.length, 'record')} for good?`, options);
+      await confirm(context, `Delete ${counted(records.length, 'record')} permanently?`, options);
     }
     const chosen = records.map(({ id }) => id);
     return audited(state, entryOf('drop', records), () => dropQuarantined(state, chosen));
@@ -159,7 +159,7 @@ const entryOf = (verb: 'retry' | 'drop', records: readonly Quarantined[]): Audit
   detail: { records: records.length },
 });
 
-/** Records by stream, with how the config reads each of them now. */
+/** Records by stream, with the current config of each stream. */
 function jobsOf(records: readonly Quarantined[], config: Config) {
   return [...groupBy(records, ({ source, stream }) => `${source}/${stream}`).values()].map((own) => {
     const { source, stream } = own[0] as Quarantined;
@@ -170,7 +170,7 @@ function jobsOf(records: readonly Quarantined[], config: Config) {
 
 function idsOf(texts: readonly string[]): number[] {
   const odd = texts.find((text) => !/^\d{1,15}$/.test(text));
-  if (odd !== undefined) throw new ConfigError('an id is a number', { next: 'see tributary quarantine list' });
+  if (odd !== undefined) throw new ConfigError('an id must be a number', { next: 'see tributary quarantine list' });
   return texts.map(Number);
 }
 

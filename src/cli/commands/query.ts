@@ -51,24 +51,24 @@ function withState<T>(config: Config, log: Log, ask: (db: Database) => Promise<T
 
 type Row = Record<string, unknown>;
 
-/** By a cursor, which takes nothing but a query: a large table is not fetched to show its first rows. */
+/** Uses a cursor, which accepts nothing but a query, and does not fetch a large table to show its first rows. */
 async function run(db: Database, sql: string, limit: number): Promise<{ rows: Row[]; isCut: boolean }> {
   const query = sql.trim().replace(/;+$/, '');
   const found = await db
     .transaction(async (tx) => {
       await tx.query({ text: 'set transaction read only' });
-      await tx.query({ text: `declare question no scroll cursor for ${query}`, isSingle: true });
-      return tx.query<Row>({ text: `fetch ${limit + 1} from question`, hasSameNames: true });
+      await tx.query({ text: `declare result no scroll cursor for ${query}`, isSingle: true });
+      return tx.query<Row>({ text: `fetch ${limit + 1} from result`, hasSameNames: true });
     })
     .catch((error: unknown) => {
-      // Recovery: a lost connection is told like any other. Everything else is what Postgres says of the question.
+      // Recovery: a lost connection is reported as elsewhere. Any other error is about the query.
       if (error instanceof Fault) throw error;
       throw refusal(query, error instanceof Error ? error.message : String(error));
     });
   return { rows: found.slice(0, limit), isCut: found.length > limit };
 }
 
-/** What Postgres says of a cursor for something else than one query would mislead. */
+/** Replaces the messages of Postgres that are about the cursor: they would mislead. */
 function refusal(query: string, says: string): ConfigError {
   const kept = 'nothing was changed';
   if (says.includes('multiple commands'))
@@ -105,7 +105,7 @@ function cell(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** The driver writes the smallest unit first, and every unit as a plural. */
+/** The driver writes the smallest unit first, and every unit in the plural. */
 const interval = (text: string): string =>
   (text.match(/\S+ \S+/g) ?? [text])
     .map((part) => part.replace(/^(-?1 \w+)s$/, '$1'))

@@ -57,7 +57,7 @@ export const registerRuns = command('runs', {
         const entries = await readState(context, options, () => [], read);
         const table = (): string => `${fittedTable(AUDIT_COLUMNS, entries, context.terminal.columns)}\n\ntimes in UTC`;
         return show(context, options, { entries }, () =>
-          entries.length === 0 ? 'nobody has changed anything yet' : table(),
+          entries.length === 0 ? 'no changes have been recorded yet' : table(),
         );
       },
     },
@@ -86,13 +86,13 @@ function describe(runs: readonly RunRecord[], limit: number, columns: number): s
   ].join('\n');
 }
 
-/** Of a sink that was added or emptied: the table has the one that got most. */
+/** The counts by sink, if they differ because a sink was added or emptied: the table shows the highest. */
 const sinksOf = ({ startedAt, source, stream, sinks }: RunRecord): string[] =>
   sinks ? [`${minute(startedAt)}, ${source}/${stream} by sink: ${describeSinks(sinks)}`] : [];
 
 const REASONS_SHOWN = 8;
 
-/** Why runs are not done, newest first. Runs of a stream that ended for the same reason share a line. */
+/** Why runs are not done, newest first. Runs of a stream with the same reason share a line. */
 function reasonsOf(runs: readonly RunRecord[]): string[] {
   const failed = runs.filter((run) => reasonOf(run) !== undefined);
   const lines = groupBy(failed, (run) => `${run.source}/${run.stream} ${run.state}: ${reasonOf(run)}`);
@@ -101,13 +101,13 @@ function reasonsOf(runs: readonly RunRecord[]): string[] {
     return `${minute(newest?.startedAt)}${also}, ${text}`;
   });
   const more = described.length - REASONS_SHOWN;
-  return [...described.slice(0, REASONS_SHOWN), ...(more > 0 ? [`${more} more reasons: --json has them`] : [])];
+  return [...described.slice(0, REASONS_SHOWN), ...(more > 0 ? [`${more} more reasons: see --json`] : [])];
 }
 
-/** Why a run failed, unless its state says so already. */
+/** Why a run failed, unless its state already says it. */
 function reasonOf({ message, state }: RunRecord): string | undefined {
   if (message !== null && message !== state) return message;
-  return state === 'incomplete' ? 'not all windows are certified: tributary status says which, and why' : undefined;
+  return state === 'incomplete' ? 'not all windows are certified: tributary status shows which, and why' : undefined;
 }
 
 const tookOf = ({ startedAt, finishedAt }: RunRecord): string =>

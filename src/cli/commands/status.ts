@@ -64,12 +64,12 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
     const isAsked = ({ source }: { source: string }): boolean =>
       options.source === undefined || source === options.source;
     const streams = all.streams.filter(isAsked);
-    // A sink that was taken out of the config stays as it is, and nobody has to do anything about it.
+    // A sink that was removed from the config keeps its state, and needs no action.
     const isWritten = ({ sink }: StreamStatus): boolean => sink === null || sink in config.sinks;
     const wanted = [...maxLags.keys()].filter((key) => isAsked({ source: key.split('/')[0] ?? '' }));
     const needs = [
       ...needsOf(streams.filter(isWritten), unmet.filter(isAsked), maxLags),
-      // A first sync under way needs nobody; but who checks wants to use the tables.
+      // A first sync in progress needs no action, but users of --check want to use the tables.
       ...(options.check ? unfilledOf(streams, wanted, Object.keys(config.sinks)) : []),
     ];
     const snapshot = { streams, sources: all.sources.filter(isAsked), needs };
@@ -90,7 +90,7 @@ async function status({ terminal, log, signal, document }: Context, options: Sta
   });
 }
 
-/** Ends early if the window changes its size. Ctrl-C is the normal end of `--watch`. */
+/** Ends early if the terminal is resized. Ctrl-C is the normal end of `--watch`. */
 async function pause(terminal: Terminal, signal: AbortSignal): Promise<boolean> {
   const over = new AbortController();
   const either = { signal: AbortSignal.any([signal, over.signal]) };
@@ -119,7 +119,7 @@ function describeStatus({ streams, sources, needs }: Snapshot, config: Config, c
 
 const COLUMNS: ReadonlyArray<FittedColumn<StreamStatus>> = [
   { header: 'stream', of: (s) => `${s.source}/${s.stream}` },
-  // The bars below begin with it.
+  // Dropped on a narrow terminal, because the bars show it too.
   { header: 'since', of: (s) => minute(s.since).replace(' 00:00', ''), spare: 2 },
   { header: 'complete through', of: (s) => minute(s.completeThrough) || 'not certified yet' },
   { header: 'newest', of: (s) => minute(s.newestSeen), spare: 1 },
@@ -151,7 +151,7 @@ interface Note {
   text: string;
 }
 
-/** What is the same of several streams is said once, and of all streams of a source by the name of the source. */
+/** Prints a note that several streams share once, under the name of the source if all of its streams share it. */
 function joinedNotes(notes: readonly Note[], streams: readonly StreamStatus[]): string[] {
   const streamsOf = (all: ReadonlyArray<Pick<Note, 'source' | 'stream'>>, source: string): string[] => [
     ...new Set(all.filter((one) => one.source === source).map(({ stream }) => stream)),
@@ -167,7 +167,7 @@ function joinedNotes(notes: readonly Note[], streams: readonly StreamStatus[]): 
   });
 }
 
-/** The notes above say why a stream is parked or failed. */
+/** Without the reason that a stream is parked or failing, which `notesOn` prints. */
 const needText = ({ kind, message }: Need): string => {
   const says = { late: `late, ${message}`, unsynced: message }[kind as string] ?? kind;
   return `action needed: ${says}`;
@@ -176,7 +176,7 @@ const needText = ({ kind, message }: Need): string => {
 function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
   const { sink, setAside, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
   const lines: string[] = [];
-  if (status.filters !== null) lines.push(`filters ${shortened(status.filters)}: no other event is promised`);
+  if (status.filters !== null) lines.push(`filters ${shortened(status.filters)}: only matching events are complete`);
   lines.push(...alsoComplete(status, all));
   const open = coverage.filter(({ state }) => state === 'gap');
   if (open.length > 0) {
@@ -184,41 +184,41 @@ function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
   }
   if (uncertifiedWindows > 0) {
     lines.push(
-      `${counted(uncertifiedWindows, 'window')} not certified in ${sink}; the next sync tries those that are due`,
+      `${counted(uncertifiedWindows, 'window')} not certified in ${sink}; the next sync retries those that are due`,
     );
     for (const window of status.uncertified.slice(0, MOST_SHOWN)) lines.push(describeUncertified(window));
     if (uncertifiedWindows > MOST_SHOWN) lines.push('the others: --json, or tributary.windows');
   }
-  if (parkedWindows > 0) lines.push(`of these, tried once a day after five tries: ${figure(parkedWindows)}`);
+  if (parkedWindows > 0) lines.push(`of these, retried once a day after five tries: ${figure(parkedWindows)}`);
   if (status.byHandWindows > 0)
-    lines.push(`windows called complete by hand in ${sink}, unread: ${figure(status.byHandWindows)}`);
-  if (setAside > 0) lines.push(`${figure(setAside)} set aside: tributary quarantine list says why`);
+    lines.push(`windows marked complete by hand in ${sink}, never read: ${figure(status.byHandWindows)}`);
+  if (setAside > 0) lines.push(`${figure(setAside)} set aside: tributary quarantine list shows why`);
   if (parked) {
-    const again = parked.nextProbeAt ? `, tried again ${minute(parked.nextProbeAt)}` : '';
-    // The reason stands by itself: streams that share it were parked minutes apart.
+    const again = parked.nextProbeAt ? `, next try ${minute(parked.nextProbeAt)}` : '';
+    // The reason has a line of its own, because streams that share it were parked minutes apart.
     lines.push(`parked: ${parked.reason}`, `parked since ${minute(parked.since)}${again}`);
-    lines.push(`next: ${parked.nextStep ?? 'tributary doctor says what to fix'}`);
+    lines.push(`next: ${parked.nextStep ?? 'tributary doctor shows what to fix'}`);
   } else lines.push(...nextRunOf(status, Date.now()));
   if (!parked && lastRun?.message && lastRun.message !== lastRun.state) lines.push(`last run: ${lastRun.message}`);
   return lines;
 }
 
-/** A worker starts what is due within seconds. */
+/** A worker starts due runs within seconds. */
 const OVERDUE_MS = 120_000;
 
-/** The schedule stays when the worker is stopped. */
+/** The schedule remains after the worker is stopped. */
 function nextRunOf({ nextRunAt, lastRun }: StreamStatus, now: number): string[] {
   if (nextRunAt === null) return [];
   if (Date.parse(nextRunAt) > now - OVERDUE_MS) return [`next run by the worker ${minute(nextRunAt)}`];
-  // Somebody else syncs it.
+  // It is synced without the worker.
   if (lastRun && lastRun.startedAt >= nextRunAt) return [];
-  return [`was due ${minute(nextRunAt)}, and no worker took it: tributary start runs one`];
+  return [`was due ${minute(nextRunAt)}, but no worker is running it: start one with tributary start`];
 }
 
-/** More windows than this say no more than the first of them. */
+/** More windows than this would add no information. */
 const MOST_SHOWN = 3;
 
-/** Windows that backfills proved, newest first, as those are of most interest. The sink is named if sinks differ. */
+/** Windows that backfills proved, newest first. The sink is named if sinks differ. */
 function alsoComplete(
   { source, stream, sink, alsoComplete: own }: StreamStatus,
   all: readonly StreamStatus[],
@@ -228,7 +228,7 @@ function alsoComplete(
   const shown = own.slice(-MOST_SHOWN).reverse();
   return [
     ...shown.map((range) => `also complete${isSame ? '' : ` in ${sink}`}: ${rangeOf(range)}`),
-    ...(own.length > shown.length ? [`${counted(own.length - shown.length, 'more range')} complete: --json`] : []),
+    ...(own.length > shown.length ? [`${counted(own.length - shown.length, 'more range')} complete: see --json`] : []),
   ];
 }
 
@@ -242,5 +242,5 @@ const shortened = (filters: string): string =>
 
 function describeUncertified({ reason, tries, nextTryAt, ...range }: StreamStatus['uncertified'][number]): string {
   const again = `tried ${tries === 1 ? 'once' : `${tries} times`}, again ${minute(nextTryAt)}`;
-  return `not certified: ${rangeOf(range)}: ${reason ?? 'no reason is known'} (${tries === 0 ? 'the next sync reads it' : again})`;
+  return `not certified: ${rangeOf(range)}: ${reason ?? 'reason unknown'} (${tries === 0 ? 'the next sync reads it' : again})`;
 }

@@ -39,7 +39,7 @@ export const registerSync = command('sync', {
   takes: ['[stream...]', 'clicks, leads, sales, links (default: all; links if due)'],
   options: [
     ['--adopt', 'accept a changed baseUrl as the same service at a new address, and continue with its rows'],
-    ['--recount', 'count every row in the sinks now and read missing ones again; otherwise runs do this over a day'],
+    ['--recount', 'count every row in the sinks now and re-read missing ones; without it, runs spread this over a day'],
     ...(['config', 'source', 'sink', 'json'] as const),
   ],
   more: EXAMPLES,
@@ -93,14 +93,14 @@ export function report(
   return mostSevere(outcomes.map(codeOf));
 }
 
-/** The stream that sets the exit code; a stream that is not certified yet is a reason to run again. */
+/** The fault that sets the exit code. A stream that is not certified yet is a reason to run again. */
 function mostSevereFault(outcomes: readonly Outcome[]): Fault | undefined {
   const code = mostSevere(outcomes.map(codeOf));
   const worst = outcomes.find((outcome) => outcome.fault && codeOf(outcome) === code);
   if (worst?.fault || code === EXIT.done) return worst?.fault;
   const note = outcomes.find(({ report }) => report?.note !== undefined)?.report?.note;
   if (note !== undefined) return new RetryLater(`the listing of links is ${note}`, { next: 'run it again' });
-  return new RetryLater('not all windows are certified', { next: 'run it again; tributary status says which' });
+  return new RetryLater('not all windows are certified', { next: 'run it again; tributary status shows which' });
 }
 
 function codeOf({ fault, report }: Outcome): ExitCode {
@@ -108,7 +108,7 @@ function codeOf({ fault, report }: Outcome): ExitCode {
   return report?.state === 'done' ? EXIT.done : EXIT.incomplete;
 }
 
-/** Streams that failed for the same reason share one message, however long each tried. */
+/** Streams that failed for the same reason share a message, even if their numbers of tries differ. */
 function messages(outcomes: readonly Outcome[]): string[] {
   const failed = outcomes.flatMap(({ fault, source, stream }) =>
     fault ? [{ fault, place: `${source}/${stream}` }] : [],
@@ -144,7 +144,7 @@ const COMPLETE_THROUGH: FittedColumn<StreamReport> = {
   header: 'complete through',
   of: ({ cursor }) => minute(isoOrNull(cursor?.completeThrough)) || 'not certified yet',
 };
-/** A backfill is about a range, which the watermark says nothing about. */
+/** Replaces `COMPLETE_THROUGH` for a backfill: the watermark says nothing about its range. */
 const CERTIFIED: FittedColumn<StreamReport> = {
   header: 'certified',
   of: ({ range }) => (range ? percent(range.certified) : 'not all'),
@@ -194,13 +194,13 @@ function notesOn({ stream, report }: Outcome, asked: Window | undefined): string
   const { tally, state, fault, range, cursor } = report;
   const lines: string[] = [];
   if (range && asked && range.window.end < asked.end)
-    lines.push(`read up to ${minute(toIso(range.window.end))}: syncs read what is younger once it has settled`);
+    lines.push(`read up to ${minute(toIso(range.window.end))}: syncs read newer events once they have settled`);
   if (range && cursor && range.window.start < cursor.since)
     lines.push(`before since, ${minute(toIso(cursor.since))}: status and coverage show it as also complete`);
   const sinks = differingSinks(tally);
   if (sinks) lines.push(`rows by sink: ${describeSinks(sinks)}`);
   const contradictions = counts(tally.contradictions);
-  if (contradictions) lines.push(`old names that contradict their field: ${contradictions} (the field won)`);
+  if (contradictions) lines.push(`deprecated names that contradict their field: ${contradictions} (the field won)`);
   const typeMismatches = counts(tally.typeMismatches);
   const place = stream === 'links' ? 'left out' : 'kept in _extra';
   if (typeMismatches) lines.push(`values that do not fit their column: ${typeMismatches} (${place})`);
@@ -210,7 +210,7 @@ function notesOn({ stream, report }: Outcome, asked: Window | undefined): string
     const [first, ...more] = report.unproven;
     if (first) lines.push(`not certified: ${describeRange(first)}: ${first.note}`);
     lines.push(
-      `${more.length > 0 ? `and ${counted(more.length, 'window')} more: ` : ''}tributary status says which, and when they are tried again`,
+      `${more.length > 0 ? `and ${counted(more.length, 'window')} more: ` : ''}tributary status shows which, and when they are retried`,
     );
   }
   return lines;
@@ -232,7 +232,7 @@ export function summaryJson(outcomes: readonly Outcome[], app: SyncApp): object 
       ...report?.tally,
       completeThrough: isoOrNull(report?.cursor?.completeThrough),
       newestSeen: isoOrNull(report?.cursor?.newestSeen),
-      // Of a backfill: what was old enough to be read, and how much of it is certified.
+      // For a backfill: the part of the range old enough to be read, and its certified share.
       ...(report?.range && { ...rangeOf(report.range.window), certified: report.range.certified }),
       notCertified: (report?.unproven ?? []).map((part) => ({ ...rangeOf(part), note: part.note })),
       error: fault ? errorJson(fault) : null,

@@ -53,12 +53,12 @@ export const registerVerify = command('verify', {
     if (between && (between.length !== 2 || between[0] === between[1]))
       throw new ConfigError('--between takes two sinks', { next: 'write --between warehouse lake' });
     if (between && repair)
-      throw new ConfigError('two sinks cannot repair each other', { next: 'use --repair without --between' });
+      throw new ConfigError('--repair cannot be combined with --between', { next: 'use --repair without --between' });
     const window = parseWindow(options);
     const choice = { source: options.source, sink: options.sink, streams: parseStreams(names) };
     const config = configFor(context, options);
     const log = withRetryLines(context.log, context.terminal);
-    return withSyncApp({ config, log, choice, beside: true }, (app) => verify(context, app, window, options));
+    return withSyncApp({ config, log, choice, attach: true }, (app) => verify(context, app, window, options));
   },
 });
 
@@ -66,13 +66,13 @@ async function verify(context: Context, app: SyncApp, window: Window, options: V
   const { terminal, log, signal } = context;
   const { state, sinks, jobs } = app;
   const line = createBackfillLine(terminal, jobs.length);
-  const told = { onProgress: line.update, onWait: waitsTo(terminal), onNotice: noticesTo(terminal) };
-  const deps = { state, sinks, log, signal, holder: holderOf('verify'), ...told };
+  const callbacks = { onProgress: line.update, onWait: waitsTo(terminal), onNotice: noticesTo(terminal) };
+  const deps = { state, sinks, log, signal, holder: holderOf('verify'), ...callbacks };
   const between = options.between && pairOf(options.between, sinks);
   const { repair = false } = options;
   const results: Repair[] = [];
   if (repair) await recordAudit(state, { ...byCommand(jobs), action: 'verification.repair' });
-  // One stream after the other, so that results are printed in the requested order.
+  // One stream after another, so that results are in the requested order.
   for (const job of jobs) results.push(await verifyJob(deps, job, window, { repair, between }));
   line.clear();
   show(context, options, { streams: results.map(reportRepair) }, () => results.map(describeRepair).join('\n\n'));
@@ -84,7 +84,7 @@ function codeOf(repair: Repair): ExitCode {
   return isSound(repair) ? EXIT.done : EXIT.incomplete;
 }
 
-/** Of two names, which the command has checked. */
+/** The sinks of exactly two names, which the command has checked. */
 function pairOf(names: readonly string[], sinks: readonly Sink[]): [Sink, Sink] {
   const known = sinks.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
@@ -95,10 +95,10 @@ function pairOf(names: readonly string[], sinks: readonly Sink[]): [Sink, Sink] 
 const SHOWN = 5;
 
 function describeRepair({ before, after, fault }: Repair): string {
-  // Where nothing could be compared, the fault is all there is to say.
+  // If nothing could be compared, there is only the fault to report.
   if (fault && before.sinks.length === 0) return fault.describe();
   const lines = [describeResult(before)];
-  if (fault) lines.push(`the repair was stopped: ${fault.describe()}`);
+  if (fault) lines.push(`the repair stopped: ${fault.describe()}`);
   if (after) lines.push('after the repair:', describeResult(after));
   const last = after ?? before;
   if (!fault && last.against === THE_SERVICE && !isClean(last))
@@ -130,19 +130,19 @@ function describeSink(result: SinkResult): string {
     .map((day) => [toIso(day.day).slice(0, 10), ...figures(day)]);
   const lines = table(['day', 'events', 'missing', 'extra', 'different'], [...rows, ['all days', ...figures(total)]]);
   return [
-    `  ${sink}: NOT as it should be`,
+    `  ${sink}: does NOT match`,
     ...lines.split('\n').map((line) => `  ${line}`),
     ...examples.slice(0, SHOWN).map(({ kind, id, at, columns }) => {
       const fields = columns.length > 0 ? ` in ${columns.join(', ')}` : '';
       return `  e.g. ${kind}: ${id} of ${describeInstant(at)}${fields}`;
     }),
     ...neverRead.map((window) => `  never read into ${sink}: ${describeRange(window)}`),
-    ...(neverRead.length > 0 ? ['  what is missing there comes with a sync, a backfill or --repair'] : []),
+    ...(neverRead.length > 0 ? ['  a sync, a backfill or --repair fills it'] : []),
     ...others,
   ].join('\n');
 }
 
-/** The first of them, and how many more there are. */
+/** The first few, and the number of the rest. */
 const someOf = <T>(all: readonly T[], describe: (one: T) => string[]): string[] => [
   ...all.slice(0, SHOWN).flatMap(describe),
   ...(all.length > SHOWN ? [`  and ${all.length - SHOWN} more`] : []),
@@ -151,10 +151,10 @@ const someOf = <T>(all: readonly T[], describe: (one: T) => string[]): string[] 
 const describeOthers = ({ sink, foreign, miscounted }: SinkResult): string[] => [
   ...someOf(foreign, ({ what, ...day }) => [`  ${sink}, ${describeRange(day)}: ${what}`]),
   ...someOf(miscounted, (window) => [
-    `  tributary.windows is wrong about ${sink}, ${describeRange(window)}:`,
+    `  tributary.windows has a wrong count for ${sink}, ${describeRange(window)}:`,
     `    ${figure(window.ledger)} rows by the ledger, ${figure(window.sink)} in the sink`,
   ]),
-  ...(miscounted.length > 0 ? ['  --repair counts again'] : []),
+  ...(miscounted.length > 0 ? ['  --repair recounts'] : []),
 ];
 
 const figures = (of: { events: number; missing: number; extra: number; different: number }): string[] =>

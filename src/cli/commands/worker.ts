@@ -5,6 +5,7 @@ import { Fault } from '../../model/errors.ts';
 import { toIso } from '../../model/instant.ts';
 import type { StreamReport } from '../../sync/run.ts';
 import { type Context, command, EXIT, type ExitCode, type Options, parseWhole } from '../command.ts';
+import { configFor } from '../config.ts';
 import { counted, figure, minute } from '../terminal.ts';
 
 const WORKER_EXAMPLES = `Examples:
@@ -22,12 +23,12 @@ export const registerWorker = command('worker', {
   run: work,
 });
 
-/** A run that does not end must not keep the process alive: its lease expires, and what it read is read again. */
+/** A run that hangs must not keep the process alive: its lease expires, and another run reads its window again. */
 const EXIT_WITHIN_MS = 24_000;
 
 async function work(context: Context, options: Options): Promise<ExitCode> {
-  const { terminal, log, signal } = context;
-  const config = await configOf(terminal, options.config ?? DEFAULT_CONFIG);
+  const { log, signal } = context;
+  const config = await loadConfig(context, options);
   exitInTime(signal);
   // Imported here: the help loads every command file, and should not wait for the queue's packages.
   const { runWorkerApp } = await import('../../app/worker.ts');
@@ -36,24 +37,23 @@ async function work(context: Context, options: Options): Promise<ExitCode> {
 }
 
 /** Prints warnings about the config and about connections without TLS: nobody runs `doctor` before every start. */
-async function configOf(terminal: Context['terminal'], path: string): Promise<Config> {
-  const { config, warnings } = environment.config(path);
+async function loadConfig({ terminal }: Context, options: Options): Promise<Config> {
+  const config = configFor({ terminal }, options);
   const { clearFindings } = await import('../../app/doctor.ts');
-  const clear = clearFindings(config).map(({ subject, says, fix }) => `${subject} ${says}: ${fix}`);
-  for (const warning of [...warnings, ...clear]) terminal.err(`note: ${warning}\n`);
+  for (const { subject, says, fix } of clearFindings(config)) terminal.err(`note: ${subject} ${says}: ${fix}\n`);
   return config;
 }
 
 export function exitInTime(signal: AbortSignal): void {
   const leave = (): void => void setTimeout(() => process.exit(EXIT.done), EXIT_WITHIN_MS).unref();
-  // A signal that came while the program was loading is not repeated.
+  // A signal that arrived while the program was loading raises no further event.
   if (signal.aborted) leave();
   else signal.addEventListener('abort', leave);
 }
 
 const reporters = ({ terminal, document }: Context, { json }: Options) => ({
   onReady: ({ streams, queue, state }: { streams: number; queue: string; state: string }) =>
-    terminal.err(`at work on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
+    terminal.err(`working on ${counted(streams, 'stream')} · queue: ${queue} · state: ${state}\n`),
   onRun: (report: StreamReport) => terminal.out(json ? document(runJson(report), { isLine: true }) : runLine(report)),
 });
 
@@ -100,7 +100,7 @@ const PORT = parseWhole('port', 65_535, { meant: ' (any free port)' });
 export const registerStart = command('start', {
   does: 'run the worker and the control room: page, API, health, metrics',
   options: [
-    ['--port <N>', 'where the control room listens (default: http.port of the config, 7070)', PORT],
+    ['--port <N>', 'port of the control room (default: http.port of the config, 7070)', PORT],
     ...(['config', 'json'] as const),
   ],
   more: START_EXAMPLES,
@@ -109,8 +109,7 @@ export const registerStart = command('start', {
 
 async function start(context: Context, options: Options & { port?: number }): Promise<ExitCode> {
   const { terminal, log, signal } = context;
-  const path = options.config ?? DEFAULT_CONFIG;
-  const read = await configOf(terminal, path);
+  const read = await loadConfig(context, options);
   const config = { ...read, http: { ...read.http, port: options.port ?? read.http.port } };
   exitInTime(signal);
   // Imported here: the web server and the queue take longer to load than all other commands together.
@@ -120,15 +119,15 @@ async function start(context: Context, options: Options & { port?: number }): Pr
     log,
     signal,
     onListening(url, room) {
-      // Logs are kept and read by many: the link that signs in is for a person at a terminal.
+      // Logs are kept and read by many, so the sign-in link is printed only on a terminal.
       const link = process.stderr.isTTY ? room.link : undefined;
       terminal.err(
         `control room: ${link ?? url}${room.link && !link ? ' (sign in with the token in .tributary/http-token)' : ''}\n`,
       );
       onHangUp(signal, async () => {
         try {
-          await room.reload(environment.config(path).config.http);
-          log.warn({}, 'the tokens of the control room were read again');
+          await room.reload(environment.config(options.config ?? DEFAULT_CONFIG).config.http);
+          log.warn({}, 'the tokens of the control room were reloaded');
         } catch (error) {
           // Recovery: the previous tokens stay in use; the log says why.
           if (!(error instanceof Fault)) throw error;

@@ -15,7 +15,7 @@ export const registerCompletion: Register = (program, action) => {
     .command('completion', { hidden: true })
     .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SCRIPTS)))
-    .argument('[word...]', 'for the script, after --: the words typed so far; prints what may stand for the last one')
+    .argument('[word...]', 'for the script, after --: the words typed so far; prints candidates for the last one')
     .addHelpText('after', EXAMPLES)
     .action(
       action(async ({ terminal }, shell: keyof typeof SCRIPTS, words: string[], _options: object, command: Command) => {
@@ -31,10 +31,10 @@ interface Candidate {
   doc: string;
 }
 
-/** Instead of a word: the shell completes the name of a file. */
+/** Tells the shell to complete file names. */
 const FILES: Candidate = { name: ':files', doc: '' };
 
-/** What may stand in the place of the last word, read from the commands themselves: it cannot drift from them. */
+/** The candidates for the last word. They come from the commands themselves, so they cannot drift from them. */
 export function candidates(program: Command, words: readonly string[]): Candidate[] {
   const help = program.createHelp();
   const [typed, last = ''] = [words.slice(0, -1), words.at(-1)];
@@ -64,7 +64,7 @@ const plain = (name: string): Candidate => ({ name, doc: '' });
 const starting = (text: string, all: readonly Candidate[]): Candidate[] =>
   all.filter(({ name }) => name.startsWith(text));
 
-/** Each shell asks the program at every Tab, as it knows the words typed so far and how to show what may follow. */
+/** At every Tab, the shell passes the words typed so far to the program and shows the candidates it prints. */
 export const SCRIPTS = {
   bash: `# tributary completion for bash: eval "$(tributary completion bash)"
 _tributary() {

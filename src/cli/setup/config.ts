@@ -35,7 +35,7 @@ export const registerConfig = command('config', {
         if (options.json) terminal.out(document({ file, sources, sinks, warnings }));
         else {
           for (const warning of warnings) terminal.err(`note: ${warning}\n`);
-          terminal.out(`${file} is sound: ${counted(sources.length, 'source')}, ${counted(sinks.length, 'sink')}`);
+          terminal.out(`${file} is valid: ${counted(sources.length, 'source')}, ${counted(sinks.length, 'sink')}`);
         }
         return EXIT.done;
       },

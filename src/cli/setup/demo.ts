@@ -35,8 +35,8 @@ async function demo(context: Context, json: boolean): Promise<ExitCode> {
   const say = (text: string): void => void (json || terminal.out(text));
   const sandbox = await startSandboxThread(untilToday(1));
   try {
-    say(`the sandbox service plays a workspace on ${sandbox.baseUrl}`);
-    // The sandbox listens on another port each time.
+    say(`the sandbox service simulates a workspace at ${sandbox.baseUrl}`);
+    // `adopt`, because the sandbox listens on another port each time.
     const config = demoConfig(sandbox.baseUrl, sandbox.apiKey);
     return await withSyncApp({ config, log, adopt: true }, async (app) => {
       say(`the tables are in an ${app.stateName}\n`);
@@ -60,7 +60,7 @@ async function remove(context: Context, json: boolean): Promise<ExitCode> {
         await state.query({ text: `drop schema if exists ${SCHEMA} cascade` });
         return erased;
       });
-  return show(context, { json }, { touched }, () => 'nothing of the demo is left in .tributary/');
+  return show(context, { json }, { touched }, () => 'everything of the demo was removed from .tributary/');
 }
 
 function demoConfig(baseUrl: string, apiKey: string): Config {

@@ -15,7 +15,7 @@ note, or a fault with its fix. Exit codes: 0 no faults · 2 the config or a
 database needs fixing · 3 the service refuses · 4 something does not answer.`;
 
 export const registerDoctor = command('doctor', {
-  does: 'check everything a sync needs, and say what to fix',
+  does: 'check everything a sync needs, and report what to fix',
   options: ['config', 'json'],
   more: EXAMPLES,
   run: doctor,
@@ -37,7 +37,7 @@ async function doctor({ terminal, log, signal, document }: Context, options: Opt
 function load(file: string, onFinding: (finding: Finding) => void): Config | undefined {
   try {
     const { config, warnings } = environment.config(file);
-    for (const finding of [ok('config', `${file} is sound`), ...warnings.map((warning) => note('config', warning))])
+    for (const finding of [ok('config', `${file} is valid`), ...warnings.map((warning) => note('config', warning))])
       onFinding(finding);
     return config;
   } catch (error) {

@@ -5,14 +5,14 @@ import { HELP_FILE } from '../help.ts';
 import { loadProgram, run } from '../program.ts';
 import { createTerminal, type Terminal } from '../terminal.ts';
 
-/** The last step of the build: writes the help of every command into one file, as the commands themselves print it. */
+/** The last step of the build: writes the help of every command, as the command prints it, into one file. */
 export async function writeHelp(): Promise<void> {
   const noAction: Action = () => async () => {};
   const program = await loadProgram([], noAction, printTo([]));
   const texts: Record<string, string> = {};
   for (const path of pathsOf(program)) {
     const lines: string[] = [];
-    const printed = { terminal: printTo(lines), signal: new AbortController().signal, createLog: nobodyLogs };
+    const printed = { terminal: printTo(lines), signal: new AbortController().signal, createLog: noLog };
     await run([...path, '--help'], printed);
     texts[path.join(' ')] = lines.join('\n');
   }
@@ -27,6 +27,6 @@ const pathsOf = (command: Command): string[][] => [
 const terminal = createTerminal(true);
 const printTo = (lines: string[]): Terminal => ({ ...terminal, out: (text) => void lines.push(text) });
 
-const nobodyLogs = (): never => {
+const noLog = (): never => {
   throw new Error('a help text needs no log');
 };

@@ -19,16 +19,18 @@ import { type Context, command, type ExitCode, type Options, parseStreams, show 
 import { canAsk, createPrompt, type Terminal, wrap } from '../terminal.ts';
 
 const EXAMPLES = `Examples:
-  tributary init                     asks what it needs
+  tributary init                     prompts for the values
   tributary init --yes --base-url https://api.example.com --plan business
   tributary init --yes --base-url https://api.example.com --plan advanced \\
       --streams leads,sales --since 2026-01-01 --lake ./data/lake
 
 The key itself is never written: the config names the environment variable that
-holds it. If that is set, the service is asked once, and a config that would not
-work is not written. An existing file is never overwritten.`;
+holds it. If it is set, one request tests it, and a config that would not work
+is not written. An existing file is never overwritten.`;
 
 type InitOptions = Answers & Options & { untested?: boolean };
+
+const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
 
 export const registerInit = command('init', {
   does: 'write a config by answering a few questions, and test it',
@@ -36,8 +38,8 @@ export const registerInit = command('init', {
     ['--base-url <URL>', "the service's base URL"],
     new Option(
       '--plan <NAME>',
-      'the plan of the workspace; the service asks for business or higher, pro may be refused (403)',
-    ).choices(PLAN_NAMES.filter((p) => p !== 'free')),
+      'the plan of the workspace; the service requires business or higher and may refuse pro (403)',
+    ).choices(PLANS),
     ['--requests-per-second <N>', "required for enterprise; also to stay below the plan's rate"],
     ['--key-variable <NAME>', 'variable that holds the key (default: TRIBUTARY_API_KEY)'],
     ['--database-variable <NAME>', 'variable that holds the URL (default: DATABASE_URL)'],
@@ -57,8 +59,8 @@ export const registerInit = command('init', {
 async function init(context: Context, options: InitOptions): Promise<ExitCode> {
   const { terminal, signal } = context;
   const file = options.config ?? DEFAULT_CONFIG;
-  // Checked first: nobody should answer eight questions in vain.
-  if (existsSync(file)) throw isThere(file);
+  // Checked first, so that nobody answers eight questions in vain.
+  if (existsSync(file)) throw alreadyExists(file);
   checkFlags(options);
   const answers = options.yes ? options : await askFor(options, terminal, signal);
   const choices = choicesOf(answers);
@@ -67,18 +69,18 @@ async function init(context: Context, options: InitOptions): Promise<ExitCode> {
   const key = known[choices.keyVariable] || undefined;
   // Not copied: that would read the file of every `*_FILE` variable, most of which are not ours.
   if (!key) Object.defineProperty(known, choices.keyVariable, { value: 'not set yet' });
-  // The config that the answers make is checked before a file is written.
+  // The config is checked before it is written.
   const { config } = parseConfig(text, file, known);
   const main = config.sources.main;
   if (!main) throw new Error('the template has a source main');
   const isTested = key !== undefined && !options.untested;
   const service = { ...main, name: 'main', stream: choices.streams[0] ?? ('clicks' as const) };
-  if (isTested) await tryService(service, signal, again(answers, options.config));
+  if (isTested) await tryService(service, signal, commandOf(answers, options.config));
   await write(file, text);
-  const untested = key === undefined ? `not tested: ${choices.keyVariable} is not set` : 'not tested, as you asked';
+  const untested = key === undefined ? `not tested: ${choices.keyVariable} is not set` : 'not tested (--untested)';
   const tested = isTested ? `tested: ${new URL(main.baseUrl).host} answers and takes the key` : untested;
   const next = `${key === undefined ? `set ${choices.keyVariable}, then ` : ''}tributary doctor, and tributary sync${options.config ? ` --config ${file}` : ''}`;
-  return show(context, options, { file, tested: isTested }, () => `${file} is written\n${tested}\nnext: ${next}`);
+  return show(context, options, { file, tested: isTested }, () => `${file} was written\n${tested}\nnext: ${next}`);
 }
 
 function choicesOf(answers: Answers): Choices {
@@ -110,14 +112,14 @@ async function tryService(
   if (!fault) return;
   const details = {
     kept: 'nothing was written',
-    next: `${fault.fix}; your answers, to try again: ${command}; --untested writes the config all the same`,
+    next: `${fault.fix}; to try again with your answers: ${command}; --untested writes the config anyway`,
   };
   if (fault.fixBy === 'later') throw new RetryLater(fault.says, details);
   throw new StopStream(fault.says, details);
 }
 
-/** Every answer as a flag, so that nobody types one twice. They hold no secrets, only names of variables. */
-function again(answers: Answers, config: string | undefined): string {
+/** The command with every answer as a flag, so that nobody has to type them again. They hold names of variables, no secrets. */
+function commandOf(answers: Answers, config: string | undefined): string {
   const flags = QUESTIONS.flatMap(({ name }) => {
     const answer = answers[name];
     return answer === undefined || answer === '' ? [] : [flagOf(name), quoted(answer)];
@@ -136,7 +138,7 @@ async function write(file: string, text: string): Promise<void> {
     await writeFile(file, text, { flag: 'wx' });
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'EEXIST') throw isThere(file);
+    if (code === 'EEXIST') throw alreadyExists(file);
     throw new ConfigError(`${file} cannot be written (${code ?? error})`, {
       next: 'choose another place with --config FILE',
     });
@@ -145,10 +147,10 @@ async function write(file: string, text: string): Promise<void> {
   await copyFile(SCHEMA, join(folder, 'tributary.schema.json'), constants.COPYFILE_EXCL).catch(() => {});
 }
 
-const isThere = (file: string): ConfigError =>
+const alreadyExists = (file: string): ConfigError =>
   new ConfigError(`${file} already exists`, {
     kept: 'it was not changed',
-    next: 'edit it, or write another: in a folder of its own, or with --config FILE',
+    next: 'edit it, or write another one in a different folder or with --config FILE',
   });
 
 export type Answers = Partial<Record<keyof Choices, string>>;
@@ -164,7 +166,7 @@ interface Question {
 
 const flagOf = (name: keyof Answers): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-/** Names the flags: the config does not exist yet, so its lines would mean nothing. */
+/** Reports faults by flag, because the config with its lines does not exist yet. */
 function checkFlags(given: Answers): void {
   const faults = QUESTIONS.flatMap(({ name, fault }) => {
     const wrong = given[name] === undefined ? undefined : fault?.(given[name]);
@@ -186,18 +188,16 @@ const namesIn = (text: string): string[] =>
     .map((name) => name.trim())
     .filter(Boolean);
 
-/** An answer that is no variable name may be the secret itself: it is refused and not repeated. */
+/** An answer that is not a variable name may be the secret itself: the message does not repeat it. */
 function variableFault(answer: string): string | undefined {
   if (/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(answer)) return undefined;
-  return 'takes the name of an environment variable, such as TRIBUTARY_API_KEY, not what it holds';
+  return 'takes the name of an environment variable, such as TRIBUTARY_API_KEY, not its value';
 }
 
 const everyFault = (answer: string): string | undefined =>
   answer === '' || isDuration(answer) ? undefined : 'must be a duration, such as 1d or 6h';
 
 const lakeFault = (answer: string): string | undefined => (answer === '' ? undefined : lakePathFault(answer));
-
-const PLANS: readonly string[] = PLAN_NAMES.filter((plan) => plan !== 'free');
 
 const QUESTIONS: readonly Question[] = [
   {
@@ -210,7 +210,7 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     name: 'plan',
-    asks: `Which plan is the workspace on? (${PLANS.join(', ')}; the service asks for business or higher, pro may be refused)`,
+    asks: `Which plan is the workspace on? (${PLANS.join(', ')}; the service requires business or higher and may refuse pro)`,
     fallback: 'business',
     fault: (answer) => (PLANS.includes(answer) ? undefined : `must be one of ${PLANS.join(', ')}`),
   },
@@ -227,7 +227,12 @@ const QUESTIONS: readonly Question[] = [
     fault: variableFault,
   },
   { name: 'streams', asks: 'Which streams?', fallback: STREAM_NAMES.join(','), fault: someOf(STREAM_NAMES) },
-  { name: 'links', asks: 'All links, how often? (such as 1d; empty: only clicked)', fallback: '', fault: everyFault },
+  {
+    name: 'links',
+    asks: 'How often should all links be listed? (such as 1d; empty: only clicked links are known)',
+    fallback: '',
+    fault: everyFault,
+  },
   {
     name: 'since',
     asks: 'Where does the first sync begin? (2026-01-01, 30d back from now, or all)',
@@ -242,14 +247,14 @@ const QUESTIONS: readonly Question[] = [
   },
   {
     name: 'indexes',
-    asks: `Further indexes for reports? (${INDEXES.join(', ')}; each slows every load; empty: none)`,
+    asks: `Additional indexes for reports? (${INDEXES.join(', ')}; each slows every load; empty: none)`,
     fallback: '',
     fault: someOf(INDEXES),
   },
-  { name: 'lake', asks: 'Parquet files too? (a folder or s3://…; empty: none)', fallback: '', fault: lakeFault },
+  { name: 'lake', asks: 'Also write Parquet files? (a folder or s3://…; empty: none)', fallback: '', fault: lakeFault },
 ];
 
-/** Asks for values that no flag gave. Without a terminal, flags must give them. */
+/** Prompts for values that no flag gave. Without a terminal, all must be flags. */
 async function askFor(given: Answers, terminal: Terminal, signal: AbortSignal): Promise<Answers> {
   if (!canAsk(terminal)) {
     throw new ConfigError('there is no terminal for a prompt', {
@@ -272,7 +277,7 @@ async function askFor(given: Answers, terminal: Terminal, signal: AbortSignal): 
     for (;;) {
       const answer = await prompt.ask(`${wrap(`${asks}${fallback ? ` [${fallback}]` : ''}`, 0, terminal.columns)}\n> `);
       const chosen = answer.trim() || fallback;
-      const wrong = chosen === undefined ? 'this one is needed' : fault?.(chosen);
+      const wrong = chosen === undefined ? 'a value is required' : fault?.(chosen);
       if (chosen !== undefined && wrong === undefined) return chosen;
       terminal.err(`${wrap(`${name}: ${wrong}`, 2, terminal.columns)}\n`);
     }

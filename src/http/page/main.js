@@ -19,7 +19,7 @@ const unknown = {
   updates: [],
   load: async () => ({}),
   draw: (_, { view }) =>
-    notThere(`There is no view “${view}”`, 'Choose one above, or begin with the overview.', '#/', 'Overview'),
+    notThere(`There is no view “${view}”`, 'Choose one above, or start with the overview.', '#/', 'Overview'),
 };
 
 /** @type {Readonly<Record<string, View>>} */
@@ -73,7 +73,7 @@ function begin() {
   });
 }
 
-/** The link that the server prints has the token after the `#`. It is removed from the address, so that it stays in no history. */
+/** Takes the token from the link that the server prints, where it follows the `#`, and removes it from the browser's history. */
 function takeToken() {
   const token = /^#token=(.+)$/.exec(location.hash)?.[1];
   if (token) history.replaceState(null, '', '#/');
@@ -83,18 +83,18 @@ function takeToken() {
 async function start() {
   try {
     const token = takeToken();
-    if (token) await signIn(token).catch(() => {}); // Recovery: it is an old link; the form asks for the token.
+    if (token) await signIn(token).catch(() => {}); // Recovery: the link is old; the form asks for the token.
     const { signedIn } = await currentSession({ refresh: true });
     if (signedIn) begin();
     else askForToken();
   } catch {
-    // Recovery: the page was served, so the server was up a moment ago. It is tried again until it answers.
+    // Recovery: retries until the server answers. It was up a moment ago, because it served the page.
     frame.gone();
     setTimeout(start, 2000);
   }
 }
 
-/** Times that count up: redrawn also while the server sends nothing. */
+/** Durations grow, so they are redrawn even while the server sends nothing. */
 setInterval(() => {
   const known = knownOverview();
   if (known && stopListening) drawNow(place('now'), known);
@@ -103,7 +103,7 @@ attachSwitches(place, screen.redraw);
 attachFinder(place('find-form'), place('finder'));
 listenToKeys(place('finder'), () => stopListening !== undefined);
 place('skip').onclick = (/** @type {Event} */ event) => {
-  event.preventDefault(); // Its fragment would be taken for the address of a view.
+  event.preventDefault(); // The router would take its fragment for the address of a view.
   place('main').focus();
 };
 place('sign-out').onclick = () => signOut().then(askForToken, frame.gone);

@@ -11,12 +11,12 @@ import { type Route, route } from '../route.ts';
 const TopLink = z.strictObject({
   source: z.string(),
   linkId: z.string(),
-  shortLink: z.string().nullable().describe('null: nothing is known of the link but its id'),
+  shortLink: z.string().nullable().describe('null: only the id of the link is known'),
   clicks: count,
   leads: count,
   sales: count,
   revenue: listOf({
-    currency: z.string().nullable().describe('in lower case; null: the service gave none'),
+    currency: z.string().nullable().describe('in lower case; null: the service sent none'),
     amount: z.number().describe('in the currency itself: dollars, yen'),
   }).describe('value of the sales, currency by currency'),
 });
@@ -24,7 +24,7 @@ const TopLinks = named('TopLinks', {
   by: stream,
   from: moment,
   to: moment,
-  sink: z.string().nullable().describe('the one that was asked; null: none of the config has tables'),
+  sink: z.string().nullable().describe('the sink that was queried; null: the config has no Postgres sink'),
   links: z.array(TopLink),
 });
 export type TopLink = z.infer<typeof TopLink>;
@@ -53,7 +53,7 @@ async function readTop(warehouse: ControlDeps['warehouse'], query: z.infer<typeo
     sql`select table_name as table from information_schema.tables where table_schema = ${schema}`,
   );
   const has = new Set(tables.map(({ table }) => table));
-  // Nothing was synced yet: the table is created with the first rows.
+  // Nothing has been synced yet: the table is created with the first rows.
   if (!has.has(by) || !has.has('links')) return { ...head, sink: name, links: [] };
   const present = STREAM_NAMES.filter((stream) => has.has(stream));
   const links = await db.query<TopLink>(selectTop(schema, present, { ...query, window }));
@@ -114,7 +114,7 @@ const RowsPoint = named('RowsPoint', {
   at: moment,
   read: count,
   new: count,
-  firstSync: count.describe('of the new rows, those that a first sync brought'),
+  firstSync: count.describe('the new rows that came from a first sync'),
   changed: count,
   quarantined: count,
   runs: count,
@@ -143,13 +143,13 @@ export function analyticsRoutes({ state, warehouse }: Pick<ControlDeps, 'state' 
   return [
     route('GET /api/links/top', {
       summary:
-        'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days unless told.',
+        'The links with the most clicks, leads or sales, counted in the synced tables; of the last 30 days by default.',
       query: TopQuery,
       answer: TopLinks,
       handle: ({ query }) => readTop(warehouse, query),
     }),
     route('GET /api/rows', {
-      summary: 'Rows by the hour or day in which runs brought them. Default: the last 48 hours, or 30 days.',
+      summary: 'Rows by the hour or day of the run that wrote them. Default: the last 48 hours, or 30 days.',
       query: RowsQuery,
       answer: Rows,
       handle: ({ query }) => readRows(read, query),
@@ -194,7 +194,7 @@ type RowReader = (per: Rows['per'], window: Window) => Promise<Found[]>;
 /** After this long every run of a day has ended, and its figures are final. */
 const SETTLED_MS = 2 * DAY_MS;
 
-/** Final days are counted once: a month of runs is half a million rows, and the page asks whenever a run ends. */
+/** Caches final days: a month of runs is half a million rows, and the page reloads them whenever a run ends. */
 function createRowReader(state: Queryable): RowReader {
   const settled = new Map<Instant, Found[]>();
   const query = (per: Rows['per'], window: Window): Promise<Found[]> => state.query<Found>(selectRows(per, window));
@@ -213,7 +213,7 @@ function createRowReader(state: Queryable): RowReader {
   };
 }
 
-/** By the start of a run, which is indexed: a run that passes midnight counts for the day before. */
+/** Counts a run by its start, which is indexed, even if it ends on the next day. */
 const selectRows = (per: Rows['per'], { start, end }: Window): Sql => sql`
   with caught_up as (
     select k.source, k.stream, f.caught_up_at from (select distinct source, stream from tributary.cursors) k cross join lateral (

@@ -32,12 +32,12 @@ import { type ControlDeps, chooseStreams, chooseWindow, targetOf, warningsOf } f
 import { type Route, route } from '../route.ts';
 import { type Extent, paceOf, readBackfillExtents } from './under-way.ts';
 
-/** Each with its summary. */
+/** The actions and their summaries. */
 const ACTIONS = {
   pause: 'Stops after the current page; the rest waits.',
-  resume: 'Goes on where it was paused.',
-  cancel: 'This cannot be undone. What it has read stays.',
-  retry: 'Reads again the windows that failed, and only those.',
+  resume: 'Resumes where it was paused.',
+  cancel: 'This cannot be undone. What it has read is kept.',
+  retry: 'Reads only the failed windows again.',
 } as const;
 export type BackfillAction = keyof typeof ACTIONS;
 
@@ -51,14 +51,14 @@ const Backfill = named('Backfill', {
   createdAt: moment,
   finishedAt: moment.nullable(),
   windows: z.strictObject({ queued: count, running: count, done: count, failed: count }),
-  progress: share.describe('of the rows where they were priced, otherwise of the time'),
+  progress: share.describe('share of the rows if they were estimated, otherwise of the time'),
   rows: count,
-  pricedRows: count.nullable().describe('how many it was expected to read when it was started'),
+  pricedRows: count.nullable().describe('estimated number of rows when it was started'),
   certified: share.describe('share of the range that is proven in every sink'),
   rowsPerSecond: figure.nullable(),
-  etaSeconds: figure.nullable().describe('null if it is not running, or has hardly begun'),
+  etaSeconds: figure.nullable().describe('null if it is not running, or has just begun'),
   message: z.string().nullable(),
-  actions: z.array(z.enum(Object.keys(ACTIONS) as BackfillAction[])).describe('what can be done with it now'),
+  actions: z.array(z.enum(Object.keys(ACTIONS) as BackfillAction[])).describe('the actions that are possible now'),
 });
 const Backfills = named('Backfills', { backfills: z.array(Backfill) });
 const BackfillsStarted = named('BackfillsStarted', { backfills: z.array(Backfill), warnings });
@@ -72,7 +72,7 @@ const BackfillPrice = named('BackfillPrice', {
     toRead: listOf(range),
     certified: share,
     rows: count,
-    isCounted: z.boolean().describe('false: rows and requests are guesses'),
+    isCounted: z.boolean().describe('false: rows and requests are estimates'),
     requests: count,
     probes: count,
   }),
@@ -80,7 +80,7 @@ const BackfillPrice = named('BackfillPrice', {
     z.strictObject({
       current: z.strictObject(cost),
       others: listOf({ plan: z.string(), ...cost }),
-      pollShare: share.describe('of the budget that syncs use meanwhile: they go first'),
+      pollShare: share.describe('share of the budget that syncs use meanwhile: they go first'),
     }),
   ),
   warnings,
@@ -92,7 +92,7 @@ const BackfillRequest = named('BackfillRequest', {
   ...choice,
   from: date,
   to: date.describe('exclusive'),
-  force: z.boolean().default(false).describe('also what is proven complete already'),
+  force: z.boolean().default(false).describe('also read what is already proven complete'),
 });
 
 const BackfillStart = named(
@@ -100,7 +100,7 @@ const BackfillStart = named(
   BackfillRequest.extend({
     pricedRows: tally
       .optional()
-      .describe('rows of the price by source/stream, such as {"main/clicks": 48000}: progress is told by them'),
+      .describe('estimated rows by source/stream, such as {"main/clicks": 48000}: progress is computed from them'),
   }),
 );
 
@@ -108,6 +108,8 @@ export type Backfill = z.infer<typeof Backfill>;
 export type Backfills = z.infer<typeof Backfills>;
 export type BackfillRequest = z.infer<typeof BackfillRequest>;
 export type BackfillStart = z.infer<typeof BackfillStart>;
+
+type BackfillsStarted = z.infer<typeof BackfillsStarted>;
 
 type Deps = Pick<ControlDeps, 'state' | 'queue' | 'sinks' | 'streams'>;
 
@@ -166,11 +168,7 @@ function chosenOf({ streams }: Deps, body: BackfillRequest) {
   return { jobs, doubtful: warningsOf(chosen), request: { window: chooseWindow(body), force: body.force } };
 }
 
-async function start(
-  deps: Deps,
-  body: z.infer<typeof BackfillStart>,
-  signal: AbortSignal,
-): Promise<z.infer<typeof BackfillsStarted>> {
+async function start(deps: Deps, body: BackfillStart, signal: AbortSignal): Promise<BackfillsStarted> {
   const { jobs, request, doubtful } = chosenOf(deps, body);
   await checkNewBackfills(
     deps.state,

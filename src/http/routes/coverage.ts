@@ -36,9 +36,9 @@ const Coverage = named('Coverage', {
   feeds: listOf({
     ...feed,
     since: moment,
-    days: z.array(DayRun).describe('in order; days before `since` that nobody asked for are left out'),
+    days: z.array(DayRun).describe('in order; days before `since` that were never requested are left out'),
     rows: listOf({ date: day, rows: count.nullable() }).describe(
-      'of each day with rows in the sink, by the ledger, only if `source` and `stream` are given; null: part of a window of several days',
+      'rows per day in the sink by the ledger, only if `source` and `stream` are given; null: part of a window of several days',
     ),
   }),
 });
@@ -47,7 +47,7 @@ const WindowDetail = named('WindowDetail', {
   start: moment,
   end: moment,
   state: z.enum(['certified', 'open', 'uncertified', 'gap']),
-  rows: count.nullable().describe('this and what follows is null for what was not read'),
+  rows: count.nullable().describe('this and the following fields are null for windows that were not read'),
   readAt: moment.nullable(),
   provenAt: moment.nullable(),
   runId: z.string().nullable(),
@@ -82,7 +82,7 @@ const CoverageQuery = WindowsQuery.partial();
 
 export const coverageRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
   route('GET /api/coverage', {
-    summary: 'What is proven complete, day by day, of every stream in every sink.',
+    summary: 'What is proven complete in each sink, by stream and day.',
     query: CoverageQuery,
     answer: Coverage,
     handle: ({ query }) => readCoverage(state, query),
@@ -151,8 +151,8 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
     throw new HttpError(409, `at most ${MOST_DAYS} days at a time`, { next: 'ask for fewer days' });
   const { source, stream, sink } = query;
   const [known] = chooseFeeds(await knownFeeds(state), { source, streams: [stream], sink });
-  if (!known) throw new HttpError(404, 'nothing was ever written of this stream to this sink');
-  // A backfill may have been before the beginning.
+  if (!known) throw new HttpError(404, 'nothing of this stream has been written to this sink');
+  // A backfill may have read ranges before the beginning.
   const entries = await readLedger(state, known, Math.min(known.since, window.start));
   const spans = coverageSpans(entries, { start: known.since, end: Math.max(known.since, now) }, known);
   const read = entries.filter((entry) => entry.end > window.start && entry.start < window.end);
@@ -168,16 +168,16 @@ async function readWindows(state: Queryable, query: z.infer<typeof WindowsQuery>
 }
 
 /**
- * The whole ledger, with adjacent windows of one state joined: three years of fifteen streams are some ten thousand windows, and a few
- * dozen rows. The database joins them, so that this process is free for its runs.
+ * The whole ledger, with adjacent windows of the same state joined: three years of fifteen streams are some ten thousand windows, but a
+ * few dozen rows. The database joins them, so that this process is free for its runs.
  */
 async function readLedgers(state: Queryable) {
   const rows = await state.query<Feed & Window & { certified: boolean }>(sql`
     with windows as (
-      select *, state = lag(state) over feed and start_at = lag(end_at) over feed as goes_on
+      select *, state = lag(state) over feed and start_at = lag(end_at) over feed as continues
       from tributary.windows window feed as (partition by source, stream, sink order by start_at)
     ), numbered as (
-      select *, count(*) filter (where goes_on is not true) over (partition by source, stream, sink order by start_at) as number
+      select *, count(*) filter (where continues is not true) over (partition by source, stream, sink order by start_at) as number
       from windows
     )
     select source, stream, sink, state = 'certified' as certified,
@@ -187,8 +187,8 @@ async function readLedgers(state: Queryable) {
 }
 
 /**
- * When the events that were set aside happened. The record is text, because jsonb may refuse it; its first timestamp is the
- * event's own in every form of the service that was seen. A record without one belongs to no day.
+ * The records set aside, with the times of their events. A record is text, because jsonb may refuse it; its first timestamp is the
+ * event's own in every format of the service seen so far. A record without one belongs to no day.
  */
 async function readSetAside(state: Queryable) {
   const rows = await state.query<{ id: number; source: string; stream: StreamName; said: string | null }>(sql`
@@ -200,7 +200,7 @@ async function readSetAside(state: Queryable) {
   });
 }
 
-/** What was backfilled before the stream's beginning. The time in between was never requested, so it is no gap. */
+/** Backfills before the stream's beginning. Time between them and the beginning was never requested, so it is no gap. */
 const historyBefore = (entries: ReadonlyArray<Window & { certified: boolean }>, since: Instant): CoverageSpan[] =>
   entries
     .filter(({ start }) => start < since)
@@ -236,7 +236,7 @@ const isOf = (a: { source: string; stream: string }, b: { source: string; stream
   a.source === b.source && a.stream === b.stream;
 const keyOf = ({ source, stream, sink }: Feed): string => [source, stream, sink].join('/');
 
-/** The days that spans touch, with equal neighbours joined. `setAside` are the days that have records in quarantine. */
+/** The days that spans touch, with adjacent equal days joined. `setAside` are the days that have records in quarantine. */
 export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<Instant>): DayRun[] {
   const days = new Map<Instant, DayState>();
   for (const { start, end, state } of spans)
@@ -253,7 +253,7 @@ export function dayRuns(spans: readonly CoverageSpan[], setAside: ReadonlySet<In
 
 const worse = (a: DayState, b: DayState): DayState => (WORST_FIRST.indexOf(a) < WORST_FIRST.indexOf(b) ? a : b);
 
-/** By the ledger: counting the rows themselves would read millions. How the rows of a window of several days are spread is not known. */
+/** From the ledger: counting the rows themselves would read millions. The rows of a window of several days are not known by day. */
 const readDayRows = (state: Queryable, { source, stream }: Omit<Feed, 'sink'>, { start, end }: Window) =>
   state.query<{ sink: string; date: string; rows: number | null }>(sql`
     select w.sink, to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as date,
@@ -266,7 +266,7 @@ const readDayRows = (state: Queryable, { source, stream }: Omit<Feed, 'sink'>, {
     where w.source = ${source} and w.stream = ${stream} and w.rows > 0 and w.end_at > ${toIso(start)} and w.start_at < ${toIso(end)}
     group by w.sink, d.day order by d.day`);
 
-/** Sinks that have the same events count once. A window of several days counts for its first: its rows are not known by day. */
+/** Events count once, whatever the number of sinks. A window of several days counts for its first: its rows are not known by day. */
 function readEventRows(
   state: Queryable,
   { source, stream: name }: { source?: string | undefined; stream?: string | undefined },

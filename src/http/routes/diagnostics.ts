@@ -42,14 +42,14 @@ const Budget = named('Budget', {
   keys: listOf({
     sources: z.array(z.string()).describe('the sources that use the key; empty: a key that is no longer in the config'),
     perSecond: figure,
-    pausedSeconds: figure.nullable().describe('after a 429: how long all requests still wait'),
+    pausedSeconds: figure.nullable().describe('after a 429: how long requests are still paused'),
     points: listOf({
       at: moment,
       requests: count,
       byLane: z.strictObject({ fresh: count, repair: count, backfill: count }),
       tooManyRequests: count,
       pauses: count,
-      share: figure.describe('of what the budget would have allowed'),
+      share: figure.describe('of the requests that the budget allowed'),
     }).describe('intervals without requests have no point'),
   }),
 });
@@ -81,13 +81,13 @@ export function diagnosticsRoutes(deps: Deps): Route[] {
   };
   return [
     route('GET /api/doctor', {
-      summary: 'Checks everything that a sync needs, and says what to fix. It sends each service one request.',
+      summary: 'Checks everything that a sync needs, and reports what to fix. It sends each service one request.',
       role: 'operator',
-      // The doctor itself reports what is down.
+      // The doctor itself reports dependencies that are down.
       uses: [],
       answer: Diagnosis,
       handle() {
-        // Concurrent requests share one check: it costs the service a request that no budget counts.
+        // Concurrent requests share one check, because it sends a request that no budget counts.
         looking ??= look().finally(() => {
           looking = undefined;
         });
@@ -95,7 +95,7 @@ export function diagnosticsRoutes(deps: Deps): Route[] {
       },
     }),
     route('GET /api/config', {
-      summary: 'The config as it is understood, with every default filled in and every secret masked.',
+      summary: 'The effective config, with defaults filled in and secrets masked.',
       answer: PrintedConfig,
       handle: async () => config as z.infer<typeof PrintedConfig>,
     }),
@@ -125,7 +125,7 @@ export function diagnosticsRoutes(deps: Deps): Route[] {
   ];
 }
 
-/** A key is named by its sources. Not even its digest is shown: nobody needs it. */
+/** A key is identified by its sources. Not even its digest is returned, because nobody needs it. */
 async function readBudget({ state, keys }: Deps, { minutes, step }: z.infer<typeof BudgetQuery>): Promise<Budget> {
   const now = await readBudgets(state);
   const used = await readBudgetUse(state, { minutes, step });

@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<Format, string>> = {
   ndjson: 'application/x-ndjson',
 };
 
-/** An export keeps about 100 bytes for each of its events until it ends: this bounds the memory of all exports beside the worker. */
+/** An export keeps about 100 bytes per event until it ends: these limits bound the memory of exports next to the worker. */
 const MOST_AT_ONCE = 2;
 const MOST_EVENTS = 2_000_000;
 
@@ -43,7 +43,7 @@ const ExportQuery = z.strictObject({
   keepFormulas: z.boolean().default(false).describe('CSV: leaves cells that begin with = + - @ as they are'),
 });
 
-/** A header holds ASCII only, and a filter may contain any text. */
+/** A header must be ASCII, but a filter may contain any text. */
 const asciiJson = (texts: readonly string[]): string =>
   JSON.stringify(texts).replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
@@ -54,7 +54,7 @@ export function exportRoutes(deps: Deps): Route[] {
   return [
     route('GET /api/export/{stream}', {
       summary:
-        'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in it, x-tributary-doubts why not (a JSON list); the header x-tributary-warnings what is doubtful about the filters.',
+        'A range of dates as one file, read from the service while it is downloaded. The trailer x-tributary-certified says whether every event is proven to be in the file, and x-tributary-doubts why not (a JSON list). The header x-tributary-warnings has warnings about the filters.',
       role: 'operator',
       id: stream,
       query: ExportQuery,
@@ -63,8 +63,8 @@ export function exportRoutes(deps: Deps): Route[] {
         const { format } = query;
         const { job, window, createFile } = await chosenOf(deps, id as StreamName, query);
         if (running >= MOST_AT_ONCE)
-          throw new HttpError(429, `${MOST_AT_ONCE} exports are under way`, {
-            next: 'wait for one to end',
+          throw new HttpError(429, `${MOST_AT_ONCE} exports are already running`, {
+            next: 'wait until one ends',
             retryAfter: 60,
           });
         running += 1;
@@ -108,7 +108,7 @@ export function exportRoutes(deps: Deps): Route[] {
 async function chosenOf({ state, streams, narrow }: Deps, name: StreamName, query: z.infer<typeof ExportQuery>) {
   const { source, filter, keepFormulas } = query;
   const [one, ...others] = chooseStreams(streams, { source, streams: [name] });
-  if (!one) throw new Error('what is chosen is there, or refused');
+  if (!one) throw new Error('chooseStreams returns a stream, or throws');
   if (others.length > 0)
     throw new HttpError(409, `several sources have ${name}`, {
       next: `choose one with source: ${[one, ...others].map((each) => each.source).join(', ')}`,
@@ -131,19 +131,19 @@ function refuseTooMany({ rows }: { rows: number }): void {
   });
 }
 
-/** The answer may have begun and can no longer carry an error, so it is logged. A client that disconnected is not. */
+/** The response may have begun and can no longer contain an error, so it is logged. A client that disconnected is no error. */
 function logFailure(log: Log, { source, stream }: StreamJob, error: unknown): void {
   if (error instanceof Cancelled) return;
-  if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'an export was broken off');
-  else log.error({ source, stream, err: error }, 'an export met a bug');
+  if (error instanceof Fault) log.warn({ source, stream, reason: error.message }, 'an export was aborted');
+  else log.error({ source, stream, err: error }, 'an export failed because of a bug');
 }
 
 /** A client that reads nothing for this long is disconnected. */
 const PATIENCE_MS = 30_000;
 
 /**
- * Pipes what is written to the client, with backpressure. Settles with the first byte: what fails before it
- * is a normal error answer; what fails after it breaks off the connection, so that half a file is not taken for a whole one.
+ * Pipes the file to the client, with backpressure. Settles with the first byte: a failure before it is a normal error response, and a
+ * failure after it closes the connection, so that the client does not take half a file for a whole one.
  */
 async function createDownload<T>(write: (target: ByteTarget) => Promise<T>, signal: AbortSignal) {
   const body = new PassThrough();
@@ -167,7 +167,7 @@ async function createDownload<T>(write: (target: ByteTarget) => Promise<T>, sign
 }
 
 async function drained(body: PassThrough, signal: AbortSignal): Promise<void> {
-  const late = setTimeout(() => body.destroy(new Error('nobody reads')), PATIENCE_MS);
+  const late = setTimeout(() => body.destroy(new Error('the client stopped reading')), PATIENCE_MS);
   try {
     await once(body, 'drain', { signal });
   } catch (cause) {

@@ -32,12 +32,12 @@ const CursorMove = named(
     force: z
       .boolean()
       .default(false)
-      .describe('also forward, over time that was never read: events may be missing there for good'),
+      .describe('also forward, over a range that was never read: events may be missing there permanently'),
   }),
 );
 const CursorReset = named(
   'CursorReset',
-  CursorRequest.extend({ confirm: shortText.describe('the name of the source: everything of it is read again') }),
+  CursorRequest.extend({ confirm: shortText.describe('the name of the source, all of which is read again') }),
 );
 /** The id is in the body, because proxies log URLs. */
 const ForgetRequest = named(
@@ -48,7 +48,7 @@ const ForgetRequest = named(
     z.strictObject({
       source: shortText,
       everything: z.literal(true),
-      confirm: shortText.describe('the name of the source once more: nothing of it is left'),
+      confirm: shortText.describe('the name of the source again: all of its data is deleted'),
     }),
   ]),
 );
@@ -70,7 +70,7 @@ const noteOf = (action: string, body: CursorRequest, detail = {}) => ({
 
 export const maintainRoutes = (deps: Deps): Route[] => [
   route('GET /api/cursors', {
-    summary: 'How far each stream is proven, in each sink.',
+    summary: 'How far each stream is certified in each sink.',
     query: z.strictObject({ source: shortText, stream, sink: shortText }).partial(),
     answer: Cursors,
     handle: async ({ query: { source, stream: name, sink } }) => {
@@ -80,7 +80,7 @@ export const maintainRoutes = (deps: Deps): Route[] => [
     },
   }),
   route('POST /api/cursors/move', {
-    summary: 'Moves watermarks back, so that the next sync reads again from there; forward only by force.',
+    summary: 'Moves watermarks back, so that the next sync reads again from there; forward only with force.',
     role: 'admin',
     body: CursorMove,
     answer: Cursors,
@@ -89,14 +89,14 @@ export const maintainRoutes = (deps: Deps): Route[] => [
       const { force } = body;
       const to = chooseDate('to', body.to);
       if (to > Date.now())
-        throw new HttpError(409, 'to lies in the future', {
-          next: 'give a moment that has passed: nothing later can be complete',
+        throw new HttpError(409, 'to is in the future', {
+          next: 'give a time in the past: nothing later can be complete',
         });
       return change(deps, body, { to, force });
     },
   }),
   route('POST /api/cursors/reset', {
-    summary: 'Forgets how far streams have come; their rows stay, and the next sync reads everything again.',
+    summary: 'Resets the cursors of streams; rows stay, and the next sync reads everything again.',
     role: 'admin',
     body: CursorReset,
     answer: Cursors,
@@ -138,7 +138,7 @@ async function change(
 
 async function erase({ state, sinks, streams }: Deps, erasure: Erasure): Promise<Forgotten> {
   const known = new Set([...streams.map(({ source }) => source), ...(await knownSources(state))]);
-  // "Nothing found" would mislead if the source is only mistyped.
+  // Otherwise "nothing found" would mislead a user who mistyped the source.
   if (!known.has(erasure.source))
     throw new HttpError(404, 'there is no such source, neither in the config nor in the state', {
       kept: 'nothing was changed',

@@ -24,7 +24,7 @@ const Trouble = named('Trouble', {
 const progress = {
   completeThrough: moment
     .nullable()
-    .describe('every event from since up to here that the filters let through is in the sink, except those set aside'),
+    .describe('every event from since up to this time that matches the filters is in the sink, except those set aside'),
   newestSeen: moment.nullable(),
   lagSeconds: figure.nullable(),
   uncertifiedWindows: count,
@@ -45,11 +45,11 @@ const StreamOverview = named('StreamOverview', {
   configured: z.boolean().describe('false: it is no longer in the config'),
   since: moment.nullable().describe('where completeness is counted from, in every sink'),
   ...progress,
-  filters: z.string().nullable().describe('as in country=US,CA&trigger=-qr; null: every event is read'),
+  filters: z.string().nullable().describe('such as country=US,CA&trigger=-qr; null: every event is read'),
   warnings,
   setAside: count.describe('records that could not be used and are kept in quarantine'),
   maxLagSeconds: figure.nullable(),
-  firstSync: z.boolean().describe('it has not caught up yet, not even once: it is behind by nature, and never late'),
+  firstSync: z.boolean().describe('it has not caught up once yet: until then, lag is expected and it is never late'),
   late: z.boolean().describe('further behind than maxLag'),
   parked: z.nullable(
     z.strictObject({
@@ -59,19 +59,19 @@ const StreamOverview = named('StreamOverview', {
       nextProbeAt: moment.nullable(),
     }),
   ),
-  quarantined: count.describe('the same as setAside, by its older name'),
+  quarantined: count.describe('deprecated name of setAside'),
   rows: count.nullable().describe('in the sink that is furthest behind, by the ledger'),
-  rowsToday: count.describe('new rows that runs brought since midnight, UTC'),
+  rowsToday: count.describe('new rows that runs wrote since midnight UTC'),
   lastRun: LastRun.nullable(),
   lastSuccessAt: moment.nullable(),
   nextRunAt: moment.nullable(),
-  sinks: z.array(FeedOverview).describe('the stream is as far as the slowest of them'),
+  sinks: z.array(FeedOverview).describe('the stream is as far as its slowest sink'),
 });
 
 const Overview = named('Overview', {
   now: moment,
   version: z.string(),
-  activities: z.array(Activity).describe('syncs and backfills under way'),
+  activities: z.array(Activity).describe('running syncs and backfills'),
   troubles: z.array(Trouble).describe('where action is needed, oldest first'),
   streams: z.array(StreamOverview).describe('the streams of the config, and those that are still in the state'),
 });
@@ -91,7 +91,7 @@ export const overviewRoutes = (deps: OverviewDeps): Route[] => [
 
 type OverviewDeps = Pick<ControlDeps, 'state' | 'streams' | 'listings' | 'version'>;
 
-/** Runs every few seconds while somebody watches: it reads a handful of rows for each stream, never the whole ledger. */
+/** Runs every few seconds while a page is open, so it reads a handful of rows per stream, never the whole ledger. */
 export async function readOverview({ state, streams, listings, version }: OverviewDeps): Promise<Overview> {
   const [feeds, known, troubles, upcoming, syncs, backfills] = await Promise.all([
     readFeeds(state),
@@ -142,7 +142,7 @@ export async function readOverview({ state, streams, listings, version }: Overvi
         parked,
         quarantined,
         rows,
-        // Rows that were lost and read again are new twice. The ledger knows the rows of a first sync only at its end.
+        // Rows that were lost and read again count as new twice. The ledger has the rows of a first sync only at its end.
         rowsToday: firstSync || rows === null ? rowsToday : Math.min(rowsToday, rows),
         uncertifiedWindows: Math.max(0, ...sinks.map(({ uncertifiedWindows }) => uncertifiedWindows)),
         lastRun,
@@ -176,7 +176,7 @@ const readFeeds = (state: Queryable): Promise<FeedRow[]> =>
 
 type StreamRow = Pick<StreamOverview, keyof Named | 'lastRun' | 'lastSuccessAt' | 'rowsToday' | 'quarantined'>;
 
-/** The newest run of each stream, and the newest that succeeded; by index, however long the history is. */
+/** The newest run of each stream, and the newest that succeeded. Uses an index, however long the history is. */
 const readStreams = (state: Queryable): Promise<StreamRow[]> =>
   state.query<StreamRow>(sql`
     select k.source, k.stream, ${isoOf('d.finished_at')} as "lastSuccessAt", coalesce(t.rows, 0)::bigint as "rowsToday",
@@ -201,7 +201,7 @@ const readTroubles = (state: Queryable): Promise<Trouble[]> =>
     select kind, source, stream, message, ${isoOf('opened_at')} as since from tributary.incidents
     where closed_at is null order by opened_at, id`);
 
-/** Texts of moments are in the order of time. */
+/** ISO timestamps sort in the order of time. */
 const newest = (moments: ReadonlyArray<string | null>): string | null => moments.toSorted().findLast(Boolean) ?? null;
 
 type Named = Pick<StreamOverview, 'source' | 'stream'>;

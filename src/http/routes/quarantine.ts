@@ -31,12 +31,14 @@ const QuarantineRecord = named(
   QuarantineHead.extend({
     record: z
       .string()
-      .describe('indented JSON as text: it may hold integers that JavaScript cannot; personal data is masked'),
+      .describe(
+        'indented JSON as text, since it may contain integers that JavaScript cannot represent; personal data is masked',
+      ),
   }),
 );
 const QuarantineRetried = named('QuarantineRetried', {
   id: count,
-  reason: z.string().nullable().describe('null: it is in the tables now; otherwise why it stays'),
+  reason: z.string().nullable().describe('null: it was written to the tables; otherwise the reason it stays'),
 });
 
 type QuarantineHead = z.infer<typeof QuarantineHead>;
@@ -52,7 +54,7 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
       source: shortText.optional(),
       stream: stream.optional(),
       limit: limit(50),
-      before: count.optional().describe('`next` of the page before'),
+      before: count.optional().describe('`next` of the previous page'),
     }),
     answer: Quarantine,
     async handle({ query: { limit: most, ...query } }) {
@@ -63,7 +65,7 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
     },
   }),
   route('GET /api/quarantine/{id}', {
-    summary: 'One of them, as it came. Personal data is masked.',
+    summary: 'One record, as the service sent it, with personal data masked.',
     answer: QuarantineRecord,
     async handle({ id }) {
       const found = await findRecord(deps.state, id);
@@ -72,13 +74,13 @@ export const quarantineRoutes = (deps: Deps): Route[] => [
   }),
   route('POST /api/quarantine/{id}/retry', {
     summary:
-      'Tries to use it once more: the rules may have changed since. What is sound now is written into every sink.',
+      'Processes the record again, in case the rules have changed. If it is valid now, it is written to every sink.',
     answer: QuarantineRetried,
     audit: ({ id }) => ({ action: 'quarantine.retry', target: id }),
     handle: ({ id }) => retry(deps, id),
   }),
   route('DELETE /api/quarantine/{id}', {
-    summary: 'Deletes it for good.',
+    summary: 'Deletes the record permanently.',
     role: 'admin',
     status: 204,
     audit: ({ id }) => ({ action: 'quarantine.drop', target: id }),
@@ -94,7 +96,7 @@ async function retry({ state, sinks, streams }: Deps, id: string): Promise<z.inf
   const { source, stream } = found;
   const configured = streams.find((one) => one.source === source && one.stream === stream);
   if (!configured)
-    throw new HttpError(409, `the config has no ${source}/${stream} any more`, { kept: 'the record stays' });
+    throw new HttpError(409, `${source}/${stream} is no longer in the config`, { kept: 'the record stays' });
   const { flatten, job } = configured;
   const how = { source, stream, unknownFields: job.unknownFields, flatten, records: [found] };
   const [retried] = await retryQuarantined({ state, sinks, holder: holderOf('control room') }, how);

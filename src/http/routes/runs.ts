@@ -66,18 +66,18 @@ const RunLog = named('RunLog', {
     level: z.enum(['debug', 'info', 'warn', 'error']),
     message: z.string(),
     details: byName(z.string()),
-  }).describe('the last 200, in the order of time'),
+  }).describe('the last 200, oldest first'),
   requests: listOf({
     at: moment,
-    from: moment.nullable().describe('null: a page of all links, which has no range'),
+    from: moment.nullable().describe('null: a page of the listing of links, which has no range'),
     to: moment.nullable().describe('exclusive'),
     order: z.enum(['asc', 'desc']),
     page: count,
     limit: count,
-    rows: count.nullable().describe('null: the answer was no page'),
+    rows: count.nullable().describe('null: the response was not a page'),
     ms: count,
-    status: count.nullable().describe('null: no answer, or none that could be read'),
-  }).describe('the last 500, in the order of time'),
+    status: count.nullable().describe('null: no response, or an unreadable one'),
+  }).describe('the last 500, oldest first'),
 });
 export type RunLog = z.infer<typeof RunLog>;
 
@@ -87,7 +87,7 @@ const RunsQuery = z
     stream: anyStream,
     state: z.enum(RUN_STATES),
     kind: z.enum(RUN_KINDS),
-    before: shortText.describe('`next` of the page before'),
+    before: shortText.describe('`next` of the previous page'),
   })
   .partial()
   .extend({ limit: limit(50) });
@@ -98,7 +98,7 @@ export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
     query: RunsQuery,
     answer: Runs,
     async handle({ query }) {
-      // One row more than is shown tells whether there is a next page.
+      // One more row than is shown reveals whether there is a next page.
       const found = await listRuns(state, { ...query, limit: query.limit + 1 });
       const runs = found.slice(0, query.limit).map(toRow);
       return { runs, next: found.length > query.limit ? (runs.at(-1)?.id ?? null) : null };
@@ -117,19 +117,19 @@ export const runsRoutes = ({ state }: Pick<ControlDeps, 'state'>): Route[] => [
     },
   }),
   route('GET /api/runs/{id}/log', {
-    summary: 'The last lines and requests of a run of the last seven days, while it runs too.',
+    summary: 'The last log lines and requests of a run of the last seven days, also while it runs.',
     answer: RunLog,
     async handle({ id }) {
       const [run] = await state.query(sql`select from tributary.runs where id = ${id}`);
       if (!run) throw new HttpError(404, 'there is no such run');
       const { line, request } = await readRunLog(state, id);
-      // What was written is what the schema says: only `keepRunLog` writes it.
+      // The rows match the schema, because only `keepRunLog` writes them.
       return { lines: line, requests: request } as RunLog;
     },
   }),
 ];
 
-/** The kinds and states that the table's constraints allow. */
+/** The cast is safe: the table's constraints allow only these kinds and states. */
 const toRow = (run: RunRecord): RunRow => ({
   ...(run as Omit<RunRow, 'durationSeconds'>),
   durationSeconds: run.finishedAt === null ? null : (Date.parse(run.finishedAt) - Date.parse(run.startedAt)) / 1000,

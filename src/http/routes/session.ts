@@ -63,7 +63,7 @@ export function sessionRoutes(access: Access, { state }: Pick<ControlDeps, 'stat
       },
     }),
     route('DELETE /api/session', {
-      summary: 'Signs out for good: no copy of the cookie is valid any more.',
+      summary: 'Ends the session permanently: all copies of its cookie become invalid.',
       role: 'metrics',
       status: 204,
       audit: () => ({ action: 'session.end' }),

@@ -9,7 +9,7 @@ import { anyStream, HttpError, listOf, named, shortText, warnings, z } from '../
 import { type ControlDeps, chooseStreams, targetOf, warningsOf } from '../dependencies.ts';
 import { type Route, route } from '../route.ts';
 
-/** Proxies wait no longer than this; clients can repeat the request. */
+/** Proxies do not wait longer than this; clients can repeat the request. */
 const LONGEST_WAIT_SECONDS = 60;
 const LOOK_EVERY_MS = 500;
 
@@ -30,7 +30,7 @@ const SyncStarted = named('SyncStarted', {
     stream: anyStream,
     runId: z.string().nullable().describe('null: the worker has not started it yet'),
     state: z.nullable(z.enum(RUN_STATES)),
-    message: z.string().nullable().describe('what stopped the run, or what of it is not certified and why'),
+    message: z.string().nullable().describe('what stopped the run, or what is not certified and why'),
   }),
   warnings,
 });
@@ -40,7 +40,7 @@ type Deps = Pick<ControlDeps, 'state' | 'queue' | 'streams' | 'listings'>;
 
 export const syncRoutes = (deps: Deps): Route[] => [
   route('POST /api/sync', {
-    summary: 'Makes streams due now, so that the worker runs them. Runs under way are left to end.',
+    summary: 'Makes streams due now, so that the worker runs them. Running runs are not interrupted.',
     uses: ['state', 'queue'],
     body: SyncRequest,
     status: 202,
@@ -88,7 +88,7 @@ async function waitUntilDone(
   }
 }
 
-/** Listings only where they are asked for: they are due once a day, and every one takes many requests. */
+/** Listings only if they are named: they are due once a day, and each takes many requests. */
 function chooseFeeds(
   { streams, listings }: Deps,
   { source, streams: wanted }: z.infer<typeof SyncRequest>,
@@ -102,7 +102,7 @@ function chooseFeeds(
   return [...chosen, ...links];
 }
 
-/** The run that answers a request is the newest that had not ended when the request came: one under way, or the one it started. */
+/** The run for a request is the newest that had not ended when the request came: a running one, or the one it started. */
 async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, 'warnings'>> {
   type Found = SyncStarted['streams'][number];
   const [sources, names] = [asked.streams.map(({ source }) => source), asked.streams.map(({ stream }) => stream)];
@@ -125,7 +125,7 @@ async function look(state: Queryable, asked: Asked): Promise<Omit<SyncStarted, '
   };
 }
 
-/** The id carries what was requested and when, so that any server can answer for it, also after a restart. */
+/** The id contains what was requested and when, so that any server can report on it, even after a restart. */
 const idOf = ({ at, streams }: Asked): string =>
   [at, ...streams.map(({ source, stream: name }) => `${source}.${name}`)].join('~');
 

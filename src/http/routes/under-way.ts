@@ -3,7 +3,7 @@ import { isoOf, raw, sql } from '../../cursor/database/sql.ts';
 import { DAY_MS } from '../../model/window.ts';
 import { anyStream, count, figure, moment, named, share, z } from '../answers.ts';
 
-/** How far syncs and backfills under way are. The ledger tells it while they read; `runs` only once they have ended. */
+/** The progress of running syncs and backfills. It comes from the ledger, because `runs` has it only when they have ended. */
 
 export const Activity = named('Activity', {
   kind: z.enum(['sync', 'backfill']),
@@ -11,7 +11,7 @@ export const Activity = named('Activity', {
   source: z.string(),
   stream: anyStream,
   startedAt: moment,
-  progress: share.nullable().describe('null if it cannot be known, as of a sync that reads less than a day'),
+  progress: share.nullable().describe('null if unknown, as for a sync that reads less than a day'),
   rows: count.nullable(),
   rowsPerSecond: figure.nullable(),
   etaSeconds: figure.nullable(),
@@ -20,21 +20,21 @@ export const Activity = named('Activity', {
 export type Activity = z.infer<typeof Activity>;
 
 export interface Extent {
-  /** Of the time that is read. */
+  /** The part of the time range that was read, and the rest. */
   doneMs: number;
   openMs: number;
   rows: number;
   pricedRows: number | null;
-  /** How long it has been worked on. */
+  /** The time spent on it. */
   seconds: number;
 }
 
-/** A price is a guess: so much of its rows it is believed. */
+/** A price is an estimate: beyond this share of its rows, the open time counts as well. */
 const TRUSTED = 0.9;
 
 /**
- * From 0 to 1, and never less than before: rows come and open time goes. With a price, the share of the rows, as they are read. What
- * was priced too low is not called done before its time is, so beyond most of the price the open time counts as well.
+ * From 0 to 1, and never decreasing, because rows grow and open time shrinks. With a price, it is the share of the rows read. If the price
+ * was too low, the backfill must not count as done while time is open, so beyond `TRUSTED` the open time counts as well.
  */
 function shareOf({ doneMs, openMs, rows, pricedRows }: Omit<Extent, 'seconds'>): number {
   if (openMs <= 0) return 1;
@@ -44,32 +44,32 @@ function shareOf({ doneMs, openMs, rows, pricedRows }: Omit<Extent, 'seconds'>):
   return share < TRUSTED ? share : Math.max(TRUSTED, rows / (rows + open * pricedRows));
 }
 
-/** The first per cent is no basis for an estimate. */
+/** The first percent is no basis for an estimate. */
 const LEAST_SHARE = 0.01;
 
-/** Nobody works on what is paused. */
+/** While paused, there is no pace and no time left. */
 export function paceOf({ paused = false, ...extent }: Extent & { paused?: boolean }) {
   const { rows, seconds } = extent;
   const progress = shareOf(extent);
-  const isTold = seconds > 0 && !paused;
+  const hasPace = seconds > 0 && !paused;
   return {
     progress,
     rows,
-    rowsPerSecond: isTold ? Math.round(rows / seconds) : null,
-    etaSeconds: isTold && progress > LEAST_SHARE ? Math.round((seconds * (1 - progress)) / progress) : null,
+    rowsPerSecond: hasPace ? Math.round(rows / seconds) : null,
+    etaSeconds: hasPace && progress > LEAST_SHARE ? Math.round((seconds * (1 - progress)) / progress) : null,
   };
 }
 
 const milliseconds = (from: string, to: string): string =>
   `greatest(0, extract(epoch from ${to} - ${from}) * 1000)::float8`;
 
-/** A window that is being read, or was put back after some of it was. */
+/** A window that is being read, or was partly read before it went back to the queue. */
 const BEGUN = `(p.state = 'running' or (p.state = 'queued' and p.rows_read > 0))`;
 
 const OPEN_WINDOWS = `tributary.backfill_windows p join tributary.backfills b on b.id = p.backfill_id and b.state in ('queued', 'paused')`;
 
 /**
- * Backfills that have not ended, the newest first: without what of them is certified, which takes the whole ledger. A window that is
+ * Backfills that have not ended, newest first, without their certified share, which would need the whole ledger. A window that is
  * being read counts as far as every sink has it. A backfill without windows has nothing to do.
  */
 export const readBackfillExtents = (state: Queryable) =>
@@ -123,10 +123,10 @@ export async function readBackfillsUnderWay(state: Queryable): Promise<Activity[
   }));
 }
 
-/** A poll is over before anybody could read its figures, and shares the window of its day with the polls before it. */
+/** A poll ends before anybody could read its figures, and shares the window of its day with the polls before it. */
 const LEAST_MS = DAY_MS;
 
-/** Syncs that are marked as running, and whose processes still hold the lease of their stream. */
+/** Syncs that are marked as running, and whose process still holds the lease on the stream. */
 export async function readSyncsUnderWay(state: Queryable): Promise<Activity[]> {
   type Found = Pick<Activity, 'id' | 'source' | 'stream'> & Omit<Extent, 'pricedRows'> & { startedAt: string };
   const rows = await state.query<Found>(sql`

@@ -39,7 +39,7 @@ const result = {
     days: listOf({ day, ...counts }),
     neverRead: listOf(range),
     miscounted: listOf({ ...range, ledger: count, sink: count }).describe(
-      'windows whose number of rows in the ledger is not that of the sink',
+      'windows whose row count in the ledger differs from that in the sink',
     ),
     foreign: listOf({ ...range, what: z.string() }).describe('days that hold rows of another writer'),
     examples: listOf({
@@ -91,8 +91,8 @@ type Entry = { now: Verification; stop: AbortController; done: Promise<void> };
 type VerificationRuns = ReturnType<typeof createVerificationRuns>;
 
 /**
- * Running and finished comparisons. They live only in this process: a lost one can be started again, and nothing else depends
- * on it. They share the budget with the syncs, which go first.
+ * Running and finished comparisons, kept only in this process: a lost one can be started again, and nothing else depends
+ * on it. They share the budget with syncs, which go first.
  */
 export function createVerificationRuns(
   { state, log, signal }: Pick<ControlDeps, 'state' | 'log' | 'signal'>,
@@ -133,8 +133,8 @@ export function createVerificationRuns(
       if (error instanceof Cancelled) update({ state: 'cancelled' });
       else if (error instanceof Fault) update({ state: 'failed', message: error.describe() });
       else {
-        log.error({ err: error }, 'a verification met a bug');
-        update({ state: 'failed', message: 'this is a bug in tributary; the log of the server says more' });
+        log.error({ err: error }, 'a verification failed because of a bug');
+        update({ state: 'failed', message: 'this is a bug in tributary; see the log of the server for details' });
       }
     } finally {
       either.release();
@@ -146,7 +146,9 @@ export function createVerificationRuns(
   const entryOf = (id: string): Entry => {
     const found = entries.find(({ now }) => now.id === id);
     if (!found)
-      throw new HttpError(404, 'there is no such verification', { next: 'they end with the process; ask again' });
+      throw new HttpError(404, 'there is no such verification', {
+        next: 'verifications are lost when the process restarts; start it again',
+      });
     return found;
   };
 
@@ -154,10 +156,10 @@ export function createVerificationRuns(
     /** Newest first. */
     all: () => entries.map(({ now }) => now),
     find: (id: string) => entryOf(id).now,
-    /** Throws while another is under way. */
+    /** Throws while another is running. */
     start(asked: VerifyJob) {
       if (entries.some(({ now }) => now.state === 'running'))
-        throw new HttpError(409, 'a verification is under way', { next: 'wait for its end, or cancel it' });
+        throw new HttpError(409, 'a verification is already running', { next: 'wait until it ends, or cancel it' });
       const entry: Entry = { now: begun(asked), stop: new AbortController(), done: Promise.resolve() };
       entries.unshift(entry);
       entries.splice(KEPT);
@@ -204,7 +206,7 @@ const VerifyRequest = named('VerifyRequest', {
   sink: shortText.optional().describe('default: every sink'),
   from: date,
   to: date,
-  repair: z.boolean().default(false).describe('reads again what differs, and compares again'),
+  repair: z.boolean().default(false).describe('reads the days that differ again, and compares again'),
   between: z
     .array(shortText)
     .length(2)
@@ -222,7 +224,7 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
   }),
   route('POST /api/verifications', {
     summary:
-      'Compares what the sinks have with the service, or two sinks with each other. It runs by itself, one at a time.',
+      'Compares what the sinks have with the service, or two sinks with each other. Runs in the background, one at a time.',
     body: VerifyRequest,
     status: 202,
     answer: Verification,
@@ -234,12 +236,12 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
     handle: async ({ body }) => runs.start(jobOf(deps, body)),
   }),
   route('GET /api/verifications/{id}', {
-    summary: 'One of them, with what was found so far, by stream, sink and day.',
+    summary: 'One verification with its results so far, by stream, sink and day.',
     answer: Verification,
     handle: async ({ id }) => runs.find(id),
   }),
   route('POST /api/verifications/{id}/cancel', {
-    summary: 'Stops after the current page. What was found so far stays.',
+    summary: 'Cancels a verification after the current page; its results so far are kept.',
     answer: Verification,
     audit: ({ id }) => ({ action: 'verification.cancel', target: id }),
     handle: async ({ id }) => runs.cancel(id),
@@ -249,7 +251,7 @@ export const verificationRoutes = (deps: Deps, runs: VerificationRuns): Route[] 
 function jobOf(deps: Deps, body: z.infer<typeof VerifyRequest>) {
   const { source, streams, sink, repair, between } = body;
   if (between && repair)
-    throw new HttpError(409, 'two sinks cannot repair each other', { next: 'leave out repair, or between' });
+    throw new HttpError(409, 'repair cannot be combined with between', { next: 'omit repair or between' });
   return {
     jobs: chooseStreams(deps.streams, { source, streams }).map(({ job }) => job),
     sinks: chooseSinks(deps.sinks, sink),

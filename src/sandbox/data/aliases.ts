@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from './types.ts';
 
-/** Deprecated name at the top of an event → the object and field that replaced it. */
+/** Deprecated top-level name → the object and field that replaced it. */
 const ALIASES: Readonly<Record<string, readonly ['click' | 'link' | 'sale', string]>> = {
   click_id: ['click', 'id'],
   link_id: ['link', 'id'],
@@ -20,7 +20,7 @@ const ALIASES: Readonly<Record<string, readonly ['click' | 'link' | 'sale', stri
   payment_processor: ['sale', 'paymentProcessor'],
 };
 
-/** Each alias with the part that holds its field; only sales have a sale. */
+/** Each alias with the object that holds its field, if the record has that object: only sales have a sale. */
 const aliasesOf = (record: JsonObject): [alias: string, part: JsonObject, field: string][] =>
   Object.entries(ALIASES).flatMap(([alias, [name, field]]) =>
     record[name] ? [[alias, part(record, name), field]] : [],
@@ -30,7 +30,7 @@ export function addAliases(record: JsonObject): void {
   for (const [alias, part, field] of aliasesOf(record)) record[alias] = asAlias(part[field] ?? null);
 }
 
-/** Where a field says yes or no, its alias says 1 or 0. */
+/** The alias of a boolean field is 1 or 0. */
 const asAlias = (value: Json): Json => (typeof value === 'boolean' ? Number(value) : value);
 
 export function dropAliases(record: JsonObject): void {
@@ -38,7 +38,7 @@ export function dropAliases(record: JsonObject): void {
 }
 
 export function dropCanonical(record: JsonObject): void {
-  // Other records share the link, and make their aliases of it.
+  // Copied, because other records share the link and derive their aliases from it.
   record.link = { ...part(record, 'link') };
   for (const [, part, field] of aliasesOf(record)) delete part[field];
 }

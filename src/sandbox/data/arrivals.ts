@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 /** Bounds the arrivals that are generated at once after a long pause. */
 const MOST_AT_ONCE = 50_000;
 
-/** Events that happen while the sandbox runs. There is no timer: they are generated when somebody reads. */
+/** Events that happen while the sandbox runs. There is no timer: they are generated on reads. */
 export function createArrivals(
   world: World,
   random: Random,

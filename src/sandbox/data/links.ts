@@ -1,13 +1,13 @@
+import { DAY_MS } from '../../model/window.ts';
 import type { Random } from './random.ts';
 import type { Agent, JsonObject, Link, Partner, Place, Tag } from './types.ts';
 
 export const WORKSPACE_ID = 'ws_sandbox';
 const PROGRAM_IDS = ['prog_affiliates', 'prog_ambassadors'] as const;
 
-const DAY = 86_400_000;
 const LINKS = 96;
 
-/** Every kind of link that a filter can tell apart: root domains, tenants, partners, folders, tags, utm, tests. */
+/** Every kind of link that filters distinguish: root domains, tenants, partners, folders, tags, utm, tests. */
 export function generateLinks(random: Random, now: number, historyStart: number, count = LINKS): Link[] {
   const tags = ['launch', 'evergreen', 'paid', 'influencer', 'internal'].map(
     (name): Tag => ({ id: random.id('tag_'), name, color: random.pick(COLORS) }),
@@ -19,7 +19,7 @@ export function generateLinks(random: Random, now: number, historyStart: number,
   for (let i = 0; i < count; i++) {
     const root = i % 16 === 5;
     const domain = DOMAINS[i % DOMAINS.length] ?? DOMAINS[0];
-    const createdAt = historyStart - random.int(1, 200) * DAY;
+    const createdAt = historyStart - random.int(1, 200) * DAY_MS;
     const often = <T>(items: readonly T[], share: number): T | null =>
       random.chance(share) ? random.pick(items) : null;
     links.push({
@@ -41,7 +41,7 @@ export function generateLinks(random: Random, now: number, historyStart: number,
       },
       rest: unfilteredFields(random, i, now),
       createdAt,
-      updatedAt: createdAt + random.int(0, 20) * DAY,
+      updatedAt: createdAt + random.int(0, 20) * DAY_MS,
       lastClicked: null,
       clicks: 0,
       leads: 0,
@@ -64,7 +64,7 @@ function generatePartners(random: Random): Partner[] {
   }));
 }
 
-/** Null in a field that the contract calls a required string means "never"; `render.ts` decides how to write that. */
+/** Null in a field that the contract defines as a required string means "never"; `shape.ts` decides how to write that. */
 function unfilteredFields(random: Random, index: number, now: number): JsonObject {
   const iso = (at: number): string => new Date(at).toISOString();
   const preview = index % 6 === 0;
@@ -72,9 +72,9 @@ function unfilteredFields(random: Random, index: number, now: number): JsonObjec
   return {
     trackConversion: random.chance(0.7),
     archived: random.chance(0.1),
-    expiresAt: random.chance(0.2) ? iso(now + random.int(5, 300) * DAY) : null,
+    expiresAt: random.chance(0.2) ? iso(now + random.int(5, 300) * DAY_MS) : null,
     expiredUrl: random.chance(0.2) ? 'https://acme.test/expired' : null,
-    disabledAt: random.chance(0.05) ? iso(now - random.int(1, 5) * DAY) : null,
+    disabledAt: random.chance(0.05) ? iso(now - random.int(1, 5) * DAY_MS) : null,
     password: random.chance(0.1) ? random.id('pw-', 8) : null,
     proxy: preview,
     title: preview ? 'Acme: links that tell you what works' : null,
@@ -90,8 +90,8 @@ function unfilteredFields(random: Random, index: number, now: number): JsonObjec
     webhookIds: random.chance(0.2) ? [random.id('wh_')] : [],
     comments: random.chance(0.2) ? 'Approved by marketing' : null,
     ...(tested && { testVariants: variants(random) }),
-    testStartedAt: tested ? iso(now - 20 * DAY) : null,
-    testCompletedAt: tested ? iso(now + 10 * DAY) : null,
+    testStartedAt: tested ? iso(now - 20 * DAY_MS) : null,
+    testCompletedAt: tested ? iso(now + 10 * DAY_MS) : null,
     userId: random.chance(0.9) ? `user_${(index % 3) + 1}` : null,
   };
 }

@@ -1,6 +1,6 @@
 const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz';
 
-/** Everything generated derives from one seed, so that a failing test can be repeated on the same data. */
+/** All generated data derives from one seed, so that a failing test can be repeated on the same data. */
 export function createRandom(seed: number) {
   let state = seed >>> 0;
   // mulberry32: small, fast, and random enough for test data.
@@ -24,7 +24,7 @@ export function createRandom(seed: number) {
     /** Like pick, but the first items come far more often, as real traffic does. */
     pickSkewed: <T>(items: readonly T[]): T => at(items, Math.floor(next() ** 2 * items.length)),
     id(prefix: string, length = 16): string {
-      // Joined, not added up: a string grown by += keeps all its pieces, and there are many thousand ids.
+      // Joined, not concatenated: a string built by += keeps all its pieces in memory, and there are many thousand ids.
       const letters = Array.from({ length }, () => LETTERS[Math.floor(next() * LETTERS.length)]);
       return prefix + letters.join('');
     },

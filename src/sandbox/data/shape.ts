@@ -4,17 +4,17 @@ import { FIRST_NAMES, LAST_NAMES, WORKSPACE_ID } from './links.ts';
 import { shareOf } from './random.ts';
 import type { Click, Customer, JsonObject, Link, StoredEvent } from './types.ts';
 
-/** One reading of the store: what the events of one answer have in common. */
+/** One reading of the store: what the events of a response have in common. */
 export interface Reading {
   baseUrl: string;
   count: number;
   now: number;
-  /** Links as they are now; the events of one reading share them. */
+  /** Links in their current state; the events of a reading share them. */
   links: Map<Link, JsonObject>;
   reshapeLink?: ((record: JsonObject, link: Link, reading: Reading) => void) | undefined;
 }
 
-/** The value of required dates that have none: the contract allows no null there. */
+/** The value of required dates that are not set: the contract allows no null there. */
 export const NEVER = '2099-12-31T00:00:00.000Z';
 const MAY_BE_NEVER = ['expiresAt', 'disabledAt', 'testStartedAt', 'testCompletedAt'];
 const EVENT_NAME = { clicks: 'click', leads: 'lead', sales: 'sale' } as const;

@@ -10,7 +10,7 @@ export type Agent = Texts<'device' | 'browser' | 'os'>;
 export type Tag = Texts<'id' | 'name' | 'color'>;
 export type Partner = Texts<'id' | 'programId' | 'groupId'> & { tagIds: readonly string[] };
 
-/** A link is one object that all its events share: a change shows on every event that is read later. */
+/** One object that all events of the link share: a change appears on every event that is read later. */
 export interface Link extends Texts<'id' | 'domain' | 'key' | 'url'> {
   externalId: string | null;
   tenantId: string | null;
@@ -31,10 +31,10 @@ export interface Link extends Texts<'id' | 'domain' | 'key' | 'url'> {
 }
 
 export interface Customer extends Texts<'id' | 'externalId' | 'email' | 'country'> {
-  /** Null: the service invents a name whenever the customer is read. */
+  /** Null: the service generates a name whenever the customer is read. */
   name: string | null;
   createdAt: number;
-  /** The click the customer came by; their sales are credited to it. */
+  /** The click through which the customer came; sales are attributed to it. */
   click: Click;
   purchases: number;
 }
@@ -47,11 +47,11 @@ export interface Click extends Texts<'id' | 'referer' | 'refererUrl' | 'ip'> {
   trigger: string | null;
 }
 
-/** The event's own part. Link and customer are references that are joined when the event is read, as in the service. */
+/** Link and customer are references that are joined when the event is read, as in the service. */
 export interface StoredEvent {
   stream: StreamName;
   at: number;
-  /** Order of arrival: the stable order among equal instants. */
+  /** Order of arrival: breaks ties between equal times. */
   order: number;
   /** `click.id` of a click, `eventId` of a lead or sale. */
   id: string;

@@ -51,7 +51,7 @@ export function createWorld({ random, now, days, rows }: WorldOptions) {
   let begin = historyStart;
   for (const stream of STREAM_NAMES) {
     const times = Array.from({ length: rows[stream] }, () => begin + Math.floor(random.next() * (now - begin)));
-    // In order of time: a customer's first sale is the new one, the later ones are recurring.
+    // Ordered by time, because a customer's first sale is new, and the later ones are recurring.
     const [first] = put(times.sort((a, b) => a - b).map((at) => make(stream, at)));
     // No lead comes before the first click and no sale before the first lead; leads and sales are at whole seconds.
     if (first) begin = Math.min(Math.ceil(first.at / 1000) * 1000 + 1000, now);
@@ -73,7 +73,7 @@ function count({ stream, at, click, sale }: NewEvent): void {
   link.updatedAt = Math.max(link.updatedAt, at);
 }
 
-/** From this many events on, one sort is cheaper than inserting each at its place. */
+/** From this many events on, one sort is cheaper than inserting each event. */
 const BULK = 64;
 
 /** The events of the three streams, each sorted by time and then by arrival, so that a window is two binary searches. */
@@ -81,7 +81,7 @@ function createStore() {
   const lists: Record<StreamName, StoredEvent[]> = { clicks: [], leads: [], sales: [] };
   let arrivals = 0;
 
-  /** A new arrival goes after all events of its instant: the first index whose event is later. */
+  /** Inserts a new arrival after all events of the same instant. */
   const place = (event: StoredEvent): void => {
     const list = lists[event.stream];
     let index = firstAt(list, event.at);
@@ -104,8 +104,8 @@ function createStore() {
 }
 
 /**
- * A history that ends with yesterday is the same whenever the sandbox is started today. If it ended at the moment of the start, every
- * restart would show the same ids at other times, and a second sync would rightly count every row as changed.
+ * Ends the history with yesterday, so that it is the same whenever the sandbox is started today. If it ended at the start, a restart
+ * would return the same ids at other times, and a second sync would rightly count every row as changed.
  */
 export function untilToday(seed: number): { seed: number; historyEnd: number } {
   const today = startOfDay(Date.now());
@@ -182,7 +182,7 @@ function createGenerator({ random, links, customers, clickBefore }: GeneratorPar
     };
   }
 
-  /** A few tries find one, as most customers exist by the time of most sales; else the first customer is taken. */
+  /** A few random picks usually find one, since most customers exist at the time of most sales; else the first customer is used. */
   function earlierCustomer(at: number): Customer | undefined {
     for (let tries = 0; tries < 8 && customers.length > 0; tries++) {
       const who = random.pick(customers);

@@ -9,9 +9,9 @@ import { duration, figure, minute, percent, since, switchZone, zoneName } from '
 import { href } from './screen.js';
 
 /** The navigation entry of views that have none of their own. @type {Readonly<Record<string, string>>} */
-const WAYS = { stream: '', run: 'runs', quarantine: 'links', schema: 'links', audit: 'budget' };
+const PARENTS = { stream: '', run: 'runs', quarantine: 'links', schema: 'links', audit: 'budget' };
 
-/** The views behind one entry, by its address. @type {Readonly<Record<string, readonly (readonly [string, string])[]>>} */
+/** The views of one navigation entry, by its address. @type {Readonly<Record<string, readonly (readonly [string, string])[]>>} */
 const PARTS = {
   '#/links': [
     ['#/links', 'Links'],
@@ -39,7 +39,7 @@ export function drawFrame(place) {
   function say(about, text) {
     if (text) said.set(about, text);
     else said.delete(about);
-    // What is shown already stays as it is: a screen reader must not repeat it.
+    // Notices that are already shown stay unchanged, so that a screen reader does not repeat them.
     morphChildren(
       notices,
       [...said].map(([key, text]) => html`<div class="notice" data-key=${key}><p>${text}</p></div>`),
@@ -55,7 +55,7 @@ export function drawFrame(place) {
   return {
     /** @param {Address} address */
     at({ view }) {
-      const here = `#/${WAYS[view] ?? view}`;
+      const here = `#/${PARENTS[view] ?? view}`;
       for (const way of ways.querySelectorAll('a')) {
         if (way.getAttribute('href') === here) way.setAttribute('aria-current', 'page');
         else way.removeAttribute('aria-current');
@@ -79,20 +79,20 @@ export function drawFrame(place) {
       say('server');
     },
     gone() {
-      // While updates came, what is shown was up to date.
+      // While the connection was live, the data shown was up to date.
       if (live.dataset.state === 'live') heardAt = new Date();
       const since = minute(heardAt.toISOString());
       mark('waiting', 'Waiting');
       say(
         'server',
-        `The server does not answer. What you see is from ${since} (${zoneName()}); the page resumes when the server is back.`,
+        `The server does not answer. The data shown is from ${since} (${zoneName()}); the page resumes when the server is back.`,
       );
     },
     /** @param {string} message @param {boolean} isEmpty */
     fault(message, isEmpty) {
       say(
         'fault',
-        isEmpty ? message : `${message}. What you see is from ${minute(heardAt.toISOString())} (${zoneName()}).`,
+        isEmpty ? message : `${message}. The data shown is from ${minute(heardAt.toISOString())} (${zoneName()}).`,
       );
     },
     /** @param {Readiness} readiness */
@@ -102,7 +102,7 @@ export function drawFrame(place) {
         mark('away', `${away.map(({ part }) => (part === 'state' ? 'Postgres' : 'Queue')).join(' and ')} away`);
       else mark('live', 'Live');
       const names = away.map(({ part, message }) => (message ? `${part} (${message})` : part)).join(' and the ');
-      say('parts', names && `Not available: the ${names}. Nothing is lost; work resumes when it is back.`);
+      say('parts', names && `Not available: the ${names}. Nothing is lost; work resumes when the connection is back.`);
     },
     /** @param {Overview} overview */
     count({ streams }) {
@@ -128,7 +128,7 @@ export function drawFrame(place) {
 const NEXT_THEME = { auto: 'light', light: 'dark', dark: 'auto' };
 
 /**
- * Light or dark as the system is set, and times in UTC or in those of this machine. The choice is stored in this browser.
+ * Switches for the theme (as in the system, light or dark) and for times (UTC or local). The choices are stored in this browser.
  * @param {(id: string) => HTMLElement} place
  * @param {() => void} redraw
  */
@@ -151,10 +151,10 @@ export function attachSwitches(place, redraw) {
   name();
 }
 
-/** The view itself must stay visible, however many backfills wait. */
+/** Limits the list, so that the view itself stays visible however many backfills wait. */
 const SHOWN = 4;
 
-/** What is being read now, above every view. @param {HTMLElement} place @param {Overview} overview */
+/** The running syncs and backfills, above every view. @param {HTMLElement} place @param {Overview} overview */
 export function drawNow(place, { activities }) {
   place.hidden = activities.length === 0;
   const rows = activities.slice(0, SHOWN).map(row);

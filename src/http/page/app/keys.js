@@ -5,7 +5,7 @@ import { knownOverview } from './live.js';
 import { href } from './screen.js';
 import { get, getIfThere } from './session.js';
 
-/** The keys after `g`, and where they lead. @type {Readonly<Record<string, readonly [hash: string, name: string]>>} */
+/** The targets of the keys after `g`. @type {Readonly<Record<string, readonly [hash: string, name: string]>>} */
 const PLACES = {
   o: ['#/', 'Overview'],
   b: ['#/backfills', 'Backfills'],
@@ -17,7 +17,7 @@ const PLACES = {
 /** How long `g` waits for the next key. */
 const WAIT_MS = 1500;
 
-/** Shortcuts of the whole page, except where somebody types. @param {HTMLInputElement} finder @param {() => boolean} isSignedIn */
+/** Keyboard shortcuts of the whole page, except in input fields. @param {HTMLInputElement} finder @param {() => boolean} isSignedIn */
 export function listenToKeys(finder, isSignedIn) {
   let since = Number.NEGATIVE_INFINITY;
   addEventListener('keydown', (event) => {
@@ -46,7 +46,7 @@ function showSheet() {
   ]);
 }
 
-/** The field that finds things by their name or id. @param {HTMLFormElement} form @param {HTMLInputElement} finder */
+/** The search field, which finds things by name or id. @param {HTMLFormElement} form @param {HTMLInputElement} finder */
 export function attachFinder(form, finder) {
   const list = html`<datalist id="known"></datalist>`;
   form.append(list);
@@ -67,7 +67,7 @@ export function attachFinder(form, finder) {
   };
 }
 
-/** The address of what a text names, or null. @param {string} text @returns {Promise<string | null>} */
+/** The address of the stream, run, record or link with this name or id, or null. @param {string} text @returns {Promise<string | null>} */
 async function find(text) {
   const stream = streamOf(text, knownOverview());
   if (stream) return stream;
@@ -79,7 +79,7 @@ async function find(text) {
   return null;
 }
 
-/** `main/clicks`, or `clicks` where one source has it. @param {string} text @param {Overview | undefined} overview */
+/** Finds `main/clicks`, or `clicks` if only one source has it. @param {string} text @param {Overview | undefined} overview */
 function streamOf(text, overview) {
   const wanted = text.toLowerCase();
   const found = (overview?.streams ?? []).filter(

@@ -3,11 +3,11 @@ import { currentSession, get } from './session.js';
 
 /** @typedef {Topic | 'overview' | 'everything'} Update */
 
-const AGAIN_MS = 2000;
+const RETRY_MS = 2000;
 
 /**
- * Live updates. The browser reconnects by itself while the server is down; when it gives up (a proxy answered, or we are not
- * signed in any more), the session is checked and the connection opened again.
+ * Live updates. The browser reconnects automatically while the server is down. When it gives up (a proxy answered, or the session has
+ * ended), this checks the session and opens the connection again.
  * @param {{
  *   onOverview(overview: Overview): void,
  *   onReadiness(readiness: Readiness): void,
@@ -15,10 +15,10 @@ const AGAIN_MS = 2000;
  *   onState(state: 'live' | 'waiting'): void,
  *   onSignedOut(): void,
  * }} listener
- * @returns {() => void} Ends it.
+ * @returns {() => void} Closes the connection.
  */
 export function listen({ onOverview, onReadiness, onUpdates, onState, onSignedOut }) {
-  let [wasAway, ended] = [false, false];
+  let [wasDisconnected, ended] = [false, false];
   let close = () => {};
 
   function connect() {
@@ -35,26 +35,26 @@ export function listen({ onOverview, onReadiness, onUpdates, onState, onSignedOu
     on('reset', () => onUpdates(['everything']));
     source.onopen = () => {
       onState('live');
-      if (wasAway) onUpdates(['everything']);
-      wasAway = false;
+      if (wasDisconnected) onUpdates(['everything']);
+      wasDisconnected = false;
     };
     source.onerror = () => {
       if (ended) return;
-      wasAway = true;
+      wasDisconnected = true;
       onState('waiting');
-      if (source.readyState === EventSource.CLOSED) setTimeout(askAgain, AGAIN_MS);
+      if (source.readyState === EventSource.CLOSED) setTimeout(reconnect, RETRY_MS);
     };
   }
 
-  async function askAgain() {
+  async function reconnect() {
     if (ended) return;
     try {
       const { signedIn } = await currentSession({ refresh: true });
       if (signedIn) connect();
       else onSignedOut();
     } catch {
-      // Recovery: still down. It is tried again until it answers.
-      setTimeout(askAgain, AGAIN_MS);
+      // Recovery: the server is still down; retries until it answers.
+      setTimeout(reconnect, RETRY_MS);
     }
   }
 
@@ -81,7 +81,7 @@ export function forgetOverview() {
 export const knownOverview = () => kept?.overview;
 
 /**
- * The overview with present ages: the server sends it only on changes, while ages keep growing.
+ * The overview with current ages: the server sends it only on changes, while ages keep growing.
  * @param {AbortSignal} [signal]
  * @returns {Promise<() => Overview>}
  */
@@ -100,7 +100,6 @@ const aged = (overview, seconds) => ({
   })),
 });
 
-/** The names of the server's sources. */
 export async function sourceNames() {
   const overview = (await latestOverview())();
   return [...new Set(overview.streams.map(({ source }) => source))];

@@ -3,7 +3,7 @@ import { html, morphChildren } from '../parts/dom.js';
 import { tailOf } from './session.js';
 
 /**
- * A view: from an address to data, and from data to nodes.
+ * A view loads data for an address, and draws nodes from the data.
  * @typedef {{
  *   title(address: Address): string,
  *   updates: readonly Update[],
@@ -12,7 +12,7 @@ import { tailOf } from './session.js';
  * }} View
  */
 
-/** Updates come in bursts, and one reload is enough for all of them. */
+/** Updates come in bursts; one reload is enough for each burst. */
 const SETTLE_MS = 400;
 /** A stream's lag grows without any update from the server. */
 const REDRAW_MS = 10_000;
@@ -25,13 +25,13 @@ const REDRAW_MS = 10_000;
 export function createScreen(main, { onLoaded, onFault }) {
   /** @type {{ view: View, address: Address, data: unknown } | undefined} */
   let shown;
-  /** The last requested view, loading or shown. An update must not bring back a view that was left. @type {{ view: View, address: Address } | undefined} */
+  /** The last requested view. An update must not bring back a view that was left. @type {{ view: View, address: Address } | undefined} */
   let wanted;
   let loading = new AbortController();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let soon;
   let isLoading = false;
-  /** An update came while another load was under way. */
+  /** Whether an update arrived during a load, or while the page was hidden. */
   let isStale = false;
 
   function draw() {
@@ -102,7 +102,7 @@ export function createScreen(main, { onLoaded, onFault }) {
         wanted && (updates.includes('everything') || wanted.view.updates.some((each) => updates.includes(each)));
       if (isOurs) soon ??= setTimeout(refresh, SETTLE_MS);
     },
-    /** Replaces everything shown, as it is only for those who are signed in. @param {Node[]} nodes */
+    /** Replaces everything shown, because it is only for users who are signed in. @param {Node[]} nodes */
     replace(nodes) {
       loading.abort();
       clearTimeout(soon);
@@ -117,7 +117,7 @@ export function createScreen(main, { onLoaded, onFault }) {
 }
 
 /**
- * Everything a view shows is in its address, so it can be bookmarked, shared, and left with the back button.
+ * The address contains the whole state of a view, so it can be bookmarked, shared, and left with the back button.
  * `#/stream/main/clicks?zoom=year` is the view `stream`, the parts `main` and `clicks`, and a query.
  * @typedef {{ view: string, parts: string[], query: Record<string, string> }} Address
  */
@@ -131,14 +131,14 @@ export function parseAddress(hash) {
 
 /**
  * @param {readonly (string | number)[]} path
- * @param {Record<string, string | number | null | undefined>} [query] What is empty is left out.
+ * @param {Record<string, string | number | null | undefined>} [query] Empty values are omitted.
  */
 export const href = (path, query = {}) => `#/${path.map(encodeURIComponent).join('/')}${tailOf(query)}`;
 
 /** The same view with another query. @param {Address} address @param {Record<string, string | number | null>} changes */
 export const here = ({ view, parts, query }, changes) => href([view, ...parts], { ...query, ...changes });
 
-/** A malformed percent escape is taken as it is. @param {string} text */
+/** Decodes percent escapes, but returns malformed text unchanged. @param {string} text */
 function decoded(text) {
   try {
     return decodeURIComponent(text);

@@ -1,7 +1,7 @@
 /** @import { ApiError, Session } from '../../api-types.ts' */
 import { html } from '../parts/dom.js';
 
-/** An error answer of the server; see ApiError for the meaning of `status`. */
+/** An error response of the server; see ApiError for the meaning of `status`. */
 export class Refused extends Error {
   /** @param {ApiError['error']} error */
   constructor({ status, message, kept, next }) {
@@ -32,7 +32,7 @@ export async function signOut() {
   session = undefined;
 }
 
-/** A query with its question mark; what is empty is left out. @param {Record<string, string | number | null | undefined>} query */
+/** A query with its question mark; empty values are omitted. @param {Record<string, string | number | null | undefined>} query */
 export function tailOf(query) {
   const set = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
   return set.length > 0 ? `?${new URLSearchParams(set.map(([name, value]) => [name, String(value)]))}` : '';
@@ -40,7 +40,7 @@ export function tailOf(query) {
 
 /**
  * @param {string} path
- * @param {Record<string, string | number | null | undefined>} [query] What is not set is left to the server.
+ * @param {Record<string, string | number | null | undefined>} [query] The server has defaults for values that are not set.
  * @param {AbortSignal} [signal]
  * @returns {Promise<any>}
  */
@@ -48,7 +48,7 @@ export function get(path, query = {}, signal) {
   return send('GET', `${path}${tailOf(query)}`, undefined, signal);
 }
 
-/** Null if there is no such thing. @param {string} path @param {AbortSignal} [signal] */
+/** Like `get`, but null if the server has no such item. @param {string} path @param {AbortSignal} [signal] */
 export const getIfThere = (path, signal) =>
   get(path, {}, signal).catch((error) => {
     if (error instanceof Refused && [400, 404].includes(error.status)) return null;
@@ -101,7 +101,7 @@ async function send(method, path, body, signal) {
     throw signal?.aborted ? error : new Unreachable('the server does not answer', { cause: error });
   });
   if (response.status === 204) return undefined;
-  const answer = await response.json().catch(() => null); // Not JSON, perhaps a proxy's page: the status must do.
+  const answer = await response.json().catch(() => null); // Not JSON, such as a proxy's page: only the status is used.
   if (response.ok && answer !== null) return answer;
   const { status } = response;
   throw new Refused({ status, message: `the server answered ${status}`, kept: null, next: null, ...answer?.error });
@@ -117,7 +117,7 @@ export function loginForm(onSignedIn) {
       await signIn(input.value);
       onSignedIn();
     } catch (error) {
-      // Recovery: the reason is shown, and the token can be typed again.
+      // Recovery: the reason is shown, and the user can enter the token again.
       fault.textContent = /** @type {Error} */ (error).message;
       input.select();
     }

@@ -5,8 +5,8 @@ import { html } from './dom.js';
 const SECONDS = 6;
 
 /**
- * Runs an action; a notice, which screen readers announce, says so at once and becomes the result.
- * @param {string} done What to say when it went well.
+ * Runs an action and shows a notice, which screen readers announce: first that it is working, then the result.
+ * @param {string} done The text after success.
  * @param {() => Promise<unknown>} act
  */
 export async function announce(done, act) {
@@ -25,12 +25,12 @@ export async function announce(done, act) {
 }
 
 /**
- * A button for a change. It is disabled from the click to the end of its work; a live update must not bring it back in between, so the
- * page leaves it alone until then.
+ * A button for a change. It is disabled from the click to the end of its work. `data-keep` keeps live updates from enabling it
+ * earlier.
  * @param {{
  *   name: string, done: string, act(): Promise<unknown>,
  *   label?: string, kind?: string, key?: string, question?: Question | false,
- * }} action `question`: what is asked before.
+ * }} action `question`: asked before the action.
  */
 export const actionButton = ({ name, done, act, label, kind = 'quiet', key = name, question }) => {
   /** @param {{ currentTarget: HTMLButtonElement }} event */
@@ -67,8 +67,8 @@ export function showDialog(title, content) {
 /** @typedef {{ title: string, consequence: string, yes: string, name?: string }} Question */
 
 /**
- * Asks before something that cannot be undone. Escape, and anything but an explicit yes, is no. The name of what is erased is typed
- * again, so that nobody erases by a slip.
+ * Asks before an irreversible change. Anything but an explicit yes, such as Escape, means no. The user types the name of what is erased,
+ * so that nobody erases it by accident.
  * @param {Question} question
  */
 async function confirmed({ title, consequence, yes, name }) {
@@ -103,8 +103,8 @@ export const syncNow = ({ source, stream }, kind = 'main') =>
 
 /** @type {Readonly<Record<BackfillAction, { name: string, done: string }>>} */
 const ACTIONS = {
-  pause: { name: 'Pause', done: 'is paused; what is being read is finished first' },
-  resume: { name: 'Resume', done: 'goes on' },
+  pause: { name: 'Pause', done: 'is paused; the current page is finished first' },
+  resume: { name: 'Resume', done: 'is resumed' },
   cancel: { name: 'Cancel', done: 'is cancelled; what it has read stays' },
   retry: { name: 'Retry', done: 'reads its failed windows again' },
 };
@@ -121,16 +121,16 @@ export function backfillButton(action, { id, source, stream }) {
     act: () => post(`/api/backfills/${encodeURIComponent(id)}/${action}`),
     question: action === 'cancel' && {
       title: `Cancel ${what}?`,
-      consequence: 'This cannot be undone. What it has read stays.',
+      consequence: 'This cannot be undone. What it has read is kept.',
       yes: 'Cancel the backfill',
     },
   });
 }
 
 /**
- * What can be done with a record that was set aside.
+ * The actions for a record in quarantine.
  * @param {{ id: number }} record
- * @param {() => void} [onGone] It is in quarantine no more.
+ * @param {() => void} [onGone] Called when the record has left the quarantine.
  */
 export function recordActions({ id }, onGone = () => {}) {
   const path = `/api/quarantine/${encodeURIComponent(id)}`;
@@ -152,7 +152,7 @@ export function recordActions({ id }, onGone = () => {}) {
   };
   const drop = () => remove(path).then(leave);
   return html`<span class="row">
-    ${actionButton({ name: 'Retry', label: `Retry record ${id}`, done: `Record ${id} was written into every sink.`, act: retry })}
+    ${actionButton({ name: 'Retry', label: `Retry record ${id}`, done: `Record ${id} was written to every sink.`, act: retry })}
     ${actionButton({ name: 'Drop', label: `Drop record ${id}`, done: `Record ${id} was dropped.`, act: drop, question })}
   </span>`;
 }

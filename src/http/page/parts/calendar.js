@@ -6,20 +6,20 @@ import { choice, empty } from './elements.js';
 import { counted, DAY_MS, dayOf, monthOf, shortFigure, shortMonth, spokenDay, spokenMonth } from './words.js';
 
 /**
- * @typedef {object} Look What to draw: every day with its state, and with its rows where they are known.
+ * @typedef {object} Model What to draw: every day with its state, and with its rows if they are known.
  * @property {ReadonlyMap<string, DayState>} days
  * @property {ReadonlyMap<string, number | null>} rows
  * @property {string} at The year or month.
- * @property {string | undefined} chosen The day that is open.
+ * @property {string | undefined} chosen The selected day.
  * @property {(at: string) => string} to The address of a day or month.
  *
- * @typedef {object} Kind How days are laid out. Column 1 is the row's name.
+ * @typedef {object} Layout How days are laid out. Column 1 is the row's name.
  * @property {(at: string) => string} label
  * @property {(at: string) => { text: string, column: number }[]} heads The headings of the columns.
  * @property {(at: string) => { row: number, name: string, column: number }} place
- * @property {[across: number, down: number]} steps How far the arrow keys go, in days or months.
+ * @property {[across: number, down: number]} steps How far the arrow keys move, in days or months.
  *
- * @typedef {keyof typeof KINDS} Zoom
+ * @typedef {keyof typeof LAYOUTS} Zoom
  */
 
 const WEEK = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
@@ -34,12 +34,11 @@ const weekdayOf = (day) => (new Date(day).getUTCDay() + 6) % 7;
 /** The number of a day's week since a first day, where that week is 0. @param {string} day @param {string} first */
 const weekOf = (day, first) => Math.floor(((Date.parse(day) - Date.parse(first)) / DAY_MS + weekdayOf(first)) / 7);
 
-/** Each draws at most a year's cells. */
-const KINDS = {
-  /** Weeks from left to right, weekdays from top to bottom. @type {Kind} */
+const LAYOUTS = {
+  /** Weeks from left to right, weekdays from top to bottom. @type {Layout} */
   year: {
     label: (at) => `Days of ${at}`,
-    // Each month stands above the week that it starts in.
+    // Each month is above the week in which it starts.
     heads: (at) =>
       MONTHS.map((month) => ({
         text: shortMonth(month),
@@ -51,7 +50,7 @@ const KINDS = {
     },
     steps: [7, 1],
   },
-  /** A page of a calendar. @type {Kind} */
+  /** A page of a calendar. @type {Layout} */
   month: {
     label: (at) => `Days of ${spokenMonth(at)}`,
     heads: () => WEEK.map((text, i) => ({ text, column: i + 2 })),
@@ -61,7 +60,7 @@ const KINDS = {
     },
     steps: [1, 7],
   },
-  /** A year to a row, with a cell for each month. @type {Kind} */
+  /** One row per year, one cell per month. @type {Layout} */
   all: {
     label: () => 'All months',
     heads: () => MONTHS.map((month, i) => ({ text: shortMonth(month), column: i + 2 })),
@@ -73,30 +72,29 @@ const KINDS = {
 /**
  * A grid that arrow keys move through; it is a single tab stop, however many days there are.
  * @param {Zoom} zoom
- * @param {Look} look
+ * @param {Model} model
  */
-function dayGrid(zoom, look) {
-  const { label, heads, place, steps } = KINDS[zoom];
-  const cells = cellsOf(zoom, look);
+function dayGrid(zoom, model) {
+  const { label, heads, place, steps } = LAYOUTS[zoom];
+  const cells = cellsOf(zoom, model);
   const most = cells.reduce((n, { rows }) => Math.max(n, rows ?? 0), 1);
-  const chosen = zoom === 'all' ? look.chosen?.slice(0, 7) : look.chosen;
+  const chosen = zoom === 'all' ? model.chosen?.slice(0, 7) : model.chosen;
   const entry = cells.find(({ at }) => at === chosen) ?? cells.at(-1);
   /** @type {{ name: string, cells: HTMLElement[] }[]} */
-  const lines = [];
+  const rows = [];
   for (const cell of cells) {
     const { row, name, column } = place(cell.at);
-    const line = lines[row] ?? { name, cells: [] };
-    line.cells.push(cellButton(cell, { column, most, isChosen: cell.at === chosen, isEntry: cell === entry }));
-    lines[row] = line;
+    rows[row] ??= { name, cells: [] };
+    rows[row].cells.push(cellButton(cell, { column, most, isChosen: cell.at === chosen, isEntry: cell === entry }));
   }
-  return html`<div class="days ${zoom}" role="grid" aria-label=${label(look.at)} onkeydown=${walk(zoom, steps)}>
+  return html`<div class="days ${zoom}" role="grid" aria-label=${label(model.at)} onkeydown=${walk(zoom, steps)}>
     <div class="days-row" role="row" data-key="heads">
-      ${heads(look.at).map(
+      ${heads(model.at).map(
         ({ text, column }) =>
           html`<span class="days-name" role="columnheader" vars=${{ '--column': column }}>${text}</span>`,
       )}
     </div>
-    ${lines.filter(Boolean).map(
+    ${rows.filter(Boolean).map(
       ({ name, cells }) =>
         html`<div class="days-row" role="row" data-key=${name}>
             <span class="days-name" role="rowheader">${name}</span>${cells}
@@ -105,17 +103,17 @@ function dayGrid(zoom, look) {
   </div>`;
 }
 
-/** @typedef {{ at: string, state: DayState, label: string, to: string, text: string, rows: number | null }} Cell `rows`: null where they are not known. */
+/** @typedef {{ at: string, state: DayState, label: string, to: string, text: string, rows: number | null }} Cell `rows`: null if unknown. */
 
-/** The days or months that are shown, in order. @param {Zoom} zoom @param {Look} look @returns {Cell[]} */
-function cellsOf(zoom, look) {
+/** The days or months that are shown, in order. @param {Zoom} zoom @param {Model} model @returns {Cell[]} */
+function cellsOf(zoom, model) {
   /** @type {Map<string, { states: DayState[], rows: number | null }>} */
   const units = new Map();
-  for (const [day, state] of look.days) {
-    if (zoom !== 'all' && !day.startsWith(look.at)) continue;
+  for (const [day, state] of model.days) {
+    if (zoom !== 'all' && !day.startsWith(model.at)) continue;
     const at = zoom === 'all' ? monthOf(day) : day;
     const unit = units.get(at) ?? { states: [], rows: 0 };
-    const rows = look.rows.get(day) ?? (!look.rows.has(day) && state === 'certified' ? 0 : null);
+    const rows = model.rows.get(day) ?? (!model.rows.has(day) && state === 'certified' ? 0 : null);
     unit.states.push(state);
     unit.rows = rows === null || unit.rows === null ? null : unit.rows + rows;
     units.set(at, unit);
@@ -125,17 +123,17 @@ function cellsOf(zoom, look) {
     const what =
       zoom === 'all' ? `${shortMonth(at)} ${at.slice(0, 4)}: ${tallyOf(states)}` : `${spokenDay(at)}: ${state}`;
     const label = `${what}${rows === null ? '' : `, ${counted(rows, 'row')}`}`;
-    return { at, state, rows, label, to: look.to(at), text: zoom === 'month' ? String(Number(at.slice(8))) : '' };
+    return { at, state, rows, label, to: model.to(at), text: zoom === 'month' ? String(Number(at.slice(8))) : '' };
   });
 }
 
 /**
  * @param {Cell} cell
- * @param {{ column: number, most: number, isChosen: boolean, isEntry: boolean }} place `most`: the rows of the fullest cell.
+ * @param {{ column: number, most: number, isChosen: boolean, isEntry: boolean }} place `most`: the rows of the largest cell.
  */
 function cellButton({ at, state, label, to, text, rows }, { column, most, isChosen, isEntry }) {
   const onclick = () => location.assign(to);
-  // By the root, so that one busy day does not make all others look empty.
+  // The square root keeps one busy day from making all others look empty.
   const vars = { '--column': column, '--share': rows === null ? '1' : Math.sqrt(rows / most).toFixed(2) };
   return html`<button type="button" role="gridcell" class="state ${state}" data-key=${at} aria-label=${label}
     aria-selected=${String(isChosen)} title=${label} tabindex=${isEntry ? 0 : -1} vars=${vars} onclick=${onclick}>
@@ -143,7 +141,7 @@ function cellButton({ at, state, label, to, text, rows }, { column, most, isChos
   </button>`;
 }
 
-/** @param {Zoom} zoom @param {Kind['steps']} steps */
+/** @param {Zoom} zoom @param {Layout['steps']} steps */
 const walk =
   (zoom, [across, down]) =>
   (/** @type {KeyboardEvent} */ event) => {
@@ -157,13 +155,13 @@ const walk =
     if (cell instanceof HTMLElement) cell.focus();
   };
 
-/** From best to worst: a span of days has the worst state in it. @type {Readonly<Record<DayState, string>>} */
+/** From best to worst: a month has the worst state of its days. @type {Readonly<Record<DayState, string>>} */
 const STATE_WORDS = {
   certified: 'proven complete',
   open: 'not reached yet',
   quarantined: 'complete, but records were set aside',
   uncertified: 'read, not proven',
-  gap: 'never read, though later days were',
+  gap: 'never read, although later days were',
 };
 
 const ORDER = /** @type {DayState[]} */ (Object.keys(STATE_WORDS));
@@ -189,10 +187,10 @@ const tallyOf = (states) =>
     .map((each) => each.join(' '))
     .join(', ');
 
-/** A bar of days, with one element for each run of equal days: years of a healthy stream are one element. */
-/** @param {readonly DayRun[]} runs @param {number} days How many the strip is wide; a younger feed leaves room at its left. */
+/** A bar with one element for each run of equal days, so that years of a healthy stream are one element. */
+/** @param {readonly DayRun[]} runs @param {number} days The width of the strip in days; a younger feed leaves space at its left. */
 export function strip(runs, days) {
-  // Days that were never requested lie between a backfill and the beginning, so positions come from dates, not from counting.
+  // Positions come from dates, not from counts: days between a backfill and the beginning may be missing.
   let at = Date.parse(runs.at(-1)?.date ?? '') + ((runs.at(-1)?.count ?? 0) - days) * DAY_MS;
   const parts = runs.flatMap(({ date, count, state }) => {
     const before = Math.round((Date.parse(date) - at) / DAY_MS);
@@ -206,7 +204,7 @@ export function strip(runs, days) {
   return html`<span class="strip" role="img" aria-label="Coverage by days: ${said}">${parts}</span>`;
 }
 
-/** @param {string} [more] What else the colour of a day says. */
+/** @param {string} [more] An additional line. */
 export const legend = (more) =>
   html`<ul class="legend">
     ${Object.entries(STATE_WORDS).map(
@@ -219,7 +217,7 @@ export const legend = (more) =>
 const SHORT_HISTORY_MS = 62 * DAY_MS;
 
 /**
- * The days of a feed: a month, a year or everything, by the address (`zoom`, `at`, `day`).
+ * The days of a feed: a month, a year or everything, depending on the address (`zoom`, `at`, `day`).
  * @param {FeedCoverage} feed
  * @param {Address} address
  */
@@ -227,26 +225,26 @@ export function timeline(feed, address) {
   const days = daysOf(feed);
   const known = [...days.keys()];
   const [first, last] = [known[0], known.at(-1)];
-  if (!first || !last) return empty('Nothing was read yet.');
+  if (!first || !last) return empty('Nothing has been read yet.');
   const zoom = zoomOf(address.query.zoom, first, last);
   const asked = address.query.at ?? address.query.day ?? last;
   const at = zoom === 'year' ? asked.slice(0, 4) : inMonth(asked.slice(0, 7), last);
   const name = { all: 'All years', year: at, month: zoom === 'month' ? spokenMonth(at) : '' }[zoom];
-  const look = {
+  const model = {
     days,
     rows: new Map(feed.rows.map((day) => [day.date, day.rows])),
     at,
     chosen: address.query.day,
     /** @param {string} at A day, or a month. */
-    to: (at) => here(address, zoom === 'all' ? { zoom: 'month', at, day: null } : { zoom, at: look.at, day: at }),
+    to: (at) => here(address, zoom === 'all' ? { zoom: 'month', at, day: null } : { zoom, at: model.at, day: at }),
   };
   return html`<div class="timeline">
     <div class="panel-head">
       <div class="row">${zoom !== 'all' && pager(zoom, at, [first, last], address)}<h3>${name}</h3></div>
       ${choice('Zoom', address, 'zoom', zoom, { month: 'Month', year: 'Year', all: 'All' })}
     </div>
-    ${dayGrid(zoom, look)}
-    ${legend('The stronger, the more rows.')}
+    ${dayGrid(zoom, model)}
+    ${legend('Stronger colours mean more rows.')}
   </div>`;
 }
 

@@ -6,10 +6,10 @@ import { table } from './tables.js';
 import { DAY_MS, dayOf, figure, minute, shortFigure, zoneName } from './words.js';
 
 /**
- * A stacked bar chart over time; the only user of uPlot. It draws what its attribute `model` says, so that a view can be drawn again without
- * losing the chart, its zoom or its tooltip.
- * @typedef {{ name: string, kind: string }} Layer A kind of bar; its colour is that of the swatch of that class.
- * @typedef {{ at: string, values: number[] | null, mark?: number }} Slot A stretch of time; without values nothing is known of it.
+ * A stacked bar chart over time; the only user of uPlot. It draws its attribute `model`, so that a view can be redrawn without losing the
+ * chart, its zoom or its tooltip.
+ * @typedef {{ name: string, kind: string }} Layer A kind of bar; it has the colour of the swatch of that class.
+ * @typedef {{ at: string, values: number[] | null, mark?: number }} Slot An interval; `values` is null without data.
  * @typedef {{ layers: Layer[], slots: Slot[], stepMs: number, top?: number, mark?: string }} Model
  */
 
@@ -135,7 +135,7 @@ class TimeChart extends HTMLElement {
     };
   }
 
-  /** As the style sheet has it, in the light and in the dark. @param {string} kind */
+  /** The colour in the style sheet, light or dark. @param {string} kind */
   #colour(kind) {
     const swatch = this.parentElement?.querySelector(`.swatch.${kind}`);
     return swatch ? getComputedStyle(swatch).backgroundColor : '';
@@ -161,7 +161,7 @@ class TimeChart extends HTMLElement {
 
 customElements.define('time-chart', TimeChart);
 
-/** uPlot draws one series over the other: the whole stack first, its lowest layer last. @param {Model} model @returns {uPlot.AlignedData} */
+/** uPlot draws series over each other: the whole stack first, the lowest layer last. @param {Model} model @returns {uPlot.AlignedData} */
 function dataOf({ layers, slots, mark }) {
   const stacks = layers.map((_, i) =>
     slots.map(({ values }) => values?.slice(0, i + 1).reduce((a, b) => a + b, 0) ?? null),
@@ -177,7 +177,7 @@ function tick(second, incr) {
 }
 
 /**
- * A chart with its legend; screen readers and those who want the numbers get a table below.
+ * A chart with its legend, and a table for screen readers and for people who want the numbers.
  * @param {Model & { label: string, note?: string }} options
  */
 export function bars({ label, note, ...model }) {

@@ -1,13 +1,13 @@
-/** Events that views handle; `morph` moves their handlers to the element that stays. */
+/** Events that views handle; `morph` copies their handlers to the element that stays. */
 const HANDLERS = /** @type {const} */ (['onclick', 'onchange', 'onsubmit', 'onkeydown', 'oninput']);
 
-/** Marks the place of a value; no text of ours has it. */
+/** Marks the place of a value; no template contains it. */
 const HOLE = '\0';
 const TOKEN = /<\/[\w-]+>|<([\w-]+)((?:\s+[^\s=>]+(?:=(?:"[^"]*"|[^\s>]+))?)*)\s*>|[^<]+/g;
 const ATTRIBUTE = /([^\s=]+)(?:=(?:"([^"]*)"|(\S+)))?/g;
 
 /** @typedef {{ tag?: string, attributes: [name: string, value: string][], text: string, isEnd: boolean }} Token */
-/** Each template is taken apart once. @type {WeakMap<TemplateStringsArray, Token[]>} */
+/** Each template is parsed once. @type {WeakMap<TemplateStringsArray, Token[]>} */
 const known = new WeakMap();
 
 /** @param {TemplateStringsArray} strings @returns {Token[]} */
@@ -25,8 +25,8 @@ function tokensOf(strings) {
 }
 
 /**
- * An element, written as HTML. Values become nodes, text, attributes or handlers, and are never parsed as markup; what is null or false is
- * left out. `vars` are CSS variables, set through the object model because the content security policy forbids style attributes.
+ * An element, written as HTML. Values become nodes, text, attributes or handlers, and are never parsed as markup; null and false are
+ * omitted. `vars` are CSS variables, set through the object model because the content security policy forbids style attributes.
  * @param {TemplateStringsArray} strings
  * @param {...unknown} values
  * @returns {any}
@@ -46,7 +46,7 @@ export function html(strings, ...values) {
     } else
       text.split(HOLE).forEach((part, i) => {
         if (i > 0) add(parent, values[next++]);
-        // Lines are broken for those who read the code.
+        // Line breaks in a template only format the code.
         add(parent, part.replace(/^\s*\n\s*|\s*\n\s*$/g, ''));
       });
   }
@@ -70,9 +70,9 @@ function add(parent, child) {
 }
 
 /**
- * Updates the page to match the new drawing and leaves alone what is the same: focus, scroll position, selected
+ * Updates the page to match the new drawing without touching equal nodes, so that focus, scroll position, selected
  * text and opened details survive a live update. Children with a `data-key` are matched wherever they moved to; an element
- * with `data-keep` is left alone.
+ * with `data-keep` is never changed.
  * @param {Element} parent
  * @param {unknown[]} drawn
  */

@@ -4,7 +4,7 @@ import { html } from './dom.js';
 import { daysAgo, duration } from './words.js';
 
 /**
- * A badge, only if something is wrong. The sign is for those who do not see the colour.
+ * A badge marks a problem. Its sign is for people who do not see the colour.
  * @param {string} text
  * @param {'warn' | 'bad'} [weight]
  */
@@ -18,10 +18,10 @@ export const aside = (text) => html`<span class="muted small">${text}</span>`;
 export const empty = (text) => html`<p class="empty">${text}</p>`;
 
 /**
- * A section with its heading, and what stands beside that.
+ * A section with its heading, and with `side` next to the heading.
  * @param {string} title
  * @param {unknown} content
- * @param {{ side?: unknown, key?: string, label?: string, kind?: string }} [options] The key keeps it apart from its neighbours.
+ * @param {{ side?: unknown, key?: string, label?: string, kind?: string }} [options] `key` distinguishes it from its siblings.
  */
 export const panel = (title, content, { side, key, label = title, kind = '' } = {}) =>
   html`<section class="panel ${kind}" aria-label=${label} data-key=${key}>
@@ -29,12 +29,12 @@ export const panel = (title, content, { side, key, label = title, kind = '' } = 
     ${content}
   </section>`;
 
-/** What may be long, in a box that scrolls by itself. @param {string} label @param {unknown} content */
+/** Long content in a scrollable box. @param {string} label @param {unknown} content */
 export const scrolled = (label, content) =>
   html`<div class="scroll numbers" tabindex="0" role="region" aria-label=${label}>${content}</div>`;
 
 /**
- * A choice between a few words, as links: it is part of the address.
+ * A choice between a few values, as links, because the choice is part of the address.
  * @param {string} label
  * @param {Address} address
  * @param {string} param
@@ -49,7 +49,7 @@ export const choice = (label, address, param, chosen, options) =>
     )}
   </div>`;
 
-/** Pairs of name and value; pairs without a value are left out. @param {[string, unknown][]} pairs */
+/** Pairs of name and value; pairs without a value are omitted. @param {[string, unknown][]} pairs */
 export const facts = (pairs) =>
   html`<dl class="facts">
     ${pairs
@@ -79,7 +79,7 @@ export const selectField = (id, label, options, { chosen = '', onchange } = {}) 
   return field(id, label, html`<select id=${id} name=${id} onchange=${onchange}>${each}</select>`);
 };
 
-/** What is chosen if nothing is. @param {readonly string[]} names @returns {[value: string, name: string][]} */
+/** The names as options, after `all`, the default. @param {readonly string[]} names @returns {[value: string, name: string][]} */
 export const orAll = (names) => [['', 'all'], ...names.map((name) => /** @type {[string, string]} */ ([name, name]))];
 
 /**

@@ -6,10 +6,10 @@ import { html } from './dom.js';
 import { choice, empty, panel } from './elements.js';
 import { counted, DAY_MS, figure, STREAMS } from './words.js';
 
-/** How far back: arrivals by the hour for as long as hours can be told apart. */
+/** How far back the chart goes. Up to a week, arrivals are counted by the hour. */
 const SPANS = { days: '48 hours', week: '7 days', month: '30 days', year: '1 year' };
 const DAYS = { days: 2, week: 7, month: 30, year: 365 };
-/** By event time there are days alone, and two of them are no chart. */
+/** By event time there are only days, and two of them make no chart. */
 const { days: _, ...LONG_SPANS } = SPANS;
 
 /** @typedef {{ by: 'event', rows: EventRows } | { by: 'arrival', rows: Rows }} RowsFound */
@@ -34,10 +34,10 @@ export async function loadRows(of, query, signal) {
 }
 
 /**
- * Rows by the time of their events, or by when they came.
+ * A chart of rows by the time of their events, or by their arrival.
  * @param {RowsFound} found
  * @param {Address} address
- * @param {boolean} isFirstSync Runs count their new rows at their end, and a first sync takes long.
+ * @param {boolean} isFirstSync A run counts its new rows when it ends, and a first sync takes long.
  */
 export function rowsChart({ by, rows }, address, isFirstSync) {
   const { span } = asked(address.query);
@@ -63,15 +63,15 @@ export function rowsChart({ by, rows }, address, isFirstSync) {
   const total = sum(points);
   const first = points.reduce((n, point) => n + point.first, 0);
   const where = `the last ${SPANS[span]}`;
-  // Apart: it brings a hundred times the rows of a day, and would flatten all other bars.
-  const note = first > 0 && `First syncs brought ${counted(first, 'further row')}, which are not drawn.`;
+  // Not drawn: a first sync adds a hundred times the rows of a day, which would flatten all other bars.
+  const note = first > 0 && `First syncs added ${counted(first, 'more row')}, which the chart omits.`;
   const choices = html`<div class="row">
     ${choice('Rows by', address, 'by', by, { event: 'Event time', arrival: 'Arrival' })}
     ${choice('How far back', address, 'span', span, by === 'arrival' ? SPANS : LONG_SPANS)}
   </div>`;
   const nothing =
     isFirstSync && by === 'arrival'
-      ? 'The first sync counts its rows when it has ended; by event time they are shown as they come.'
+      ? 'The first sync counts its rows when it ends; by event time they are shown as they arrive.'
       : `No ${by === 'event' ? 'rows' : 'new rows'} in ${where}. ${note || ''}`;
   const chart = () =>
     bars({

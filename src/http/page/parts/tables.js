@@ -5,19 +5,19 @@ import { aside, badge, empty } from './elements.js';
 import { duration, figure, fromNow, since, time } from './words.js';
 
 /**
- * Where a cell stands and how wide it is are words of its kind: `lead`, `fit`, `wide`, `right`, `line`.
+ * `kind` has words for the position and width of its cells: `lead`, `fit`, `wide`, `right`, `line`.
  * @template R
  * @typedef {readonly [name: string, kind: string, cell: (row: R) => unknown]} Column
  */
 
 /**
- * A table; at phone width each row is a card with labelled figures. Roles are explicit, because a row that is not laid out
- * as a row is not announced as one by screen readers.
+ * A table; at phone width each row is a card with labelled figures. Roles are explicit, because screen readers do not announce a row
+ * that is not laid out as a row.
  * @template R
  * @param {string} label
  * @param {readonly R[]} rows
  * @param {readonly Column<R>[]} columns
- * @param {{ keyOf?: (row: R) => string | number, kind?: string, nothing?: unknown }} [options] `nothing`: what to say without rows.
+ * @param {{ keyOf?: (row: R) => string | number, kind?: string, nothing?: unknown }} [options] `nothing`: the text if there are no rows.
  */
 export const table = (label, rows, columns, { keyOf = idOf, kind = '', nothing } = {}) =>
   rows.length === 0 && nothing
@@ -56,7 +56,7 @@ export const streamLink = (of) => html`<a href=${href(['stream', of.source, of.s
 /** @param {string} id @param {unknown} [text] */
 export const runLink = (id, text = id) => html`<a href=${href(['run', id])}>${text}</a>`;
 
-/** @param {readonly RunRow[]} runs @param {{ isOneStream?: boolean }} [options] Whose they are goes without saying. */
+/** @param {readonly RunRow[]} runs @param {{ isOneStream?: boolean }} [options] `isOneStream`: without the column `Stream`. */
 export const runsTable = (runs, { isOneStream = false } = {}) =>
   table(
     'Runs',
@@ -75,14 +75,14 @@ export const runsTable = (runs, { isOneStream = false } = {}) =>
     { kind: 'dense', nothing: 'No run yet.' },
   );
 
-/** Of a run that goes on, what is not counted yet is not known to be zero. @param {RunRow} run @param {number} n */
+/** A figure of a run. While the run is in progress, 0 means "not counted yet" and is not shown. @param {RunRow} run @param {number} n */
 export const ended = ({ state }, n) => (state !== 'running' || n > 0) && figure(n);
 
 /** `done` is the normal case and needs no badge. @param {RunRow['state']} state */
 const stateBadge = (state) =>
   !['done', 'running'].includes(state) && badge(state, state === 'interrupted' ? 'warn' : 'bad');
 
-/** When a stream was last read, and whether that went wrong. @param {StreamOverview} stream */
+/** When a stream was last read, and whether that failed. @param {StreamOverview} stream */
 export const lastRunCell = ({ lastRun }) =>
   lastRun &&
   html`<span class="row">

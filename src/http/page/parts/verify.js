@@ -19,7 +19,7 @@ export const rangePanel = (of, verification) =>
     key: 'range',
   });
 
-/** Not redrawn by live updates, so that they do not discard what somebody is typing. @param {Of} of */
+/** Live updates do not redraw this form, so that they do not discard what somebody is typing. @param {Of} of */
 function rangeForm({ source, stream }) {
   const form = html`<form data-keep data-key="range ${source}/${stream}" id="range">
     <div class="fields">
@@ -60,7 +60,7 @@ function comparison(of, verification) {
       <b>${range(from, to)}</b>
       ${outcome(verification, report)}
       ${finishedAt && aside(fromNow(finishedAt))}
-      ${isRunning && actionButton({ name: 'Cancel', done: 'The verification ends.', act: cancel })}
+      ${isRunning && actionButton({ name: 'Cancel', done: 'The verification is being cancelled.', act: cancel })}
       ${
         isRepairable(verification, report) &&
         actionButton({ name: 'Repair', done: `${nameOf(of)} is being repaired.`, act: repair })
@@ -79,29 +79,29 @@ function outcome({ state, progress, repair }, report) {
   if (!report || report.sinks.length === 0) return badge('failed');
   const { events, sinks, notComparable } = report.repaired ?? report;
   const all = counted(events, 'event');
-  if (sinks.some(isOff)) return badge('not as it should be', 'warn');
-  if (notComparable.length > 0) return badge(`${all}; not all of it could be compared`, 'warn');
-  return `${all}: ${report.repaired ? 'repaired, and ' : ''}as it should be in ${sinks.map(({ sink }) => sink).join(', ')}`;
+  if (sinks.some(differs)) return badge('differences found', 'warn');
+  if (notComparable.length > 0) return badge(`${all}; not everything could be compared`, 'warn');
+  return `${all}: no differences in ${sinks.map(({ sink }) => sink).join(', ')}${report.repaired ? ' after the repair' : ''}`;
 }
 
-/** The counts of a sink, or of one of its days. @param {{ missing: number, extra: number, different: number }} counts */
-const isOff = ({ missing, extra, different }) => missing + extra + different > 0;
+/** Whether a sink, or one of its days, differs from the service. @param {{ missing: number, extra: number, different: number }} counts */
+const differs = ({ missing, extra, different }) => missing + extra + different > 0;
 
 /** @param {Verification} verification @param {RepairReport | undefined} report */
-const isRepairable = ({ state, repair }, report) => state === 'done' && !repair && report?.sinks.some(isOff);
+const isRepairable = ({ state, repair }, report) => state === 'done' && !repair && report?.sinks.some(differs);
 
 /** A table of differences, or nothing if there are none. @param {VerifyReport} report */
 const differences = ({ sinks }) =>
-  sinks.some(isOff) &&
+  sinks.some(differs) &&
   table(
     'What differs',
-    sinks.filter(isOff),
+    sinks.filter(differs),
     [
       ['Sink', 'lead fit', ({ sink }) => sink],
       ['Missing', 'right fit', ({ missing }) => figure(missing)],
       ['Extra', 'right fit', ({ extra }) => figure(extra)],
       ['Different', 'right fit', ({ different }) => figure(different)],
-      ['Days', 'wide', ({ days }) => days.flatMap((day) => (isOff(day) ? day.day : [])).join(', ')],
+      ['Days', 'wide', ({ days }) => days.flatMap((day) => (differs(day) ? day.day : [])).join(', ')],
     ],
     { keyOf: ({ sink }) => sink, kind: 'dense' },
   );

@@ -2,8 +2,6 @@ import { html } from './dom.js';
 
 export const STREAMS = /** @type {const} */ (['clicks', 'leads', 'sales']);
 
-/** Formatting of numbers, durations and names. */
-
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
@@ -37,7 +35,7 @@ export function duration(seconds) {
 /** Capitalized, for titles. @param {string} word */
 export const titled = (word) => `${word[0]?.toUpperCase() ?? ''}${word.slice(1)}`;
 
-/** Times are UTC, as in the tables, unless the viewer chose the time of this machine; the tooltip shows both. */
+/** Times are UTC, as in the tables, unless the viewer chose local time; the tooltip shows both. */
 
 /** @type {'UTC' | 'local time'} */
 let zone = localStorage.getItem('zone') === 'local' ? 'local time' : 'UTC';
@@ -49,7 +47,7 @@ export function switchZone() {
   localStorage.setItem('zone', zone === 'UTC' ? 'UTC' : 'local');
 }
 
-/** As the clock on the page shows it. @param {string} iso */
+/** In the time zone of the page. @param {string} iso */
 const onClock = (iso) =>
   zone === 'UTC' ? iso : new Date(Date.parse(iso) - new Date(iso).getTimezoneOffset() * 60_000).toISOString();
 
@@ -69,7 +67,7 @@ export const second = (iso) => onClock(iso).slice(0, 19).replace('T', ' ');
 /** Only the day if the time is midnight. @param {string} iso */
 const dayOrMinute = (iso) => (onClock(iso).slice(11, 19) === '00:00:00' ? onClock(iso).slice(0, 10) : minute(iso));
 
-/** A range, as it is printed everywhere. @param {string} from @param {string} to */
+/** A range, in the format used everywhere. @param {string} from @param {string} to */
 export const range = (from, to) => `${dayOrMinute(from)} to ${dayOrMinute(to)} (exclusive)`;
 
 /** `2026-11-15` @param {Date | number | string} at */
@@ -92,7 +90,7 @@ export const shortMonth = (at) => monthName.format(new Date(`${at}-01`));
 
 /**
  * @param {string} iso
- * @param {string} [text] What is shown, where it is not the minute.
+ * @param {string} [text] The text, by default the time to the minute.
  */
 export const time = (iso, text = minute(iso)) =>
   html`<time datetime=${iso} title="${iso.slice(0, 19).replace('T', ' ')} UTC · here ${local.format(new Date(iso))}">${text}</time>`;

@@ -22,7 +22,7 @@ export const backfills = {
   draw: (/** @type {{ found: Backfills, streams: Of[] }} */ { found, streams }, { query }) => [
     opening('Backfills', 'Reads a range of dates. Certified ranges are skipped, and syncs go first.'),
     backfillForm(streams, query),
-    panel('Under way and done', list(found.backfills)),
+    panel('Running and finished', list(found.backfills)),
   ],
 };
 
@@ -42,14 +42,14 @@ const list = (rows) =>
     ],
     {
       nothing: [
-        'No backfill was given to the workers yet. Those of the command line are among the ',
+        'No backfill has been queued yet. Backfills of the command line are listed under ',
         html`<a href=${href(['runs'], { kind: 'backfill' })}>runs</a>`,
         '.',
       ],
     },
   );
 
-/** Of how many, while it reads and somebody asked. @param {Backfill} backfill */
+/** Shows the estimated total while the backfill runs, if it has an estimate. @param {Backfill} backfill */
 const rowsOf = ({ rows, pricedRows, finishedAt }) =>
   pricedRows === null || finishedAt ? figure(rows) : `${figure(rows)} of about ${figure(Math.max(rows, pricedRows))}`;
 
@@ -57,13 +57,13 @@ const rowsOf = ({ rows, pricedRows, finishedAt }) =>
 function progress(backfill) {
   const { progress: share, windows, rowsPerSecond, etaSeconds, message } = backfill;
   const all = windows.queued + windows.running + windows.done + windows.failed;
-  // Read again, all of it may be certified before it has begun.
-  const isTold = !backfill.force || backfill.state === 'done';
+  // With `force`, the whole range may have been certified before the backfill begins.
+  const showsCertified = !backfill.force || backfill.state === 'done';
   return html`<span class="stack">
     <span class="row">
       <b>${percent(share)}</b>
       ${aside(`${figure(windows.done)} of ${counted(all, 'window')}`)}
-      ${isTold && aside(`${percent(backfill.certified)} of the range certified`)}
+      ${showsCertified && aside(`${percent(backfill.certified)} of the range certified`)}
       ${rowsPerSecond !== null && aside(`${counted(rowsPerSecond, 'row')}/s`)}
       ${etaSeconds !== null && aside(`about ${duration(etaSeconds)} left`)}
       ${windows.failed > 0 && badge(`${figure(windows.failed)} failed`)}
@@ -84,10 +84,10 @@ const actions = ({ actions, ...backfill }) =>
   actions.length > 0 && html`<span class="row">${actions.map((action) => backfillButton(action, backfill))}</span>`;
 
 /**
- * First the price, then the start; a changed field needs a new price. The form is not redrawn by live updates, so that they do not
- * discard what somebody is typing.
+ * First shows the price, then a start button; a changed field needs a new price. Live updates do not redraw the form, so that they do
+ * not discard what somebody is typing.
  * @param {readonly Of[]} all
- * @param {Record<string, string>} query What is filled in already.
+ * @param {Record<string, string>} query The initial values.
  */
 function backfillForm(all, { source = '', stream, from, to = dayOf(Date.now()) }) {
   const sources = [...new Set(all.map((of) => of.source))];
@@ -172,13 +172,13 @@ function requestOf(form) {
 const check = (name, text, checked) =>
   html`<label class="check"><input type="checkbox" name=${name} value=${text} checked=${checked}>${text}</label>`;
 
-/** What is known of a stream's price: nothing yet, the price, or why there is none. @typedef {Of & { price?: BackfillPrice, fault?: string }} Asked */
+/** A stream with its price or the error, if its request has ended. @typedef {Of & { price?: BackfillPrice, fault?: string }} Asked */
 
 /** A browser opens six connections to a server; live updates and the rest of the page need theirs. */
 const AT_ONCE = 3;
 
 /**
- * Asks for the price of each stream by itself and shows each as it comes, so that a slow service is no reason to wait for all of them.
+ * Requests the price of each stream separately and shows each when it arrives, so that one slow source does not delay the others.
  * @param {HTMLElement} place
  * @param {BackfillRequest} request
  * @param {readonly Of[]} streams
@@ -196,10 +196,10 @@ async function showPrices(place, request, streams, stop) {
       try {
         one.price = await post('/api/backfills/price', body, stop.signal);
       } catch (error) {
-        // Recovery: the reason stands where the price would; the other streams are asked for all the same.
+        // Recovery: the reason is shown instead of the price; the other streams are still requested.
         if (!stop.signal.aborted) one.fault = /** @type {Error} */ (error).message;
       }
-      // The view was left, so nobody waits for the rest.
+      // The user left the view, so the rest is not needed.
       if (!place.isConnected) stop.abort();
       draw();
     }
@@ -220,8 +220,8 @@ function drawing(asked, stop) {
   return [
     !isOver &&
       html`<div class="row">
-        <p class="muted">Asking the service how much there is: ${share}</p>
-        <button type="button" class="quiet" onclick=${() => stop.abort()}>Stop asking</button>
+        <p class="muted">Estimating: ${share}</p>
+        <button type="button" class="quiet" onclick=${() => stop.abort()}>Stop estimating</button>
       </div>`,
     stop.signal.aborted && html`<p>Stopped: ${share} estimated.</p>`,
     ...faults.map((fault) => html`<p class="trouble">${fault}</p>`),
@@ -229,7 +229,7 @@ function drawing(asked, stop) {
   ].filter((node) => node instanceof Node);
 }
 
-/** What it will cost: requests and rows for each stream, time for each source. @param {readonly Asked[]} asked @param {readonly BackfillPrice[]} prices */
+/** The cost: requests and rows by stream, time by source. @param {readonly Asked[]} asked @param {readonly BackfillPrice[]} prices */
 const priceOf = (asked, prices) => [
   doubtList(prices.flatMap(({ warnings }) => warnings)),
   table(

@@ -7,14 +7,14 @@ import { aside, badge, choice, empty, opening, panel } from '../parts/elements.j
 import { counted, duration, figure, percent } from '../parts/words.js';
 
 const SPANS = { hour: '1 hour', day: '24 hours', week: '7 days' };
-/** The minutes of the range, and of a bar: about a hundred bars each. */
+/** The minutes of the range and of one bar: about a hundred bars each. */
 const SCALES = { hour: [60, 1], day: [1440, 15], week: [10_080, 120] };
 const LANES = /** @type {const} */ (['fresh', 'repair', 'backfill']);
 
 /** @param {string | undefined} name */
 const spanOf = (name) => (name === 'hour' || name === 'week' ? name : 'day');
 
-/** What the plan grants, and how much was used. @type {View} */
+/** The request budget of each key, and its use. @type {View} */
 export const budget = {
   title: () => 'Budget',
   updates: ['budget'],
@@ -25,7 +25,7 @@ export const budget = {
   draw(/** @type {Budget} */ found, address) {
     const span = spanOf(address.query.span);
     return [
-      opening('Budget', 'Requests to the service, by what they were for, as a share of what the plan grants.'),
+      opening('Budget', 'Requests to the service by purpose, as a share of the budget of the plan.'),
       choice('How far back', address, 'span', span, SPANS),
       found.keys.length === 0 && empty('No key has been used yet.'),
       ...found.keys.map((key) => keyPanel(key, found)),
@@ -35,7 +35,7 @@ export const budget = {
 
 /** @param {KeyBudget} key @param {Budget} budget */
 function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes, step }) {
-  const name = sources.length === 0 ? 'A key that the config no longer has' : sources.join(', ');
+  const name = sources.length === 0 ? 'A key that is no longer in the config' : sources.join(', ');
   const allowed = perSecond * step * 60;
   const slots = slotsOf({
     from: new Date(Date.parse(now) - minutes * 60_000).toISOString(),
@@ -48,16 +48,16 @@ function keyPanel({ sources, perSecond, pausedSeconds, points }, { now, minutes,
       mark: found.reduce((sum, { tooManyRequests }) => sum + tooManyRequests, 0),
     }),
   });
-  // A budget that is hardly used gets a smaller scale, or there would be nothing to see.
+  // A budget that is hardly used gets a smaller scale, or its bars would be invisible.
   const most = Math.max(1, ...slots.map(({ values }) => values?.reduce((a, b) => a + b, 0) ?? 0));
   const top = most * 4 < allowed ? Math.ceil(most * 1.25) : allowed;
   const requests = points.reduce((sum, point) => sum + point.requests, 0);
   const refused = points.reduce((sum, { tooManyRequests }) => sum + tooManyRequests, 0);
   const share = requests / (perSecond * minutes * 60);
-  const said = `${counted(requests, 'request')}, ${percent(share)} of what ${figure(perSecond)} a second allow`;
+  const said = `${counted(requests, 'request')}, ${percent(share)} of the ${figure(perSecond)} per second allowed`;
   const chart =
     points.length === 0
-      ? empty('No request in this time.')
+      ? empty('No requests in this period.')
       : bars({
           label: `${said}${refused > 0 ? `, ${counted(refused, 'answer')} 429` : ''}`,
           layers: LANES.map((lane) => ({ name: lane, kind: lane })),

@@ -19,7 +19,7 @@ export const record = {
     if (!found)
       return notThere(
         `There is no record ${parts[0]}`,
-        'It was written by a retry, dropped, or never there.',
+        'It was written by a retry, was dropped, or never existed.',
         '#/quarantine',
         'Quarantine',
       );
@@ -41,7 +41,7 @@ export const record = {
   },
 };
 
-/** One run, with its requests and log, errors, contradictions and schema changes. @type {View} */
+/** One run, with its requests, log, errors, contradictions and schema changes. @type {View} */
 export const run = {
   title: ({ parts }) => `Run ${parts[0]}`,
   updates: ['runs', 'log'],
@@ -54,7 +54,7 @@ export const run = {
     if (!one || !log)
       return notThere(
         `There is no run ${parts[0]}`,
-        'It may have been deleted by the retention of the history.',
+        'It may be older than the retention of the history (state.retention).',
         '#/runs',
         'Runs',
       );
@@ -81,21 +81,19 @@ export const run = {
       opening(`${titled(kind)} of ${nameOf(one)}`, `Run ${id}`, html`<a href="#/runs">‹ Runs</a>`),
       html`<div class="panel">
         ${summary}
-        ${isRunning && html`<p class="muted">New and changed rows are counted when it has ended.</p>`}
+        ${isRunning && html`<p class="muted">New and changed rows are counted when the run ends.</p>`}
       </div>`,
       windows.length > 0 && windowsPanel(windows),
       runLog(log, isRunning),
       countsPanel('Fields that contradicted their alias', one.contradictions),
       countsPanel('Values that did not fit their column', one.typeMismatches),
       changes.length > 0 &&
-        panel('Schema changes', html`<ul>${changes.map((change) => html`<li>${change}</li>`)}</ul>`, {
-          key: 'schema',
-        }),
+        panel('Schema changes', html`<ul>${changes.map((change) => html`<li>${change}</li>`)}</ul>`, { key: 'schema' }),
     ].flat();
   },
 };
 
-/** What each sink got, where they differ. @param {NonNullable<RunDetail['sinks']>} sinks */
+/** The counts of each sink, if they differ. @param {NonNullable<RunDetail['sinks']>} sinks */
 const bySink = (sinks) =>
   Object.entries(sinks)
     .map(([sink, { new: added, changed }]) => `${sink}: ${figure(added)} new, ${figure(changed)} changed`)
@@ -147,7 +145,7 @@ function countsPanel(title, byColumn) {
   return panel(title, list, { key: title });
 }
 
-/** What a run asked the service and what it said, the newest first. @param {RunLog} log @param {boolean} isRunning */
+/** The requests and log lines of a run, newest first. @param {RunLog} log @param {boolean} isRunning */
 const runLog = ({ requests, lines }, isRunning) => [
   panel(
     requests.length === 0 ? 'Requests' : `Last ${counted(requests.length, 'request')}`,

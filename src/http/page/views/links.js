@@ -59,7 +59,7 @@ function list({ sink, links: rows }, by, q) {
     {
       keyOf: ({ source, linkId }) => `${source}/${linkId}`,
       kind: 'dense',
-      nothing: q ? 'No link of this name or id.' : 'No events in this time.',
+      nothing: q ? 'No link with this name or id.' : 'No events in this period.',
     },
   );
 }

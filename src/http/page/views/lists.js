@@ -9,7 +9,7 @@ import { opening, orAll, selectField } from '../parts/elements.js';
 import { nameOf, runLink, runsTable, table } from '../parts/tables.js';
 import { counted, STREAMS, time, zoneName } from '../parts/words.js';
 
-/** Filters by their name in the address and in the API. Sources are those of the server. */
+/** Filters by their name in the address and in the API. The values of `source` come from the server. */
 const FILTERS = {
   source: { label: 'Source', values: /** @type {readonly string[]} */ ([]) },
   stream: { label: 'Stream', values: STREAMS },
@@ -18,7 +18,7 @@ const FILTERS = {
 };
 
 /**
- * A list of the API with its filters, and with links to older entries. The choice is part of the address.
+ * A list from the API, with filters and links to older entries. The filters are part of the address.
  * @param {{
  *   title: string, path: string, updates: View['updates'], filters?: (keyof typeof FILTERS)[], noun?: string,
  *   heading?: string, about(found: any): string, list(found: any): HTMLElement,
@@ -70,7 +70,7 @@ export const runs = listView({
   updates: ['runs'],
   filters: ['source', 'stream', 'state', 'kind'],
   noun: 'runs',
-  about: () => `The newest first. Times are ${zoneName()}.`,
+  about: () => `Newest first. Times are ${zoneName()}.`,
   list: (/** @type {{ runs: RunRow[] }} */ found) => runsTable(found.runs),
 });
 
@@ -84,7 +84,7 @@ export const quarantine = listView({
   about: ({ total }) =>
     total === 0
       ? 'Records that could not be used are kept here, each with its reason.'
-      : `${counted(total, 'record')} that could not be used, each kept with its reason. Everything else of its page was stored.`,
+      : `${counted(total, 'record')} that could not be used, each kept with its reason. The other records of its page were stored.`,
   list: (/** @type {Quarantine} */ { records }) =>
     table(
       'Records set aside',
@@ -96,7 +96,7 @@ export const quarantine = listView({
         ['Reason', 'wide', ({ reason }) => reason],
         ['', 'fit', (record) => recordActions(record)],
       ],
-      { nothing: 'Nothing was set aside.' },
+      { nothing: 'No records have been set aside.' },
     ),
 });
 
@@ -107,7 +107,7 @@ export const schema = listView({
   path: '/api/schema-changes',
   updates: ['schema'],
   filters: ['stream'],
-  about: () => 'New fields of the service become columns by themselves. Nothing is ever dropped.',
+  about: () => 'New fields of the service become columns automatically. Nothing is ever dropped.',
   list: (/** @type {SchemaChanges} */ { changes }) =>
     table(
       'Schema changes',
@@ -122,7 +122,7 @@ export const schema = listView({
       ],
       {
         keyOf: ({ source, stream, column, kind }) => [source, stream, column, kind].join('/'),
-        nothing: 'No new field so far.',
+        nothing: 'No new fields so far.',
       },
     ),
 });
@@ -132,7 +132,7 @@ export const audit = listView({
   path: '/api/audit',
   updates: [],
   noun: 'entries',
-  about: () => `Every change that somebody asked for, the newest first. Times are ${zoneName()}.`,
+  about: () => `Every change made by a person, newest first. Times are ${zoneName()}.`,
   list: (/** @type {AuditTrail} */ { entries }) =>
     table(
       'Audit',
@@ -145,7 +145,7 @@ export const audit = listView({
         ['Details', 'wide', ({ detail }) => details(detail)],
         ['From', 'fit', ({ from }) => from],
       ],
-      { nothing: 'Nobody has changed anything yet.' },
+      { nothing: 'No changes have been recorded yet.' },
     ),
 });
 

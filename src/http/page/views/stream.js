@@ -24,7 +24,7 @@ export const stream = {
   async load({ parts: [source, stream], query }, signal) {
     const of = { source, stream };
     const overview = await latestOverview(signal);
-    // For an unknown stream nothing more is loaded, and the view says so.
+    // For an unknown stream, the view only says that there is none.
     if (!find(overview(), source, stream)) return { overview };
     const [coverage, rows, runs, verified] = await Promise.all([
       get('/api/coverage', of, signal),
@@ -45,7 +45,7 @@ export const stream = {
     if (!one)
       return notThere(
         `There is no stream ${source}/${name}`,
-        'Neither the config nor the state knows it.',
+        'It is neither in the config nor in the state.',
         '#/',
         'Overview',
       );
@@ -83,7 +83,7 @@ const feedOf = ({ feeds }, sink) => feeds.find((feed) => feed.sink === sink) ?? 
 function standing(stream) {
   const { source, stream: name, since, completeThrough, filters, newestSeen, lastSuccessAt, nextRunAt } = stream;
   const { lastRun, parked, quarantined, uncertifiedWindows } = stream;
-  // A stream that is parked has a next try instead.
+  // A parked stream has a next try instead of a next run.
   const isWaiting = lastRun?.state !== 'running' && !parked;
   const toRange = () => {
     const form = document.querySelector('#range');
@@ -121,7 +121,7 @@ function standing(stream) {
 
 const MOST_RANGES = 3;
 
-/** Windows that backfills proved besides; the sink is named if there are several. @param {StreamOverview} stream */
+/** Other windows that backfills proved; the sink is named if there are several. @param {StreamOverview} stream */
 const alsoComplete = ({ sinks }) => {
   const lines = sinks.flatMap(({ sink, alsoComplete: ranges }) =>
     ranges.map(({ start, end }) => `${range(start, end)}${sinks.length > 1 ? `, ${sink}` : ''}`),
@@ -138,7 +138,7 @@ function coveragePanel({ feeds, ...coverage }, windows, address) {
   const sinks = Object.fromEntries(feeds.map(({ sink }) => [sink, sink]));
   const days = feed
     ? timeline(feed, address)
-    : empty('The first sync has not ended a window yet. Rows appear here as soon as it does.');
+    : empty('The first sync has not finished a window yet. Rows appear here when it does.');
   return panel('Coverage', [days, windows && windowsPanel(windows, address)], {
     side: feeds.length > 1 && choice('Sink', address, 'sink', feed?.sink, sinks),
   });

@@ -59,7 +59,7 @@ function headline({ streams, troubles, activities }) {
     late > 0 && `${counted(late, 'stream')} more than a day behind`,
     unproven > 0 && `${counted(unproven, 'window')} not proven yet`,
     setAside > 0 && `${counted(setAside, 'record')} set aside`,
-    failing > 0 && `${counted(failing, 'stream')} failed last`,
+    failing > 0 && `${counted(failing, 'stream')} failed in the last run`,
   ].filter(Boolean);
   return open.length > 0 ? open.join(', ') : 'Everything is on time';
 }
@@ -75,7 +75,7 @@ function firstSyncLine(first, activities) {
   });
   if (each.every(({ own, rows }) => !own && rows === 0)) return 'First sync: waiting for its first run';
   const rows = each.reduce((sum, one) => sum + one.rows, 0);
-  // Of a stream that has hardly begun nothing can be told, so nothing of all of them.
+  // A stream that has just begun has no estimate, so there is none for the total either.
   const all = each.every(({ share }) => share > LEAST_SHARE)
     ? each.reduce((sum, one) => sum + one.rows / one.share, 0)
     : null;
@@ -86,10 +86,10 @@ function firstSyncLine(first, activities) {
 
 const LEAST_SHARE = 0.02;
 
-/** An estimate has no more digits. */
+/** Two digits, because it is an estimate. */
 const rounded = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 });
 
-/** With a target there would be an alert. @param {StreamOverview} stream */
+/** Only for streams without a target: the others raise an alert. @param {StreamOverview} stream */
 const isFarBehind = ({ configured, firstSync, lagSeconds, maxLagSeconds }) =>
   configured && !firstSync && maxLagSeconds === null && lagSeconds !== null && lagSeconds > DAY_SECONDS;
 
@@ -97,7 +97,7 @@ const isFarBehind = ({ configured, firstSync, lagSeconds, maxLagSeconds }) =>
 function standing({ streams }) {
   const sources = new Set(streams.map(({ source }) => source)).size;
   const [last] = streams
-    // A listing is as old as it is rare.
+    // The age of a listing depends on how often it is due.
     .filter((one) => one.stream !== 'links' && one.configured && !one.firstSync && one.lagSeconds !== null)
     .toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0));
   const behind = last ? `, at most ${duration(last.lagSeconds ?? 0)} behind (${last.source}/${last.stream})` : '';
@@ -124,7 +124,7 @@ function sourcePanel(source, overview, coverage) {
       [`Last ${STRIP_DAYS} days`, 'wide', ({ stream }) => strips(feeds.filter((feed) => feed.stream === stream))],
       ['Rows', 'right', rowsCell],
       ['Last run', '', lastRunCell],
-      // The next one comes after the one that is running.
+      // While a run is in progress, the time of the next one is not shown.
       ['Next run', '', ({ nextRunAt, lastRun }) => lastRun?.state !== 'running' && nextRunAt && fromNow(nextRunAt)],
     ],
     { keyOf: ({ stream }) => stream },
@@ -145,7 +145,7 @@ const nameCell = ({ source, stream, configured, parked, quarantined, uncertified
     ${!configured && aside('not in the config')}
   </span>`;
 
-/** How far a stream is complete, from when on and with which filters. @param {StreamOverview} stream */
+/** The range in which a stream is complete, and its filters. @param {StreamOverview} stream */
 const completeCell = ({ completeThrough, since: from, filters, lastRun }) =>
   !completeThrough || !from
     ? html`<span class="muted">${lastRun?.state === 'running' ? 'being read' : 'nothing proven yet'}</span>`
@@ -156,7 +156,7 @@ const completeCell = ({ completeThrough, since: from, filters, lastRun }) =>
         </span>
       </span>`;
 
-/** The ledger knows the rows of windows; the newest minutes have none yet. @param {StreamOverview} stream */
+/** The ledger counts the rows of finished windows, so it lacks those of the newest minutes. @param {StreamOverview} stream */
 const rowsCell = ({ rows: read, rowsToday }) => {
   if (read === null) return null;
   const rows = Math.max(read, rowsToday);
