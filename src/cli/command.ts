@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { Cancelled, ConfigError, type Fault, StopStream } from '../model/errors.ts';
+import { Cancelled, ConfigError, Fault, StopStream } from '../model/errors.ts';
 import type { Instant } from '../model/instant.ts';
 import { stringifyJson } from '../model/json.ts';
 import type { Log } from '../model/log.ts';
@@ -17,7 +17,7 @@ export interface Context {
 }
 
 /** `isLine`: on one line, as one of many results. `error`: why the command did not do everything. */
-type DocumentOptions = { isLine?: boolean; error?: Fault | undefined };
+type DocumentOptions = { isLine?: boolean; error?: Error | undefined };
 
 /** `--json` of every command: these three fields, and the command's own. Fields may be added; none changes its meaning. */
 export function documentOf(command: string, body: object, { isLine = false, error }: DocumentOptions = {}): string {
@@ -25,12 +25,12 @@ export function documentOf(command: string, body: object, { isLine = false, erro
   return stringifyJson(envelope, isLine ? undefined : 2);
 }
 
-export const errorJson = (error: Fault) => ({
-  message: error.message,
+export const errorJson = (error: Error) => ({
+  message: error instanceof Fault ? error.message : `this is a bug in tributary: ${error.message}`,
   faults: error instanceof ConfigError ? error.faults : [],
-  kept: error.kept ?? null,
-  next: error.next ?? null,
-  exitCode: exitCodeOf(error),
+  kept: (error instanceof Fault && error.kept) || null,
+  next: error instanceof Fault ? (error.next ?? null) : 'report it, with the output of the command',
+  exitCode: error instanceof Fault ? exitCodeOf(error) : EXIT.bug,
 });
 
 /** The parsed values of options that several commands share. */

@@ -45,6 +45,8 @@ refused · 4 incomplete, run it again · 130 interrupted, nothing lost`;
 
 type RunOptions = Pick<Context, 'terminal' | 'signal'> & { createLog: () => Log };
 
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
+
 /** Runs one command line and returns its exit code. Every error is caught here and printed as one message. */
 export async function run(typed: readonly string[], { terminal, signal, createLog }: RunOptions): Promise<ExitCode> {
   const argv = normalized(typed);
@@ -65,15 +67,15 @@ export async function run(typed: readonly string[], { terminal, signal, createLo
     return code;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.done;
-    const fault = error instanceof CommanderError ? new ConfigError(error.message.replace(/^error: /, '')) : error;
+    const fault =
+      error instanceof CommanderError ? new ConfigError(error.message.replace(/^error: /, '')) : asError(error);
+    if (argv.includes('--json')) terminal.out(documentOf(name, {}, { error: fault }));
     if (fault instanceof Fault) {
-      if (argv.includes('--json')) terminal.out(documentOf(name, {}, { error: fault }));
-      // Commander has already printed it.
+      // Commander has already printed its own.
       if (error === fault) terminal.err(`${fault.describe()}\n`);
       return exitCodeOf(fault);
     }
-    const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    terminal.err(`this is a bug in tributary, please report it: ${details}\n`);
+    terminal.err(`this is a bug in tributary, please report it: ${fault.stack ?? fault.message}\n`);
     return EXIT.bug;
   } finally {
     terminal.live();

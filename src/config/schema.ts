@@ -9,7 +9,7 @@ import { DEFAULT_PRIVACY, hashesAnything, SHORTEST_SALT, TREATMENTS } from '../m
 import { STREAM_NAMES, type StreamName } from '../model/streams.ts';
 import { HOUR_MS, MINUTE_MS } from '../model/window.ts';
 import { UNKNOWN_FIELDS } from '../sync/schema-evolution.ts';
-import { keepFault, namespacesOf, sink } from './sinks.ts';
+import { keepFault, sharedTargets, sink } from './sinks.ts';
 import {
   baseUrl,
   databaseUrl,
@@ -203,9 +203,6 @@ export const configSchema = z
         (sinks) => Object.keys(sinks).length > 0,
         'is empty: name a sink, or omit sinks for tables in the state database',
       )
-      .refine((sinks) => new Set(namespacesOf(sinks)).size === namespacesOf(sinks).length, {
-        error: 'has two Iceberg sinks with the same namespace, so they would share tables: change one namespace',
-      })
       .default(() => ({ warehouse: sink.parse({ type: 'postgres' }) }))
       .describe('where rows are written, each under a name that you choose; absent: tables in the state database'),
     state: z
@@ -230,7 +227,9 @@ export const configSchema = z
     privacy: privacy.prefault({}).describe('how personal data is treated before it is written anywhere'),
     http: http.prefault({}).describe('for start: the control room, health and metrics'),
   })
-  .superRefine(({ sources, sinks }, context) => {
+  .superRefine(({ sources, sinks, state }, context) => {
+    for (const { name, fault } of sharedTargets(sinks, state.url))
+      context.addIssue({ code: 'custom', path: ['sinks', name], message: fault });
     for (const [name, { keep = Number.POSITIVE_INFINITY }] of Object.entries(sinks)) {
       const message = keepFault(keep, sources);
       if (message !== undefined) context.addIssue({ code: 'custom', path: ['sinks', name, 'keep'], message });

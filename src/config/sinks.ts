@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import * as z from 'zod';
 import { DAY_MS } from '../model/window.ts';
 import { PARTITIONS } from '../sinks/postgres/table.ts';
@@ -95,6 +96,23 @@ export function keepFault(
   return undefined;
 }
 
-export function namespacesOf(sinks: Readonly<Record<string, z.output<typeof sink>>>): string[] {
-  return Object.values(sinks).flatMap((one) => (one.type === 'iceberg' ? [one.namespace] : []));
+type Sinks = Readonly<Record<string, z.output<typeof sink>>>;
+
+/** Sinks that write where an earlier one does: each would take the rows of the other for foreign ones, and delete them after its own `keep`. */
+export function sharedTargets(sinks: Sinks, stateUrl: string | undefined): Array<{ name: string; fault: string }> {
+  const owners = new Map<string, string>();
+  return Object.entries(sinks).flatMap(([name, one]) => {
+    const [key, ...target] = targetOf(one, stateUrl);
+    const id = JSON.stringify([key, ...target]);
+    const owner = owners.get(id);
+    owners.set(id, owner ?? name);
+    return owner === undefined ? [] : [{ name, fault: `writes to the same place as sink ${owner}: change its ${key}` }];
+  });
+}
+
+function targetOf(one: Sinks[string], stateUrl: string | undefined) {
+  if (one.type === 'postgres') return ['schema', one.schema, one.url ?? stateUrl];
+  if (one.type === 'parquet')
+    return ['path', one.path.startsWith('s3://') ? one.path.replace(/\/+$/, '') : resolve(one.path)];
+  return ['namespace', one.namespace, one.catalog.type === 'rest' ? one.catalog.uri : undefined];
 }

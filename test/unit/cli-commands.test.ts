@@ -19,15 +19,31 @@ async function typed(...argv: string[]): Promise<{ code: number; out: string; er
     columns: 80,
   };
   const surroundings = { terminal: terminal as unknown as Terminal, signal: new AbortController().signal };
-  const code = await run(argv, { ...surroundings, createLog: () => silentLog });
+  const code = await run(argv, { ...surroundings, createLog });
   return { code, out: out.join('\n'), err: err.join('') };
 }
+
+let createLog = () => silentLog;
 
 const program = await loadProgram([], () => async () => {}, {} as Terminal);
 const LEVELS = levelsOf(program);
 /** Our own commands; `help` is commander's. */
 const COMMANDS = LEVELS.filter(({ path }) => path !== '' && !/(^| )help$/.test(path));
 const LEAVES = COMMANDS.filter(({ commands }) => commands.length === 0);
+
+it('that hits a bug says so, in text and as JSON', async () => {
+  createLog = () => {
+    throw new TypeError('x is not a function');
+  };
+  const { code, out, err } = await typed('config', 'check', '--json');
+  createLog = () => silentLog;
+  expect([code, err]).toEqual([
+    1,
+    expect.stringMatching(/^this is a bug in tributary, please report it: TypeError: x/),
+  ]);
+  const error = { message: 'this is a bug in tributary: x is not a function', exitCode: 1, kept: null, faults: [] };
+  expect(JSON.parse(out)).toMatchObject({ format: 1, command: 'config check', error });
+});
 
 describe('every command', () => {
   it('is in this list', () => {

@@ -300,3 +300,26 @@ it('accepts random tokens', () => {
   const tokens = Array.from({ length: 300 }, () => randomBytes(16).toString('hex'));
   expect(tokens.flatMap(tokenFaults)).toEqual([]);
 });
+
+describe('two sinks', () => {
+  const sinks = (first: string, second: string): readonly string[] =>
+    faultsOf(`sinks:\n  a: { ${first} }\n  b: { ${second} }\n`).map((fault) => fault.replace(/^f:3:\d+ /, ''));
+
+  it.each([
+    ['one schema', 'type: postgres', 'type: postgres, keep: 9d', 'schema'],
+    ['one folder', 'type: parquet, path: ./lake', 'type: parquet, path: lake/', 'path'],
+    ['one bucket', 'type: parquet, path: s3://b/lake', 'type: parquet, path: s3://b/lake/', 'path'],
+    ['one namespace', 'type: iceberg, warehouse: ./x', 'type: iceberg, warehouse: ./y', 'namespace'],
+  ])('cannot write to %s', (_what, first, second, key) => {
+    expect(sinks(first, second)).toEqual([`sinks.b: writes to the same place as sink a: change its ${key}`]);
+  });
+
+  it.each([
+    ['schemas', 'type: postgres', 'type: postgres, schema: other'],
+    ['databases', 'type: postgres', 'type: postgres, url: "postgresql://u@h/other"'],
+    ['folders', 'type: parquet, path: ./lake', 'type: parquet, path: ./lake2'],
+    ['namespaces', 'type: iceberg, warehouse: ./x', 'type: iceberg, warehouse: ./x, namespace: other'],
+  ])('can have different %s', (_what, first, second) => {
+    expect(sinks(first, second)).toEqual([]);
+  });
+});
