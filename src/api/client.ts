@@ -230,7 +230,7 @@ export function toSearchParams(query: EventsQuery): URLSearchParams {
   const filters = checkFilters(query.stream, query.filters);
   const faults = [...fixed.faults, ...filters.faults].map((fault) => fault.message);
   // Services swap a start after the end instead of refusing it, and return events of another range.
-  if (query.start > query.end) faults.push('start lies after end');
+  if (query.start > query.end) faults.push('start is after end');
   if (faults.length > 0) throw new ConfigError(`this query for ${query.stream} cannot be sent:`, { faults });
   return new URLSearchParams({ ...fixed.query, ...filters.query });
 }
