@@ -94,7 +94,7 @@ it('reports an unproven listing, keeps the previous one, and retries at the next
   sandbox.service.traits = { flapping: 0.2 };
   const { code, text } = await place.run(['sync', 'links', '--config', config]);
   expect(code).toBe(4);
-  expect(text).toMatch(/as of 2\d{3}-.*, not\s+proven: /);
+  expect(text).toMatch(/as of 2\d{3}-.*, not\s+proven:\s/);
   const { here } = await table();
   expect(here).toEqual(truth());
   sandbox.service.traits = {};

@@ -132,7 +132,10 @@ describe('a legitimate config', () => {
     ['another private address', source('', 'https://192.168.1.5:8443/api')],
     ['an internal name', source('', 'https://attribution.internal')],
     ['http to this machine', source('', 'http://127.0.0.1:8787')],
-    ['an alias', `${source()}sinks:\n  a: &a { type: postgres, schema: one }\n  b: *a\n`],
+    [
+      'an alias',
+      `${source()}sinks:\n  a: { type: postgres, schema: one, indexes: &i [link] }\n  b: { type: postgres, indexes: *i }\n`,
+    ],
     ['an absolute path', lake('/srv/lake')],
     ['a name with dots in it', lake('data/..lake/a..b')],
   ])('with %s is allowed', (_what, text) => {

@@ -5,7 +5,7 @@ export const DROPPED: Readonly<Record<string, number>> = { lake_keys: 26 };
 export const ROWS_SINCE_VERSION: Readonly<Record<number, readonly string[]>> = {
   1: [
     `insert into cursors (source, stream, sink, since, complete_through, newest_seen)
-     select 'kept', stream, 'warehouse', now() - interval '30 days', now() - interval '5 days', now() - interval '4 days'
+     select 'kept', stream, 'warehouse', date_trunc('day', now(), 'UTC') - interval '30 days', now() - interval '5 days', now() - interval '4 days'
      from unnest(array['clicks', 'leads', 'sales']) stream`,
     `insert into windows (source, stream, sink, start_at, end_at, state, rows, proven_at, run_id)
      select source, stream, sink, since, complete_through, 'certified', 0, now(), '20261114T120000-00000001' from cursors`,
