@@ -24,11 +24,11 @@ describe('a backfill during a long first sync', () => {
     const sync = place.start(['sync', 'clicks', '--config', 't.yaml']);
     await expect.poll(isHeld, { timeout: 20_000 }).toBe(true);
     const backfill = place.start(BACKFILL);
-    await backfill.saw('main/clicks: waits for tributary sync (process ');
+    await backfill.saw('main/clicks: waiting for tributary sync (process ');
     expect(sync.child.exitCode).toBeNull();
     const [synced, filled] = await Promise.all([sync.done, backfill.done]);
     expect([synced.code, filled.code]).toEqual([0, 0]);
-    expect(filled.stderr.match(/waits for/g)).toHaveLength(1);
+    expect(filled.stderr.match(/waiting for/g)).toHaveLength(1);
     expect(filled.stderr).toContain(`(process ${sync.pid} on `);
     expect(filled.stderr).toContain('with --queue, the workers would do it');
     expect(filled.stdout).toMatch(/^main\/clicks .* 100%$/m);
@@ -41,13 +41,13 @@ describe('a backfill during a long first sync', () => {
     expect(code).toBe(4);
     expect(stderr).toContain('tributary worker (process 1 on elsewhere) is writing this stream now');
     expect(stderr).toContain('--queue');
-    expect(stderr).not.toContain('waits for');
+    expect(stderr).not.toContain('waiting for');
   });
 
   it('can be interrupted while it waits, and loses nothing', async () => {
     const lease = await acquireLease(db, 'main', 'clicks', 'tributary worker (process 1 on elsewhere)');
     const backfill = place.start(BACKFILL);
-    await backfill.saw('waits for tributary worker (process 1 on elsewhere)');
+    await backfill.saw('waiting for tributary worker (process 1 on elsewhere)');
     backfill.child.kill('SIGINT');
     expect((await backfill.done).code).toBe(130);
     await lease.release();
