@@ -142,6 +142,10 @@ export function fittedTable<T>(columns: ReadonlyArray<FittedColumn<T>>, rows: re
   }
 }
 
+/** At most this many characters. */
+export const shortened = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, most)}…` : text;
+
 export const minute = (iso: string | null | undefined): string => iso?.slice(0, 16).replace('T', ' ') ?? '';
 
 /** A share as a percentage; 100% only if it is exactly all. */

@@ -87,4 +87,8 @@ it('records nothing for read-only commands, and failures as failures', async () 
     { action: 'backfill.pause', target: 'nope', detail: {} },
     { action: 'backfill.pause', target: 'nope', detail: { failed: expect.stringMatching(/\w/) } },
   ]);
+  await tributary('backfill', 'pause', 'n'.repeat(90));
+  const { stdout } = await tributary('runs', 'audit');
+  expect(stdout).toMatch(/^when +who +what +of/m);
+  expect(stdout).toMatch(/ backfill\.pause \(failed\) +n{30}…$/m);
 });

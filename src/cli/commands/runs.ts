@@ -6,7 +6,7 @@ import { STREAM_NAMES } from '../../model/streams.ts';
 import { groupBy } from '../../sinks/files/group-by.ts';
 import { command, limitOf, type Options, parseDateOption, show } from '../command.ts';
 import { readState } from '../config.ts';
-import { duration, type FittedColumn, figure, fittedTable, minute, wrap } from '../terminal.ts';
+import { duration, type FittedColumn, figure, fittedTable, minute, shortened, wrap } from '../terminal.ts';
 import { describeSinks } from './sync.ts';
 
 const RUNS_EXAMPLES = `Examples:
@@ -113,10 +113,13 @@ function reasonOf({ message, state }: RunRecord): string | undefined {
 const tookOf = ({ startedAt, finishedAt }: RunRecord): string =>
   finishedAt === null ? '' : duration((Date.parse(finishedAt) - Date.parse(startedAt)) / 1000);
 
+/** The target of a sync of many streams is long; --json has all of it. */
+const MOST_OF_TARGET = 30;
+
 const AUDIT_COLUMNS: ReadonlyArray<FittedColumn<AuditRecord>> = [
   { header: 'when', of: ({ at }) => minute(at) },
   { header: 'who', of: ({ actor }) => actor },
-  { header: 'what', of: ({ action }) => action },
-  { header: 'of', of: ({ target }) => target ?? '', spare: 2 },
+  { header: 'what', of: ({ action, detail }) => ('failed' in detail ? `${action} (failed)` : action) },
+  { header: 'of', of: ({ target }) => shortened(target ?? '', MOST_OF_TARGET), spare: 2 },
   { header: 'from', of: ({ from }) => from ?? '', spare: 1 },
 ];

@@ -8,7 +8,17 @@ import { findUnmet, type Need, needsOf, type Unmet, unfilledOf } from '../../syn
 import { readStatus, readUse, type SourceUse, type StreamStatus } from '../../sync/status.ts';
 import { type Context, checkSource, command, EXIT, type ExitCode, firstStep, type Options } from '../command.ts';
 import { bars } from '../coverage-bar.ts';
-import { counted, duration, type FittedColumn, figure, fittedTable, minute, type Terminal, wrap } from '../terminal.ts';
+import {
+  counted,
+  duration,
+  type FittedColumn,
+  figure,
+  fittedTable,
+  minute,
+  shortened,
+  type Terminal,
+  wrap,
+} from '../terminal.ts';
 
 const EXAMPLES = `Examples:
   tributary status
@@ -176,7 +186,8 @@ const needText = ({ kind, message }: Need): string => {
 function notesOn(status: StreamStatus, all: readonly StreamStatus[]): string[] {
   const { sink, setAside, uncertifiedWindows, parkedWindows, coverage, parked, lastRun } = status;
   const lines: string[] = [];
-  if (status.filters !== null) lines.push(`filters ${shortened(status.filters)}: only matching events are complete`);
+  if (status.filters !== null)
+    lines.push(`filters ${shortened(status.filters, MOST_OF_FILTERS)}: only matching events are complete`);
   lines.push(...alsoComplete(status, all));
   const open = coverage.filter(({ state }) => state === 'gap');
   if (open.length > 0) {
@@ -237,8 +248,6 @@ const rangeOf = (range: { start: string; end: string } | undefined): string =>
 
 /** A filter can be long; --json has all of it. */
 const MOST_OF_FILTERS = 40;
-const shortened = (filters: string): string =>
-  filters.length > MOST_OF_FILTERS ? `${filters.slice(0, MOST_OF_FILTERS)}…` : filters;
 
 function describeUncertified({ reason, tries, nextTryAt, ...range }: StreamStatus['uncertified'][number]): string {
   const again = `tried ${tries === 1 ? 'once' : `${tries} times`}, again ${minute(nextTryAt)}`;
