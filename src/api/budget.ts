@@ -215,9 +215,9 @@ export function createBudget(perSecond: number, store: BudgetStore = createOwnSt
   let countAtStart: number | undefined;
   let pauseCount = 0;
 
-  function seen(now: number): void {
-    countAtStart ??= now;
-    pauseCount = Math.max(pauseCount, now);
+  function seen(count: number): void {
+    countAtStart ??= count;
+    pauseCount = Math.max(pauseCount, count);
   }
 
   async function shareRefusal(refused: TooManyRequests): Promise<void> {

@@ -98,7 +98,7 @@ export function keepFault(
 
 type Sinks = Readonly<Record<string, z.output<typeof sink>>>;
 
-/** Sinks that write where an earlier one does: each would take the rows of the other for foreign ones, and delete them after its own `keep`. */
+/** Sinks that write where an earlier one does: each would treat the other's rows as foreign, and delete them by its own `keep`. */
 export function sharedTargets(sinks: Sinks, stateUrl: string | undefined): Array<{ name: string; fault: string }> {
   const owners = new Map<string, string>();
   return Object.entries(sinks).flatMap(([name, one]) => {
@@ -114,5 +114,6 @@ function targetOf(one: Sinks[string], stateUrl: string | undefined) {
   if (one.type === 'postgres') return ['schema', one.schema, one.url ?? stateUrl];
   if (one.type === 'parquet')
     return ['path', one.path.startsWith('s3://') ? one.path.replace(/\/+$/, '') : resolve(one.path)];
-  return ['namespace', one.namespace, one.catalog.type === 'rest' ? one.catalog.uri : undefined];
+  const { catalog } = one;
+  return ['namespace', one.namespace, ...(catalog.type === 'rest' ? [catalog.uri, catalog.warehouse] : [])];
 }

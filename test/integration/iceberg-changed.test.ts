@@ -1,7 +1,8 @@
 import { cp, readFile, rm, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { connect, type Database } from '../../src/cursor/database/index.ts';
+import { groupBy } from '../../src/sinks/files/group-by.ts';
 import { withoutSnapshots } from '../../src/sinks/iceberg/format/metadata.ts';
 import { type Finished, freshPlace } from '../support/cli.ts';
 import { everyAvro, lookAtTable } from '../support/iceberg-place.ts';
@@ -236,9 +237,26 @@ describe('a table', () => {
     const scene = await synced();
     const [file] = await scene.foreign.files();
     await rm(file?.path ?? '');
+    expect((await scene.tributary('verify', ...ALL)).code).toBe(4);
+    const status = await scene.tributary('status');
+    expect(status.text).toMatch(/\(the\s+next\s+sync\s+reads\s+it\)/);
+    expect(status.text).not.toMatch(/tried 0|1970/);
     const done = await scene.tributary('sync', '--recount');
     expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
     expect(await scene.tributary('sync')).toMatchObject({ code: 0 });
+  });
+
+  it('that lost one of several files of a day: maintain names the command that restores it', async () => {
+    const scene = await synced();
+    await scene.more();
+    expect((await scene.tributary('sync')).code).toBe(0);
+    const byDay = groupBy(await scene.foreign.files(), ({ path }) => dirname(path));
+    const [file] = [...byDay.values()].find((files) => files.length > 1) ?? [];
+    await rm(file?.path ?? 'no day has two files');
+    const maintained = await scene.tributary('maintain');
+    expect([maintained.code, maintained.text]).toEqual([4, expect.stringContaining('tributary sync --recount')]);
+    const done = await scene.tributary('sync', '--recount');
+    expect([done.code, await scene.rows()], done.text).toEqual([0, scene.all()]);
   });
 });
 

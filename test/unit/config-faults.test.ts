@@ -302,6 +302,7 @@ it('accepts random tokens', () => {
 });
 
 describe('two sinks', () => {
+  const rest = (warehouse: string): string => `{ type: rest, uri: http://127.0.0.1:8181, warehouse: ${warehouse} }`;
   const sinks = (first: string, second: string): readonly string[] =>
     faultsOf(`sinks:\n  a: { ${first} }\n  b: { ${second} }\n`).map((fault) => fault.replace(/^f:3:\d+ /, ''));
 
@@ -319,6 +320,11 @@ describe('two sinks', () => {
     ['databases', 'type: postgres', 'type: postgres, url: "postgresql://u@h/other"'],
     ['folders', 'type: parquet, path: ./lake', 'type: parquet, path: ./lake2'],
     ['namespaces', 'type: iceberg, warehouse: ./x', 'type: iceberg, warehouse: ./x, namespace: other'],
+    [
+      'warehouses of a catalog',
+      `type: iceberg, warehouse: ./x, catalog: ${rest('one')}`,
+      `type: iceberg, warehouse: ./y, catalog: ${rest('two')}`,
+    ],
   ])('can have different %s', (_what, first, second) => {
     expect(sinks(first, second)).toEqual([]);
   });
